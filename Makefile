@@ -1,0 +1,91 @@
+# The two commands of this project are `make demo` and `make test`.
+#
+#   make demo    installs what is missing, builds, and compares all policies on
+#                workloads/demo.toml, as an ordinary user
+#   make test    installs what is missing, and runs every check and every test
+#   make setup   only installs what is missing from the distribution
+#   make build   cosched itself, optimised
+#   make kernels the C programs of workloads/
+#   make lint    formatting, clippy, licences of dependencies
+
+SHELL       := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.ONESHELL:
+
+PACKAGES   := gcc libc6-dev python3-numpy libopenblas0-pthread
+RUST       := 1.85
+# The last release that builds with the Rust above.
+CARGO_DENY := 0.18.3
+TARGET     := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help demo test setup build kernels lint clean
+help:
+	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
+
+demo: setup build kernels
+	@workloads/demo.sh $(TARGET)/release/cosched
+
+build: setup
+	@cargo build --release --locked --bin cosched
+
+kernels: setup
+	@$(MAKE) --no-print-directory -s -C workloads
+
+# Unoptimised, cargo-deny is ready in half the time, and fast enough.
+lint: setup
+	@cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	if ! cargo deny --version >/dev/null 2>&1; then
+	    echo "lint: installing cargo-deny $(CARGO_DENY); this takes some minutes, once"
+	    cargo install --locked --debug cargo-deny@$(CARGO_DENY)
+	fi
+	cargo deny --locked check licenses bans sources
+
+test: lint kernels
+	@workloads/check.sh
+	if cargo nextest --version >/dev/null 2>&1; then
+	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
+	    echo "tests that could not do their work here, and why:"
+	    grep -o 'skipped: [^<]*' target/nextest/default/junit.xml \
+	        | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' | sort | uniq -c || echo "  none"
+	    cargo test --workspace --locked --doc
+	else
+	    cargo test --workspace --locked -- --show-output
+	fi
+
+# Asks for nothing, and calls apt-get only where something is missing.
+setup:
+	@if ! command -v cargo >/dev/null || ! command -v rustc >/dev/null; then
+	    echo "setup: no cargo and rustc in PATH. Remedy: install Rust $(RUST) or newer with rustup." >&2
+	    exit 1
+	fi
+	found=$$(rustc --version | cut -d' ' -f2)
+	if [[ $$(printf '%s\n' $(RUST) "$$found" | sort -V | head -1) != $(RUST) ]]; then
+	    echo "setup: rustc $$found is too old. Remedy: rustup update stable (needed: $(RUST) or newer)." >&2
+	    exit 1
+	fi
+	if ! command -v dpkg-query >/dev/null; then
+	    echo "setup: not a Debian or Ubuntu; gcc with OpenMP and numpy with OpenBLAS are taken to be there."
+	    exit 0
+	fi
+	missing=()
+	for package in $(PACKAGES); do
+	    state=$$(dpkg-query -W -f='$${db:Status-Status}' "$$package" 2>/dev/null || true)
+	    [[ $$state == installed ]] || missing+=("$$package")
+	done
+	if (( $${#missing[@]} == 0 )); then exit 0; fi
+	root=()
+	if (( EUID != 0 )); then
+	    if ! command -v sudo >/dev/null; then
+	        echo "setup: missing: $${missing[*]}. Remedy: as root, apt-get install $${missing[*]}" >&2
+	        exit 1
+	    fi
+	    root=(sudo)
+	fi
+	echo "setup: installing $${missing[*]}"
+	"$${root[@]}" apt-get update -q
+	"$${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$${missing[@]}"
+
+clean:
+	@cargo clean
+	$(MAKE) -C workloads clean

@@ -1,0 +1,127 @@
+//! The accounts: who ran when, and who waited how long.
+//!
+//! Everything is booked from what the machine *confirmed*, at the time that the
+//! machine gave, never from what was asked for: a program counts as running
+//! until its last thread is known to be stopped.
+
+use super::outcome::{Completion, ProgramOutcome, Span};
+use super::setup::Entry;
+use crate::cpuset::CpuSet;
+use crate::program::{Exit, Program, Usage};
+use crate::time::Nanos;
+use crate::workload::Repeat;
+
+/// The account of one slot of the workload.
+#[derive(Debug)]
+pub(super) struct Account {
+    repeat: Repeat,
+    pub(super) outcome: ProgramOutcome,
+    /// Closed spans of the present run of the program, summed up.
+    ran: Nanos,
+    running_since: Option<(Nanos, Option<CpuSet>)>,
+    frozen_since: Option<Nanos>,
+}
+
+impl Account {
+    pub(super) fn new(entry: &Entry) -> Account {
+        let outcome = ProgramOutcome { arrived: entry.arrives, ..ProgramOutcome::default() };
+        Account {
+            repeat: entry.repeat,
+            outcome,
+            ran: Nanos::ZERO,
+            running_since: None,
+            frozen_since: None,
+        }
+    }
+
+    /// Since when the program has been frozen, if it is.
+    pub(super) fn frozen_since(&self) -> Option<Nanos> {
+        self.frozen_since
+    }
+
+    /// Whether the program has done what the workload asks of it.
+    pub(super) fn done(&self) -> bool {
+        self.outcome.done.is_some()
+    }
+
+    /// Whether the workload wants a further run after the last completion.
+    pub(super) fn repeats(&self) -> bool {
+        match self.repeat {
+            Repeat::Times(n) => self.outcome.completions.len() < n as usize,
+            Repeat::UntilAllFinish => true,
+        }
+    }
+
+    /// Its threads may run from here on.
+    pub(super) fn runs(&mut self, program: &mut Program, at: Nanos) {
+        self.outcome.started.get_or_insert(at);
+        if let Some(since) = program.waiting_since.take() {
+            program.waited += at - since;
+            if !self.done() {
+                self.outcome.waited += at - since;
+            }
+        }
+        if let Some(since) = self.frozen_since.take() {
+            if !self.done() {
+                self.outcome.frozen_gaps.push(at - since);
+            }
+        }
+        self.running_since.get_or_insert((at, program.cpus));
+    }
+
+    /// All its threads are stopped by us from here on.
+    pub(super) fn freezes(&mut self, program: &mut Program, at: Nanos) {
+        self.rests(at);
+        self.frozen_since = Some(at);
+        program.waiting_since = Some(at);
+    }
+
+    /// It does not run from here on, for a reason that is not ours.
+    pub(super) fn rests(&mut self, at: Nanos) {
+        let Some((from, cpus)) = self.running_since.take() else { return };
+        self.ran += at - from;
+        if !self.done() {
+            self.outcome.ran += at - from;
+        }
+        self.outcome.timeline.push(Span { from, to: at, cpus });
+    }
+
+    /// It runs on other CPUs from here on.
+    pub(super) fn moves(&mut self, program: &Program, at: Nanos) {
+        if self.running_since.is_some_and(|(_, cpus)| cpus != program.cpus) {
+            self.rests(at);
+            self.running_since = Some((at, program.cpus));
+        }
+    }
+
+    /// How long the present run of the program has been running at `now`.
+    pub(super) fn ran(&self, now: Nanos) -> Nanos {
+        self.ran + self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from)
+    }
+
+    /// The program comes (again).
+    pub(super) fn arrives(&mut self) {
+        self.ran = Nanos::ZERO;
+    }
+
+    /// Its command ended; `None` for a run that only kept the others company and was ended by us.
+    pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, how: Option<(Exit, Usage)>) {
+        if let Some(since) = self.frozen_since.take() {
+            program.waited += at - since;
+            if !self.done() {
+                self.outcome.waited += at - since;
+                self.outcome.frozen_gaps.push(at - since);
+            }
+        }
+        self.rests(at);
+        let Some((exit, usage)) = how else { return };
+        self.outcome.completions.push(Completion { at, exit, usage });
+        let enough = match self.repeat {
+            Repeat::Times(n) => self.outcome.completions.len() >= n as usize,
+            Repeat::UntilAllFinish => true,
+        };
+        if enough {
+            self.outcome.done.get_or_insert(at);
+        }
+    }
+}

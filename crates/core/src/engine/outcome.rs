@@ -1,0 +1,105 @@
+//! What a run gave: the accounts that the engine kept, before any metric is computed.
+
+use crate::cause::{Aspect, Refusal};
+use crate::cpuset::CpuSet;
+use crate::machine::Signal;
+use crate::plan::Reason;
+use crate::program::{Exit, ProgramId, Usage};
+use crate::time::Nanos;
+
+/// A run as the engine saw it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// How it ended.
+    pub ended: Ended,
+    /// From the start of the run to its end: the last first-completion, or the interruption.
+    pub total: Nanos,
+    /// Number of CPUs that programs could use.
+    pub cpus: usize,
+    /// One per program of the workload, in its order.
+    pub programs: Vec<ProgramOutcome>,
+    /// The plans that changed anything, in order of time.
+    pub decisions: Vec<Decision>,
+    /// What the machine could not do, or somebody undid.
+    pub deviations: Vec<Deviation>,
+    /// How late each wake-up of the policy came, nanoseconds after it was due.
+    pub wake_lateness: Vec<Nanos>,
+    /// From the first freeze step of a switch to the last program of the new gang running.
+    pub switch_gaps: Vec<Nanos>,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Every program ended.
+    Complete,
+    /// The user asked for the end with this signal.
+    Interrupted(Signal),
+}
+
+/// What one program of the workload did.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ProgramOutcome {
+    /// When it came.
+    pub arrived: Nanos,
+    /// When it was first started.
+    pub started: Option<Nanos>,
+    /// Its complete runs, in order; programs that repeat have several.
+    pub completions: Vec<Completion>,
+    /// When the program counts as done (see the workload's `repeat`); `None` if it never was.
+    pub done: Option<Nanos>,
+    /// Up to `done`: how long it was allowed to run.
+    pub ran: Nanos,
+    /// Up to `done`: how long it waited, before its first start and frozen.
+    pub waited: Nanos,
+    /// Up to `done`: each span in which it was frozen.
+    pub frozen_gaps: Vec<Nanos>,
+    /// Every span in which it was allowed to run, with its CPUs.
+    pub timeline: Vec<Span>,
+    /// Processes of it that were still alive when the run ended, and were left running.
+    pub left_running: bool,
+}
+
+/// One complete run of a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Completion {
+    /// When it ended.
+    pub at: Nanos,
+    /// How.
+    pub exit: Exit,
+    /// What it used.
+    pub usage: Usage,
+}
+
+/// A span in which a program was allowed to run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Span {
+    /// From here.
+    pub from: Nanos,
+    /// To here.
+    pub to: Nanos,
+    /// On these CPUs; `None`: as found.
+    pub cpus: Option<CpuSet>,
+}
+
+/// A plan that changed something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Decision {
+    /// When it was made.
+    pub at: Nanos,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// Something that was wanted and is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Deviation {
+    /// When it was noticed.
+    pub at: Nanos,
+    /// Whose directive.
+    pub program: ProgramId,
+    /// What was wanted.
+    pub wanted: Aspect,
+    /// Why it is not so.
+    pub why: Refusal,
+}

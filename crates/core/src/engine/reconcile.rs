@@ -1,0 +1,267 @@
+//! From what is wanted to steps: the difference between directives and confirmed states.
+//!
+//! For every program there is a *goal*: its directive, unless a promise of the
+//! engine overrides it (a measurement pause, a freeze that was given up, a group
+//! that runs). The table is short:
+//!
+//! | goal \ state | New | Starting | Running | Freezing | Frozen |
+//! |---|---|---|---|---|---|
+//! | freeze | – | wait | freeze | wait | – |
+//! | run | start\* | apply | apply | thaw | apply, thaw\* |
+//! | leave | – | leave | leave | leave | leave |
+//!
+//! \* only once nobody who is to be frozen may still run on its CPUs: that keeps
+//! gangs apart, and is the whole of the switching protocol.
+
+use super::Engine;
+use crate::cause::{Aspect, Refusal};
+use crate::cpuset::CpuSet;
+use crate::machine::{Machine, Signal, Step};
+use crate::plan::{Directive, Settings};
+use crate::policy::Policy;
+use crate::program::ProgramState;
+use crate::time::Nanos;
+
+/// What the engine keeps of one program beside what policies see.
+#[derive(Debug)]
+pub(super) struct Control {
+    /// The last directive.
+    pub(super) wanted: Directive,
+    /// Its number.
+    pub(super) epoch: u64,
+    /// The settings that the machine was last told.
+    pub(super) told: Settings,
+    /// A thaw is under way.
+    pub(super) thawing: bool,
+    /// When an unconfirmed freeze is given up.
+    pub(super) patience_ends: Nanos,
+    /// The directive says freeze, but the program runs until the next plan, and why.
+    pub(super) override_freeze: Option<Refusal>,
+    /// Until when that holds against plans that insist.
+    pub(super) override_until: Nanos,
+    /// Its last freeze was not confirmed in time: nobody waits for its next one.
+    pub(super) unreliable: bool,
+    /// The machine was told to let go of it.
+    pub(super) left: bool,
+    /// A signal to send, once it is let go.
+    pub(super) signal: Option<Signal>,
+}
+
+impl Default for Control {
+    /// A program that no plan has named yet does not start.
+    fn default() -> Control {
+        Control {
+            wanted: Directive::Freeze,
+            epoch: 0,
+            told: Settings::default(),
+            thawing: false,
+            patience_ends: Nanos::NEVER,
+            override_freeze: None,
+            override_until: Nanos::ZERO,
+            unreliable: false,
+            left: false,
+            signal: None,
+        }
+    }
+}
+
+impl<M: Machine, P: Policy> Engine<M, P> {
+    /// The steps that can be taken now.
+    pub(super) fn reconcile(&mut self) -> Vec<Step> {
+        let mut steps = Vec::new();
+        let goals: Vec<Directive> = (0..self.programs.len()).map(|i| self.goal(i)).collect();
+        for (i, goal) in goals.iter().enumerate() {
+            if *goal == Directive::Freeze && self.programs[i].state == ProgramState::Running {
+                self.freeze(i, &mut steps);
+            }
+        }
+        for (i, goal) in goals.iter().enumerate() {
+            match goal {
+                Directive::Run(settings) => self.let_run(i, *settings, &goals, &mut steps),
+                Directive::Leave => self.let_go(i, &mut steps),
+                Directive::Freeze => {}
+            }
+        }
+        steps
+    }
+
+    /// What is wanted of a program, after the engine's promises.
+    fn goal(&self, i: usize) -> Directive {
+        let (program, control) = (&self.programs[i], &self.controls[i]);
+        let started = program.state != ProgramState::New;
+        if control.wanted == Directive::Leave {
+            return Directive::Leave;
+        }
+        let run_as_it_is = Directive::Run(control.told);
+        if started && (!program.freezable || control.override_freeze.is_some()) {
+            return match control.wanted {
+                Directive::Freeze => run_as_it_is,
+                wanted => wanted,
+            };
+        }
+        if self.pause.is_some() && started {
+            return Directive::Freeze;
+        }
+        if control.wanted == Directive::Freeze && started && self.group_runs(i) {
+            return run_as_it_is;
+        }
+        control.wanted
+    }
+
+    /// Whether another program of the same group is wanted running.
+    fn group_runs(&self, i: usize) -> bool {
+        let group = self.programs[i].group;
+        group.is_some()
+            && (0..self.programs.len()).any(|j| {
+                j != i
+                    && self.programs[j].group == group
+                    && matches!(self.controls[j].wanted, Directive::Run(_))
+            })
+    }
+
+    fn freeze(&mut self, i: usize, steps: &mut Vec<Step>) {
+        self.programs[i].state = ProgramState::Freezing;
+        self.controls[i].patience_ends = self.now + self.setup.limits.freeze_patience;
+        self.switch_began.get_or_insert(self.now);
+        steps.push(Step::Freeze(self.programs[i].id));
+    }
+
+    fn let_run(
+        &mut self,
+        i: usize,
+        settings: Settings,
+        goals: &[Directive],
+        steps: &mut Vec<Step>,
+    ) {
+        let id = self.programs[i].id;
+        let state = self.programs[i].state;
+        match state {
+            ProgramState::New if !self.blocked(i, settings, goals) => {
+                self.tell(i, settings);
+                self.programs[i].state = ProgramState::Starting;
+                steps.push(Step::Start(id, settings));
+            }
+            ProgramState::Frozen
+                if !self.controls[i].thawing && !self.blocked(i, settings, goals) =>
+            {
+                self.apply(i, settings, steps);
+                self.controls[i].thawing = true;
+                steps.push(Step::Thaw(id));
+            }
+            ProgramState::Freezing if !self.controls[i].thawing => {
+                self.apply(i, settings, steps);
+                self.controls[i].thawing = true;
+                self.controls[i].patience_ends = Nanos::NEVER;
+                steps.push(Step::Thaw(id));
+            }
+            ProgramState::Running => self.apply(i, settings, steps),
+            _ => {}
+        }
+    }
+
+    /// Tells the machine new settings, if they are new.
+    fn apply(&mut self, i: usize, settings: Settings, steps: &mut Vec<Step>) {
+        if self.controls[i].told != settings {
+            self.tell(i, settings);
+            steps.push(Step::Apply(self.programs[i].id, settings, self.controls[i].epoch));
+        }
+    }
+
+    fn tell(&mut self, i: usize, settings: Settings) {
+        self.controls[i].told = settings;
+        let program = &mut self.programs[i];
+        program.cpus = settings.cpus;
+        program.granted = settings.grant.unwrap_or(program.asked);
+    }
+
+    /// Whether somebody who is to be frozen may still be on the program's CPUs.
+    fn blocked(&self, i: usize, settings: Settings, goals: &[Directive]) -> bool {
+        let all = &self.setup.cpus;
+        let mine: &CpuSet = settings.cpus.as_ref().unwrap_or(all);
+        self.programs.iter().zip(goals).enumerate().any(|(j, (other, goal))| {
+            j != i
+                && *goal == Directive::Freeze
+                && other.state.may_run()
+                && !self.controls[j].unreliable
+                && other.cpus.as_ref().unwrap_or(all).intersects(mine)
+        })
+    }
+
+    fn let_go(&mut self, i: usize, steps: &mut Vec<Step>) {
+        let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
+        if program.state == ProgramState::New || program.state == ProgramState::Starting {
+            return;
+        }
+        if !control.left {
+            control.left = true;
+            steps.push(Step::Leave(program.id));
+        }
+        if let Some(signal) = control.signal.take() {
+            steps.push(Step::Signal(program.id, signal));
+        }
+        let Some(closing) = &self.closing else { return };
+        if self.now >= closing.kill_at && !closing.killed {
+            steps.push(Step::Signal(program.id, Signal::Kill));
+        }
+    }
+
+    /// Gives up freezes that are not confirmed in time, and thaws whoever was frozen too long.
+    pub(super) fn end_overlong_freezes(&mut self) {
+        for i in 0..self.programs.len() {
+            let id = self.programs[i].id;
+            let frozen_since = self.accounts[usize::from(id.slot)].frozen_since();
+            let too_long =
+                frozen_since.is_some_and(|since| self.now >= since + self.setup.limits.max_frozen);
+            let unconfirmed = self.programs[i].state == ProgramState::Freezing
+                && self.now >= self.controls[i].patience_ends;
+            let why = match (too_long, unconfirmed) {
+                (true, _) => Refusal::FrozenTooLong,
+                (_, true) => Refusal::TimedOut,
+                _ => continue,
+            };
+            if self.controls[i].override_freeze.is_none() {
+                self.controls[i].override_freeze = Some(why);
+                self.controls[i].unreliable |= unconfirmed;
+                if too_long {
+                    self.controls[i].override_until = self.now + self.setup.limits.max_frozen / 10;
+                }
+                self.deviate(id, Aspect::Frozen, why);
+            }
+        }
+    }
+
+    /// When the next of those promises falls due.
+    pub(super) fn next_freeze_deadline(&self) -> Nanos {
+        let deadline = |i: usize| {
+            let control = &self.controls[i];
+            if control.override_freeze.is_some() || control.left {
+                return Nanos::NEVER;
+            }
+            let slot = usize::from(self.programs[i].id.slot);
+            let longest =
+                self.accounts[slot].frozen_since().map(|s| s + self.setup.limits.max_frozen);
+            let patience = match self.programs[i].state {
+                ProgramState::Freezing => control.patience_ends,
+                _ => Nanos::NEVER,
+            };
+            longest.unwrap_or(Nanos::NEVER).min(patience)
+        };
+        (0..self.programs.len()).map(deadline).min().unwrap_or(Nanos::NEVER)
+    }
+
+    /// Whether anybody who can be frozen may still be on a CPU.
+    pub(super) fn anybody_running(&self) -> bool {
+        self.programs.iter().zip(&self.controls).any(|(program, control)| {
+            program.freezable && control.override_freeze.is_none() && program.state.may_run()
+        })
+    }
+
+    /// Whether every program that is wanted running runs.
+    pub(super) fn all_run(&self) -> bool {
+        use ProgramState::{Frozen, New, Starting};
+        self.programs.iter().zip(&self.controls).all(|(program, control)| {
+            !matches!(control.wanted, Directive::Run(_))
+                || !matches!(program.state, New | Starting | Frozen)
+        })
+    }
+}

@@ -1,0 +1,78 @@
+//! What the engine is told before a run.
+
+use crate::cpuset::CpuSet;
+use crate::program::{GroupId, Profile};
+use crate::time::Nanos;
+use crate::topology::Topology;
+use crate::workload::Repeat;
+
+/// The machine's shape, the programs, and the promises to keep.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What the machine is made of.
+    pub topology: Topology,
+    /// The CPUs that programs may use.
+    pub cpus: CpuSet,
+    /// The programs; the position is the slot of their ids.
+    pub programs: Vec<Entry>,
+    /// The promises.
+    pub limits: Limits,
+}
+
+/// One program of the workload, as far as scheduling is concerned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    /// When it comes.
+    pub arrives: Nanos,
+    /// How many threads it wants to have on CPUs at once.
+    pub asked: u16,
+    /// Its share relative to the others.
+    pub weight: f64,
+    /// How often it runs.
+    pub repeat: Repeat,
+    /// Whether it may be frozen.
+    pub freezable: bool,
+    /// Programs to freeze and run together with.
+    pub group: Option<GroupId>,
+    /// What is known of it from runs alone.
+    pub profile: Profile,
+}
+
+impl Entry {
+    /// A program of `asked` threads that comes at once and runs once.
+    pub fn new(asked: u16) -> Entry {
+        Entry {
+            arrives: Nanos::ZERO,
+            asked,
+            weight: 1.0,
+            repeat: Repeat::Times(1),
+            freezable: true,
+            group: None,
+            profile: Profile::default(),
+        }
+    }
+}
+
+/// What the engine promises whatever a policy plans.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// No program is frozen longer than this at a stretch.
+    pub max_frozen: Nanos,
+    /// How long a freeze may stay unconfirmed before the program is let go and co-runs.
+    pub freeze_patience: Nanos,
+    /// At the end: how long programs that were asked to end may take before they are ended.
+    pub grace: Nanos,
+    /// How often an observer is told the state of things; [`Nanos::NEVER`] for never.
+    pub heartbeat: Nanos,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_frozen: Nanos::from_secs(1),
+            freeze_patience: Nanos::from_millis(50),
+            grace: Nanos::from_secs(5),
+            heartbeat: Nanos::NEVER,
+        }
+    }
+}

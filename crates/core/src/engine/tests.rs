@@ -1,0 +1,305 @@
+use super::outcome::Outcome;
+use super::*;
+use crate::fake::Fake;
+use crate::plan::{AtExpiry, Observe, Settings, Wake};
+use crate::program::{Exit, GroupId};
+use crate::sample::Measure;
+use crate::workload::Repeat;
+use crate::{CpuSet, Step, Topology};
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+fn p(slot: u16) -> ProgramId {
+    ProgramId::first(slot)
+}
+
+/// A policy made of a closure.
+struct Ask<F>(F);
+
+impl<F: FnMut(&[Cause], &World<'_>, &mut Plan)> Policy for Ask<F> {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        (self.0)(causes, world, plan);
+    }
+}
+
+/// All CPUs to one program after another, 100 ms each.
+fn in_turn() -> impl Policy {
+    let mut turn = 0;
+    Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if world.programs.is_empty() {
+            return;
+        }
+        turn += 1;
+        for (i, program) in world.programs.iter().enumerate() {
+            match i == turn % world.programs.len() {
+                true => plan.run(program.id, Settings::default()),
+                false => plan.freeze(program.id),
+            }
+        }
+        plan.wake_at(world.now + MS(100), Token(0));
+    })
+}
+
+fn setup(programs: Vec<Entry>) -> Setup {
+    let topology = Topology::regular(1, 1, 1, 2, 1);
+    Setup { cpus: topology.all(), topology, programs, limits: Limits::default() }
+}
+
+fn run(fake: Fake, policy: impl Policy, setup: Setup) -> (Fake, Outcome) {
+    let (fake, outcome) = Engine::new(fake, policy, setup).run(&mut ());
+    (fake, outcome.unwrap())
+}
+
+#[test]
+fn programs_take_turns_and_the_accounts_add_up() {
+    let fake = Fake::new([MS(250), MS(250)]);
+    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    assert_eq!(outcome.ended, Ended::Complete);
+    assert_eq!(outcome.total, MS(500));
+    for program in &outcome.programs {
+        assert_eq!(program.ran, MS(250));
+        assert_eq!(program.ran + program.waited, program.done.unwrap());
+        let drawn: Nanos = program.timeline.iter().map(|s| s.to - s.from).sum();
+        assert_eq!(drawn, program.ran);
+    }
+}
+
+#[test]
+fn nobody_is_thawed_before_the_others_are_known_to_be_frozen() {
+    let mut fake = Fake::new([MS(250), MS(250)]);
+    fake.freeze_latency = MS(3);
+    fake.thaw_latency = MS(1);
+    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let [first, second] = &outcome.programs[..] else { panic!("two programs") };
+    for a in &first.timeline {
+        assert!(second.timeline.iter().all(|b| a.to <= b.from || b.to <= a.from), "{a:?} overlaps");
+    }
+    assert_eq!(outcome.switch_gaps.first(), Some(&MS(4)));
+}
+
+#[test]
+fn programs_on_disjoint_cpus_do_not_wait_for_each_other() {
+    let mut fake = Fake::new([MS(300), MS(100), MS(100)]);
+    fake.freeze_latency = MS(5);
+    let left = CpuSet::first(1);
+    let right: CpuSet = [1].into_iter().collect();
+    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Arrived(p(0))) {
+            plan.run(p(0), Settings::on(left));
+            plan.run(p(1), Settings::on(right));
+            plan.wake_at(world.now + MS(50), Token(1));
+        } else if causes.contains(&Cause::Woke(Token(1))) {
+            plan.freeze(p(0));
+            plan.freeze(p(1));
+            plan.run(p(2), Settings::on(right));
+            plan.wake_at(world.now + MS(2), Token(2));
+        } else if causes.contains(&Cause::Woke(Token(2))) {
+            plan.run(p(0), Settings::on(left));
+        } else if causes.contains(&Cause::Exited(p(2), Exit::Code(0))) {
+            plan.run(p(1), Settings::on(right));
+        }
+    });
+    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1), Entry::new(1)]));
+    let started = |slot| {
+        fake.submitted.iter().find(|(_, s)| matches!(s, Step::Start(id, _) if *id == p(slot)))
+    };
+    assert_eq!(started(2).map(|(at, _)| *at), Some(MS(55)), "waits for the one on its CPU");
+    let thawed = fake.submitted.iter().find(|(_, s)| *s == Step::Thaw(p(0)));
+    assert_eq!(thawed.map(|(at, _)| *at), Some(MS(52)), "its own freeze is called off");
+}
+
+#[test]
+fn no_program_starts_before_the_policy_lets_it() {
+    let fake = Fake::new([MS(100), MS(100)]);
+    let policy = Ask(|causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Arrived(p(0))) {
+            plan.run(p(0), Settings::default());
+        }
+        if causes.contains(&Cause::Exited(p(0), Exit::Code(0))) {
+            plan.run(p(1), Settings::default());
+        }
+    });
+    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    assert_eq!(fake.submitted.len(), 2, "two starts, no freeze");
+    assert_eq!(outcome.programs[1].started, Some(MS(100)));
+    assert_eq!(outcome.programs[1].waited, MS(100));
+    assert!(outcome.programs[1].frozen_gaps.is_empty(), "waiting for a start is no frozen gap");
+}
+
+#[test]
+fn a_freeze_that_is_never_confirmed_is_given_up_and_reported() {
+    let mut fake = Fake::new([MS(400), MS(300)]);
+    fake.unfreezable.insert(p(0));
+    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    let first = outcome.deviations[0];
+    assert_eq!((first.program, first.wanted, first.why), (p(0), Aspect::Frozen, Refusal::TimedOut));
+    assert_eq!(first.at, MS(200) + Limits::default().freeze_patience);
+    assert_eq!(outcome.programs[0].done, Some(MS(500)), "once started it is never off its CPUs");
+}
+
+#[test]
+fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
+    let fake = Fake::new([MS(4000), MS(100)]);
+    let mut asked = 0;
+    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        asked += 1;
+        match asked {
+            1 => {
+                plan.run(p(0), Settings::default());
+                plan.run(p(1), Settings::default());
+                plan.wake_at(world.now + MS(10), Token(0));
+            }
+            2 => plan.freeze(p(1)),
+            _ => assert!(!causes.is_empty()),
+        }
+    });
+    let (_, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert_eq!(outcome.programs[1].frozen_gaps, [Nanos::from_secs(1)]);
+    assert_eq!(outcome.deviations[0].why, Refusal::FrozenTooLong);
+}
+
+#[test]
+fn a_program_that_was_frozen_too_long_runs_for_a_while_even_if_the_policy_insists() {
+    let fake = Fake::new([MS(2500), MS(150)]);
+    let mut asked = 0;
+    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        asked += 1;
+        for program in world.programs {
+            match program.id == p(0) || asked == 1 {
+                true => plan.run(program.id, Settings::default()),
+                false => plan.freeze(program.id),
+            }
+        }
+        plan.wake_at(world.now + MS(10), Token(0));
+    });
+    let (_, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    let lengths: Vec<Nanos> = outcome.programs[1].timeline.iter().map(|s| s.to - s.from).collect();
+    assert_eq!(lengths[..2], [MS(10), MS(100)]);
+}
+
+#[test]
+fn a_program_that_must_not_be_frozen_runs_on() {
+    let fake = Fake::new([MS(400), MS(400)]);
+    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    entries[0].freezable = false;
+    let (fake, outcome) = run(fake, in_turn(), setup(entries));
+    assert!(!fake.steps().contains(&Step::Freeze(p(0))));
+    assert!(outcome.programs[0].frozen_gaps.is_empty());
+}
+
+#[test]
+fn programs_of_one_group_run_together() {
+    let fake = Fake::new([MS(300), MS(300), MS(300)]);
+    let mut entries = vec![Entry::new(1), Entry::new(1), Entry::new(1)];
+    entries[0].group = Some(GroupId(7));
+    entries[1].group = Some(GroupId(7));
+    let mut started = false;
+    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        let alone = Some(p(1)).filter(|id| started && world.program(*id).is_some());
+        started = true;
+        for program in world.programs {
+            match alone.is_none_or(|id| id == program.id) {
+                true => plan.run(program.id, Settings::default()),
+                false => plan.freeze(program.id),
+            }
+        }
+        if alone.is_none() {
+            plan.wake_at(world.now + MS(100), Token(0));
+        }
+    });
+    let (fake, _) = run(fake, policy, setup(entries));
+    assert!(!fake.steps().contains(&Step::Freeze(p(0))), "its group runs");
+    assert!(fake.steps().contains(&Step::Freeze(p(2))));
+}
+
+#[test]
+fn a_repeated_program_comes_again_with_the_next_generation_until_all_have_finished() {
+    let fake = Fake::new([MS(100), MS(350)]);
+    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    entries[0].repeat = Repeat::UntilAllFinish;
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+    });
+    let (fake, outcome) = run(fake, policy, setup(entries));
+    assert_eq!(outcome.total, MS(350));
+    assert_eq!(outcome.programs[0].done, Some(MS(100)), "its time is the first completion");
+    assert_eq!(
+        outcome.programs[0].completions.len(),
+        3,
+        "the fourth run was ended, and does not count"
+    );
+    let fourth = ProgramId { slot: 0, generation: 3 };
+    assert!(fake.steps().contains(&Step::Signal(fourth, Signal::Terminate)));
+}
+
+#[test]
+fn an_interruption_lets_everybody_go_and_ends_them() {
+    let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
+    fake.stubborn.insert(p(1));
+    fake.script(MS(150), Happening::Interrupted(Signal::Interrupt));
+    let mut entries = vec![Entry::new(2), Entry::new(2), Entry::new(2)];
+    entries[2].arrives = MS(1000);
+    let (fake, outcome) = run(fake, in_turn(), setup(entries));
+    assert_eq!(outcome.ended, Ended::Interrupted(Signal::Interrupt));
+    let steps = fake.steps();
+    for slot in [0, 1] {
+        let left = steps.iter().position(|s| *s == Step::Leave(p(slot)));
+        let signalled = steps.iter().position(|s| *s == Step::Signal(p(slot), Signal::Interrupt));
+        assert!(left.is_some() && left < signalled, "let go before it is asked to end");
+    }
+    assert!(
+        steps.contains(&Step::Signal(p(1), Signal::Kill)),
+        "stubborn programs are ended after the grace"
+    );
+    assert_eq!(outcome.total, MS(150) + Limits::default().grace);
+    assert_eq!(outcome.programs[2].started, None);
+}
+
+#[test]
+fn a_measurement_pause_freezes_everybody_before_it_reads() {
+    let mut fake = Fake::new([MS(150), MS(150)]);
+    fake.freeze_latency = MS(2);
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Arrived(p(0))) {
+            for program in world.programs {
+                plan.run(program.id, Settings::default());
+                let measure = Measure::CpuTime;
+                plan.observe.push(Observe { program: program.id, measure, period: Nanos::NEVER });
+            }
+            let first = AtExpiry::FreezeAndRead;
+            plan.wake.push(Wake { token: Token(3), at: world.now + MS(100), first });
+        }
+        if causes.contains(&Cause::Woke(Token(3))) {
+            assert!(causes.contains(&Cause::Sampled(p(1))));
+            assert!(world.programs.iter().all(|program| program.state == ProgramState::Frozen));
+        }
+    });
+    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert_eq!(fake.reads.len(), 1);
+    assert_eq!(fake.reads[0].0, MS(102));
+    assert_eq!(outcome.total, MS(150), "a program runs until its freeze is confirmed");
+}
+
+#[test]
+fn a_plan_that_makes_no_sense_ends_the_run_before_any_program_feels_it() {
+    let policy =
+        Ask(|_: &[Cause], _: &World<'_>, plan: &mut Plan| plan.run(p(9), Settings::default()));
+    let (fake, outcome) =
+        Engine::new(Fake::new([MS(1)]), policy, setup(vec![Entry::new(1)])).run(&mut ());
+    assert!(matches!(outcome, Err(Error::Plan(BadPlan::UnknownProgram(id))) if id == p(9)));
+    assert!(fake.submitted.is_empty());
+}
+
+#[test]
+fn a_program_that_somebody_else_stopped_is_left_alone_until_it_goes_on() {
+    let mut fake = Fake::new([MS(500), MS(200)]);
+    fake.script(MS(30), Happening::StoppedByOther(p(1)));
+    fake.script(MS(330), Happening::ContinuedByOther(p(1)));
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+    });
+    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert!(!fake.steps().contains(&Step::Thaw(p(1))), "never continued by us");
+    assert_eq!(outcome.programs[1].ran, MS(200));
+    assert_eq!(outcome.programs[1].waited, Nanos::ZERO, "its stop is not our waiting time");
+}

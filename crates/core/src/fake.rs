@@ -1,0 +1,157 @@
+//! A machine for tests: programs that need a given time of running, effects after a given latency,
+//! and whatever else a script says, all in virtual time.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
+
+use crate::machine::{Event, Happening, Machine, Signal, Step};
+use crate::plan::Observe;
+use crate::program::{Exit, ProgramId, Usage};
+use crate::sample::Arena;
+use crate::time::Nanos;
+
+/// A scripted machine. Programs ignore each other: each makes progress while it may run.
+#[derive(Debug, Default)]
+pub struct Fake {
+    now: Nanos,
+    /// How long one run of each slot takes when nobody freezes it.
+    pub work: Vec<Nanos>,
+    /// From a freeze step to its confirmation.
+    pub freeze_latency: Nanos,
+    /// From a thaw step to its confirmation.
+    pub thaw_latency: Nanos,
+    /// Programs whose freezes are never confirmed.
+    pub unfreezable: BTreeSet<ProgramId>,
+    /// Programs that end only on [`Signal::Kill`].
+    pub stubborn: BTreeSet<ProgramId>,
+    /// Every step that was submitted, with its time.
+    pub submitted: Vec<(Nanos, Step)>,
+    /// How often anything was read, with the time.
+    pub reads: Vec<(Nanos, Vec<Observe>)>,
+    jobs: BTreeMap<ProgramId, Job>,
+    pending: BTreeMap<(Nanos, u64), Happening>,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Job {
+    remaining: Nanos,
+    running: bool,
+}
+
+impl Fake {
+    /// A machine on which slot `i` takes `work[i]`, and effects are immediate.
+    pub fn new(work: impl IntoIterator<Item = Nanos>) -> Fake {
+        Fake { work: work.into_iter().collect(), ..Fake::default() }
+    }
+
+    /// Has something happen at a time of the script's choice.
+    pub fn script(&mut self, at: Nanos, what: Happening) {
+        self.sequence += 1;
+        self.pending.insert((at, self.sequence), what);
+    }
+
+    /// The submitted steps without their times.
+    pub fn steps(&self) -> Vec<Step> {
+        self.submitted.iter().map(|(_, step)| *step).collect()
+    }
+
+    fn next_completion(&self) -> Option<(Nanos, ProgramId)> {
+        let running = self.jobs.iter().filter(|(_, job)| job.running);
+        running.map(|(id, job)| (self.now + job.remaining, *id)).min()
+    }
+
+    fn advance(&mut self, to: Nanos) {
+        let passed = to - self.now;
+        for job in self.jobs.values_mut().filter(|job| job.running) {
+            job.remaining = job.remaining - passed;
+        }
+        self.now = to;
+    }
+
+    /// A pending effect takes place: jobs go or stand still from here on.
+    fn take_effect(&mut self, what: Happening) {
+        let Some(id) = what.program() else { return };
+        match what {
+            Happening::Exited(..) => drop(self.jobs.remove(&id)),
+            Happening::Started(_) | Happening::Thawed(_) | Happening::ContinuedByOther(_) => {
+                self.set(id, true)
+            }
+            Happening::Froze(_) | Happening::StoppedByOther(_) => self.set(id, false),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, id: ProgramId, running: bool) {
+        if let Some(job) = self.jobs.get_mut(&id) {
+            job.running = running;
+        }
+    }
+
+    fn forget_pending_freeze(&mut self, id: ProgramId) {
+        self.pending.retain(|_, what| *what != Happening::Froze(id));
+    }
+}
+
+impl Machine for Fake {
+    type Error = Infallible;
+
+    fn now(&self) -> Nanos {
+        self.now
+    }
+
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Infallible> {
+        let effect = self.pending.keys().next().map(|(at, _)| *at);
+        let completion = self.next_completion();
+        let next = effect.into_iter().chain(completion.map(|(at, _)| at)).min();
+        let at = next.unwrap_or(Nanos::NEVER).min(until).max(self.now);
+        assert!(at != Nanos::NEVER, "the engine waits for ever: nothing runs and nothing is due");
+        self.advance(at);
+        while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= at) {
+            let what = entry.remove();
+            self.take_effect(what);
+            out.push(Event { at, what });
+        }
+        while let Some((_, id)) = self.next_completion().filter(|(done, _)| *done <= at) {
+            self.jobs.remove(&id);
+            self.forget_pending_freeze(id);
+            out.push(Event { at, what: Happening::Exited(id, Exit::Code(0), Usage::default()) });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, what: &[Observe], _into: &mut Arena) -> Result<(), Infallible> {
+        self.reads.push((self.now, what.to_vec()));
+        Ok(())
+    }
+
+    fn submit(&mut self, steps: &[Step]) -> Result<(), Infallible> {
+        for step in steps {
+            self.submitted.push((self.now, *step));
+            match *step {
+                Step::Start(id, _) => {
+                    let remaining = self.work[usize::from(id.slot)];
+                    self.jobs.insert(id, Job { remaining, running: false });
+                    self.script(self.now, Happening::Started(id));
+                }
+                Step::Freeze(id) if self.unfreezable.contains(&id) => {}
+                Step::Freeze(id) => {
+                    self.script(self.now + self.freeze_latency, Happening::Froze(id))
+                }
+                Step::Thaw(id) | Step::Leave(id) => {
+                    self.forget_pending_freeze(id);
+                    self.script(self.now + self.thaw_latency, Happening::Thawed(id));
+                }
+                Step::Apply(id, _, epoch) => self.script(self.now, Happening::Applied(id, epoch)),
+                Step::ApplyThread(..) => {}
+                Step::Signal(id, signal) => {
+                    if signal == Signal::Kill || !self.stubborn.contains(&id) {
+                        let exit = Exit::Signal(if signal == Signal::Kill { 9 } else { 15 });
+                        self.script(self.now, Happening::Exited(id, exit, Usage::default()));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,44 @@
+//! The words of cosched, and the engine that speaks them.
+//!
+//! **A policy decides; a machine obeys.** A [`Policy`] is a pure state
+//! machine: it is told what happened ([`Cause`]s), looks at the [`World`] and
+//! writes a [`Plan`], the state that it wants. A [`Machine`] is Linux, a
+//! simulator, or the scripted [`fake`] of the tests: it carries out [`Step`]s
+//! and reports [`Event`]s. The [`Engine`] stands between them: it turns events
+//! into causes and accounts, checks the plan, and takes the difference between
+//! the plan and what is.
+//!
+//! No decision here depends on a clock, a file or a random number; only
+//! [`workload`] and [`result`] touch files, at the two ends of a run.
+
+#![forbid(unsafe_code)]
+
+mod cause;
+mod cpuset;
+pub mod engine;
+pub mod fake;
+mod machine;
+pub mod metrics;
+mod plan;
+mod policy;
+mod program;
+pub mod result;
+mod sample;
+mod time;
+mod topology;
+pub mod workload;
+
+pub use cause::{Aspect, Cause, Command, Refusal, Token};
+pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
+pub use engine::Engine;
+pub use machine::{Event, Happening, Machine, Signal, Step};
+pub use plan::{
+    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
+};
+pub use policy::{Policy, World};
+pub use program::{
+    Exit, GroupId, MaskOwner, Profile, Program, ProgramId, ProgramState, Thread, ThreadId, Usage,
+};
+pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
+pub use time::Nanos;
+pub use topology::{Cpu, Level, Topology};

@@ -1,0 +1,145 @@
+//! What obeys: the seam between the engine and Linux, the simulator, or a test's fake.
+//!
+//! A machine knows the commands behind program ids and how to start, freeze and
+//! bind them; it decides nothing. [`Machine::submit`] takes steps and returns at
+//! once; their effects come back through [`Machine::wait`], stamped with the
+//! time at which the machine saw them. Accounts are kept from those, never from
+//! what was asked for.
+
+use crate::cause::{Aspect, Command, Refusal};
+use crate::cpuset::CpuSet;
+use crate::plan::{Observe, Settings, ThreadRule};
+use crate::program::{Exit, GroupId, ProgramId, ThreadId, Usage};
+use crate::sample::Arena;
+use crate::time::Nanos;
+
+/// Something that runs programs and can be told how.
+pub trait Machine {
+    /// What can go wrong beyond repair.
+    type Error: std::error::Error + Send + Sync + 'static;
+
+    /// The present.
+    fn now(&self) -> Nanos;
+
+    /// Waits until something happens or `until` is reached, and appends what happened, in order of time.
+    ///
+    /// # Errors
+    /// When the machine is lost; single failed steps come back as [`Happening::Refused`].
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Self::Error>;
+
+    /// Measures; replaces in `into` what it measured anew.
+    ///
+    /// # Errors
+    /// When the machine is lost; what cannot be measured is marked so in the samples.
+    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Self::Error>;
+
+    /// Begins to carry out steps, in their order.
+    ///
+    /// # Errors
+    /// When the machine is lost; single failed steps come back as [`Happening::Refused`].
+    fn submit(&mut self, steps: &[Step]) -> Result<(), Self::Error>;
+}
+
+/// One thing for a machine to do.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Step {
+    /// Start the program, with these settings from its first instruction on.
+    Start(ProgramId, Settings),
+    /// Stop all its threads; answered by [`Happening::Froze`].
+    Freeze(ProgramId),
+    /// Let its threads run again; answered by [`Happening::Thawed`].
+    Thaw(ProgramId),
+    /// Change its settings; answered by [`Happening::Applied`] with the number given here.
+    Apply(ProgramId, Settings, u64),
+    /// Change one thread's settings.
+    ApplyThread(ThreadId, ThreadRule),
+    /// Put everything back as found, let it run, and touch it no more.
+    Leave(ProgramId),
+    /// Send a signal to every process of the program.
+    Signal(ProgramId, Signal),
+}
+
+/// The signals that cosched sends on the user's behalf.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Signal {
+    /// Ctrl-C.
+    Interrupt,
+    /// Please end.
+    Terminate,
+    /// End.
+    Kill,
+}
+
+/// Something that happened on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: Happening,
+}
+
+/// What can happen on a machine.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Happening {
+    /// The program runs its first instruction.
+    Started(ProgramId),
+    /// Every thread of it is stopped.
+    Froze(ProgramId),
+    /// Its threads may run again.
+    Thawed(ProgramId),
+    /// Settings are in effect for every thread of it.
+    Applied(ProgramId, u64),
+    /// Its command ended, with what it used.
+    Exited(ProgramId, Exit, Usage),
+    /// A step, or a part of it, could not be done, or was undone by somebody.
+    Refused(ProgramId, Aspect, Refusal),
+    /// Somebody else stopped it.
+    StoppedByOther(ProgramId),
+    /// Somebody else let it go on.
+    ContinuedByOther(ProgramId),
+    /// It was found that the program must not be frozen.
+    Unfreezable(ProgramId, Refusal),
+    /// It was found that the program belongs to a group.
+    Grouped(ProgramId, GroupId),
+    /// Threads were born or ended.
+    ThreadsChanged(ProgramId),
+    /// A malleable program asks for threads.
+    Requested {
+        /// Who asks.
+        program: ProgramId,
+        /// How many threads it wants.
+        threads: u16,
+        /// Whether it waits for the answer.
+        blocked: bool,
+    },
+    /// Other CPUs may be used from now on.
+    MachineChanged(CpuSet),
+    /// The user asks for something.
+    Commanded(Command),
+    /// The user asks for the end: the signal that came.
+    Interrupted(Signal),
+}
+
+impl Happening {
+    /// The program that it is about, if it is about one.
+    pub fn program(&self) -> Option<ProgramId> {
+        match *self {
+            Happening::Started(id)
+            | Happening::Froze(id)
+            | Happening::Thawed(id)
+            | Happening::Applied(id, _)
+            | Happening::Exited(id, ..)
+            | Happening::Refused(id, ..)
+            | Happening::StoppedByOther(id)
+            | Happening::ContinuedByOther(id)
+            | Happening::Unfreezable(id, _)
+            | Happening::Grouped(id, _)
+            | Happening::ThreadsChanged(id)
+            | Happening::Requested { program: id, .. } => Some(id),
+            Happening::MachineChanged(_) | Happening::Commanded(_) | Happening::Interrupted(_) => {
+                None
+            }
+        }
+    }
+}

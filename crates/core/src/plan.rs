@@ -1,0 +1,246 @@
+//! What a policy wants: states, not steps.
+//!
+//! A plan names only what it wants changed: a program that it does not mention
+//! keeps its last directive, a wake-up with a known token moves, a measurement
+//! that is named again changes its period. An empty plan changes nothing. The
+//! engine finds the steps that lead from what is to what is wanted; so a plan
+//! is easy to test, to log, to draw and to undo.
+
+use serde::{Deserialize, Serialize};
+
+use crate::cause::{Aspect, Refusal, Token};
+use crate::cpuset::CpuSet;
+use crate::program::{ProgramId, ThreadId};
+use crate::sample::Measure;
+use crate::time::Nanos;
+
+/// The state that a policy wants; a buffer that the engine clears and reuses.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// What is wanted of programs; each at most once.
+    pub programs: Vec<(ProgramId, Directive)>,
+    /// Exceptions for single threads, on top of their program's directive.
+    pub threads: Vec<(ThreadId, ThreadRule)>,
+    /// When to be asked again.
+    pub wake: Vec<Wake>,
+    /// What to measure.
+    pub observe: Vec<Observe>,
+    /// Why: `explain` and traces speak from these.
+    pub reasons: Vec<Reason>,
+}
+
+impl Plan {
+    /// Empties the plan and keeps its memory.
+    pub fn clear(&mut self) {
+        self.programs.clear();
+        self.threads.clear();
+        self.wake.clear();
+        self.observe.clear();
+        self.reasons.clear();
+    }
+
+    /// Wants a program to run.
+    pub fn run(&mut self, program: ProgramId, settings: Settings) {
+        self.programs.push((program, Directive::Run(settings)));
+    }
+
+    /// Wants a program to be frozen, or, if it has not started, not to start yet.
+    pub fn freeze(&mut self, program: ProgramId) {
+        self.programs.push((program, Directive::Freeze));
+    }
+
+    /// Wants to be asked again at `at`.
+    pub fn wake_at(&mut self, at: Nanos, token: Token) {
+        self.wake.push(Wake { token, at, first: AtExpiry::Nothing });
+    }
+
+    /// Notes why.
+    pub fn because(&mut self, program: Option<ProgramId>, why: Why) {
+        self.reasons.push(Reason { program, why });
+    }
+
+    /// The directive for a program, if the plan has one.
+    pub fn directive(&self, program: ProgramId) -> Option<&Directive> {
+        self.programs.iter().find(|(id, _)| *id == program).map(|(_, directive)| directive)
+    }
+}
+
+/// What is wanted of one program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Directive {
+    /// Run, with these settings.
+    Run(Settings),
+    /// Be frozen; a program that has not started stays unstarted.
+    Freeze,
+    /// Be as it was found: nothing of ours on it any more, running.
+    Leave,
+}
+
+/// How a program runs. `None` everywhere means: as it was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// The CPUs for all its threads.
+    pub cpus: Option<CpuSet>,
+    /// The number of threads that a malleable program may use.
+    pub grant: Option<u16>,
+    /// The kernel's own time slice for each thread.
+    pub slice: Option<Nanos>,
+    /// The scheduling class.
+    pub class: Option<Class>,
+    /// The nice value.
+    pub nice: Option<i8>,
+    /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU by program.
+    pub cpu_group: Option<bool>,
+}
+
+impl Settings {
+    /// On these CPUs, everything else as found.
+    pub fn on(cpus: CpuSet) -> Settings {
+        Settings { cpus: Some(cpus), ..Settings::default() }
+    }
+
+    /// Fills what is unset here from `under`: how one policy overlays another.
+    pub fn over(self, under: Settings) -> Settings {
+        Settings {
+            cpus: self.cpus.or(under.cpus),
+            grant: self.grant.or(under.grant),
+            slice: self.slice.or(under.slice),
+            class: self.class.or(under.class),
+            nice: self.nice.or(under.nice),
+            cpu_group: self.cpu_group.or(under.cpu_group),
+        }
+    }
+}
+
+/// A scheduling class of the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// Linux' default fair class.
+    Fair,
+    /// Fair, without preemption on wake-up.
+    Batch,
+    /// Real-time round robin at this priority.
+    RoundRobin(u8),
+    /// Solaris' fixed-priority class at this priority (simulated kernels only).
+    FixedPriority(u8),
+}
+
+/// An exception for one thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ThreadRule {
+    /// The thread's CPUs.
+    pub cpus: Option<CpuSet>,
+    /// The thread's slice.
+    pub slice: Option<Nanos>,
+}
+
+/// A wake-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wake {
+    /// Its name. Asking again with the same token moves the wake-up.
+    pub token: Token,
+    /// When; [`Nanos::NEVER`] takes it back.
+    pub at: Nanos,
+    /// What is done at its expiry before the policy is asked.
+    pub first: AtExpiry,
+}
+
+/// What is done when a wake-up expires, before the policy is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AtExpiry {
+    /// Nothing.
+    Nothing,
+    /// Everything observed is read.
+    Read,
+    /// Every running program is frozen, and then everything observed is read:
+    /// so samples of a quantum belong to that quantum alone.
+    FreezeAndRead,
+}
+
+/// A measurement that a policy wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Observe {
+    /// Of which program.
+    pub program: ProgramId,
+    /// What.
+    pub measure: Measure,
+    /// How often; [`Nanos::NEVER`] for only at wake-ups that read, [`Nanos::ZERO`] to stop measuring.
+    pub period: Nanos,
+}
+
+/// Why a plan is as it is.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reason {
+    /// The program that it is about; `None` for the plan as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub program: Option<ProgramId>,
+    /// The reason.
+    #[serde(flatten)]
+    pub why: Why,
+}
+
+/// The kinds of reasons.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "why", rename_all = "kebab-case")]
+pub enum Why {
+    /// The policy leaves everything to the kernel.
+    LeftToKernel,
+    /// It is this program's turn: nobody else runs until it ends.
+    Turn,
+    /// It waits for its turn behind `ahead` programs.
+    Queued {
+        /// How many programs come before it.
+        ahead: u16,
+    },
+    /// A quantum begins.
+    Quantum {
+        /// Which round; policies without rounds count quanta.
+        round: u64,
+        /// Which gang of the round.
+        gang: u16,
+        /// How many gangs the round has.
+        gangs: u16,
+        /// How long it lasts.
+        length: Nanos,
+    },
+    /// The program is in the gang that has the quantum.
+    InGang,
+    /// The program's gang has another quantum.
+    OtherGang {
+        /// Which one.
+        gang: u16,
+    },
+    /// It fits into CPUs that the quantum would leave idle.
+    Fills,
+    /// It has the highest cache miss rate of those not yet in a gang.
+    MostMisses,
+    /// It has the lowest cache miss rate of those that fit beside the gang's first.
+    FewestMissesThatFit,
+    /// It has waited longest of those that fit.
+    WaitedLongest {
+        /// How long.
+        waited: Nanos,
+    },
+    /// It does not fit beside those that have waited longer.
+    DoesNotFit {
+        /// CPUs still free when its turn came.
+        free: u16,
+    },
+    /// It may not be frozen, so it always runs.
+    NeverFrozen,
+    /// The quantum is shorter than asked, so that nobody is frozen longer than allowed.
+    QuantumShortened {
+        /// What was asked.
+        asked: Nanos,
+        /// What is given.
+        given: Nanos,
+    },
+    /// The machine could not do what the plan wanted.
+    Deviation {
+        /// What could not be had.
+        wanted: Aspect,
+        /// Why.
+        refusal: Refusal,
+    },
+}

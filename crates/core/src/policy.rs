@@ -1,0 +1,55 @@
+//! What a policy is, and what it sees.
+
+use crate::cause::Cause;
+use crate::cpuset::CpuSet;
+use crate::plan::Plan;
+use crate::program::{Program, ProgramId, Thread};
+use crate::sample::{IpBin, LockShare, MachineSample, Sample};
+use crate::time::Nanos;
+use crate::topology::Topology;
+
+/// What is known at the moment of a decision. Slices are owned by the engine
+/// and sorted by id; nothing is copied for a decision.
+#[derive(Clone, Copy, Debug)]
+pub struct World<'a> {
+    /// The present.
+    pub now: Nanos,
+    /// What the machine is made of.
+    pub topology: &'a Topology,
+    /// The CPUs that programs may use: never more than the caller of cosched may.
+    pub cpus: &'a CpuSet,
+    /// The longest time that a program may be frozen at a stretch.
+    pub max_frozen: Nanos,
+    /// Programs that have arrived and not ended.
+    pub programs: &'a [Program],
+    /// Threads, where a policy observes them.
+    pub threads: &'a [Thread],
+    /// The latest samples.
+    pub samples: &'a [Sample],
+    /// The latest instruction-pointer bins.
+    pub ips: &'a [IpBin],
+    /// The latest lock shares.
+    pub locks: &'a [LockShare],
+    /// The latest sample of the machine as a whole.
+    pub machine: &'a MachineSample,
+}
+
+impl World<'_> {
+    /// The program with this id, if it is still there.
+    pub fn program(&self, id: ProgramId) -> Option<&Program> {
+        self.programs.binary_search_by_key(&id, |p| p.id).ok().map(|i| &self.programs[i])
+    }
+}
+
+/// Decides what should run: a pure state machine without clock, file, thread or randomness of its own.
+pub trait Policy {
+    /// Answers what happened with what is wanted now. `plan` comes empty; see [`Plan`] for what
+    /// leaving something out means. `causes` is never empty, and holds everything of one instant.
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan);
+}
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        (**self).decide(causes, world, plan);
+    }
+}

@@ -1,0 +1,198 @@
+//! Programs and threads as policies see them.
+//!
+//! A *program* is one command with all its descendants. Ids are slots with a
+//! generation, never process ids: a slot is used again when a program is
+//! repeated, with the next generation, so a stale id is recognised.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use crate::cpuset::CpuSet;
+use crate::time::Nanos;
+
+/// Names one run of one program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProgramId {
+    /// Position in the workload; stays when a program is repeated.
+    pub slot: u16,
+    /// Counts the repetitions.
+    pub generation: u32,
+}
+
+impl ProgramId {
+    /// The first run of the program at a position of the workload.
+    pub const fn first(slot: u16) -> ProgramId {
+        ProgramId { slot, generation: 0 }
+    }
+
+    /// The run after this one.
+    pub const fn next(self) -> ProgramId {
+        ProgramId { slot: self.slot, generation: self.generation + 1 }
+    }
+}
+
+impl fmt::Display for ProgramId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "p{}.{}", self.slot, self.generation)
+    }
+}
+
+/// Names one thread of one program: a slot in the machine's thread table with a generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId {
+    /// Position in the machine's thread table.
+    pub slot: u32,
+    /// Counts the uses of that position.
+    pub generation: u32,
+}
+
+/// Programs of one group freeze and run together, because they share pipes,
+/// sockets or memory (a frozen one would stall the other) or because the user says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct GroupId(pub u16);
+
+/// Where a program is in its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProgramState {
+    /// Arrived, and not yet started: no process of it exists.
+    New,
+    /// Told to start; not yet confirmed.
+    Starting,
+    /// Runs, as far as the kernel lets it.
+    Running,
+    /// Told to freeze; not yet confirmed.
+    Freezing,
+    /// Confirmed frozen by us.
+    Frozen,
+    /// Stopped by somebody else (a shell's job control, a debugger): left alone.
+    StoppedByOther,
+    /// Its command has ended; descendants may still be there.
+    Exiting,
+}
+
+impl ProgramState {
+    /// Whether threads of the program may be on a CPU now.
+    pub fn may_run(self) -> bool {
+        matches!(self, ProgramState::Starting | ProgramState::Running | ProgramState::Freezing)
+    }
+}
+
+/// How a program ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exit {
+    /// It returned this status.
+    Code(u8),
+    /// This signal ended it.
+    Signal(u8),
+    /// It could not be started; the operating system's error number.
+    Failed(i32),
+    /// Its end was not seen (its parent process was killed).
+    Unknown,
+}
+
+impl Exit {
+    /// As a shell reports it: the status, 128 + signal, or 127.
+    pub fn shell_status(self) -> i32 {
+        match self {
+            Exit::Code(code) => i32::from(code),
+            Exit::Signal(signal) => 128 + i32::from(signal),
+            Exit::Failed(_) | Exit::Unknown => 127,
+        }
+    }
+}
+
+/// What a program used over its life, from the kernel's own accounts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Usage {
+    /// CPU time in user mode, seconds.
+    pub user_seconds: f64,
+    /// CPU time in the kernel, seconds.
+    pub system_seconds: f64,
+    /// Context switches because the thread waited.
+    pub voluntary_switches: u64,
+    /// Context switches because the kernel took the CPU away.
+    pub involuntary_switches: u64,
+    /// Largest resident set of one process, KiB.
+    pub max_rss_kib: u64,
+}
+
+/// What is known of a program from runs alone on this machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Profile {
+    /// Time that one run takes alone, with the same thread count and placement.
+    pub solo: Option<Nanos>,
+    /// Last-level cache misses per 1000 instructions.
+    pub misses_per_kilo_instruction: Option<f64>,
+}
+
+/// One program of the [`World`](crate::World).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Program {
+    /// Its name for plans.
+    pub id: ProgramId,
+    /// Where it is in its life, as confirmed by the machine.
+    pub state: ProgramState,
+    /// How many threads it wants to have on CPUs at once.
+    pub asked: u16,
+    /// How many it was granted; equals `asked` for programs that cannot change it.
+    pub granted: u16,
+    /// The CPUs that cosched has bound it to; `None`: as it was found.
+    pub cpus: Option<CpuSet>,
+    /// Its share relative to the other programs.
+    pub weight: f64,
+    /// The programs that it must run together with.
+    pub group: Option<GroupId>,
+    /// Whether it may be frozen at all.
+    pub freezable: bool,
+    /// When it came.
+    pub arrived: Nanos,
+    /// How long it has run, from confirmed effects.
+    pub ran: Nanos,
+    /// How long it has waited: before its first start, and frozen by us.
+    pub waited: Nanos,
+    /// Since when it waits; `None` while it runs.
+    pub waiting_since: Option<Nanos>,
+    /// When its present settings came into full effect.
+    pub settled_at: Nanos,
+    /// What is known of it from runs alone.
+    pub profile: Profile,
+    /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes threads.
+    pub threads: Range<u32>,
+}
+
+impl Program {
+    /// How long it has been waiting at `now` since it last ran (or since it came); zero while it runs.
+    pub fn waiting(&self, now: Nanos) -> Nanos {
+        self.waiting_since.map_or(Nanos::ZERO, |since| now.since(since))
+    }
+}
+
+/// Who decides on which CPUs a thread may run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MaskOwner {
+    /// cosched may move it.
+    Cosched,
+    /// Somebody bound it before or behind our back (taskset, `OMP_PROC_BIND`): leave it there.
+    User,
+    /// The library inside the program binds it.
+    Hook,
+}
+
+/// One thread of the [`World`](crate::World).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Its name for plans.
+    pub id: ThreadId,
+    /// The program that it belongs to.
+    pub program: ProgramId,
+    /// The CPU that it was last seen on.
+    pub cpu: u16,
+    /// CPU time since it was born.
+    pub on_cpu: Nanos,
+    /// Who decides on its CPUs.
+    pub mask_owner: MaskOwner,
+}

@@ -1,0 +1,268 @@
+//! Results: `run.json`, what a run leaves for people and scripts.
+//!
+//! The file says what was run, on what, by which policy; what became of every
+//! program; the [`metrics`](crate::metrics); and what cosched itself cost. It
+//! holds the raw times beside the metrics, so that anything can be computed anew.
+//! `docs/run-json.md` describes every field.
+//!
+//! Times are seconds since the run began, rounded to microseconds (a timeline
+//! has thousands of entries, and the kernel promises no more). What was not
+//! measured is `null`. The first field names the version of the schema: a field may
+//! be added within a version, never changed or removed, and [`RunResult::load`] refuses
+//! any other version.
+
+mod build;
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use build::{Context, ProgramContext};
+
+use crate::cause::{Aspect, Refusal};
+use crate::cpuset::CpuSet;
+use crate::metrics::Metrics;
+use crate::plan::Reason;
+use crate::program::{Exit, ProgramId, Usage};
+
+/// The version of the schema that this crate writes and reads.
+pub const SCHEMA: &str = "cosched-run/1";
+
+/// The content of `run.json`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunResult {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// The policy's name.
+    pub policy: String,
+    /// How threads were placed, `packed` or `spread`, where the policy places them.
+    pub placement: Option<String>,
+    /// The quantum that was asked for, where the policy has one.
+    pub quantum_seconds: Option<f64>,
+    /// The wall-clock time at which the run began, RFC 3339.
+    pub started_at: String,
+    /// The signal that ended the run before its time; `None` if it was complete.
+    pub interrupted_by: Option<String>,
+    /// From the start of the run until every program was done, or it was interrupted.
+    pub total_seconds: f64,
+    /// What it ran on.
+    pub machine: MachineDescription,
+    /// How programs were frozen and pinned.
+    pub rungs: Rungs,
+    /// The workload as a whole.
+    pub metrics: Metrics,
+    /// One per program, in the workload's order.
+    pub programs: Vec<ProgramResult>,
+    /// What the machine could not do, or somebody undid.
+    pub deviations: Vec<DeviationResult>,
+    /// The plans that changed anything, in order of time.
+    pub decisions: Vec<DecisionResult>,
+    /// How well cosched itself did, and what it cost.
+    pub own: Own,
+}
+
+/// The machine of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineDescription {
+    /// How many CPUs the programs could use.
+    pub cpus: usize,
+    /// The CPUs' model name, if the kernel tells it.
+    pub model: Option<String>,
+    /// The kernel's release.
+    pub kernel: String,
+}
+
+/// By which means the run did its work.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rungs {
+    /// How programs were frozen.
+    pub freezing: String,
+    /// How programs were bound to CPUs.
+    pub pinning: String,
+}
+
+/// What became of one program. Spans end when the program was done
+/// ([`Repeat`](crate::workload::Repeat) tells when that is), except where another end is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ProgramResult {
+    /// Its name, unique in the workload.
+    pub name: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// How many threads it asked for.
+    pub threads: u16,
+    /// When it came.
+    pub arrived_seconds: f64,
+    /// When it was first started; `None` if it never was.
+    pub started_seconds: Option<f64>,
+    /// From its arrival until it was done; `None` if it never was.
+    pub turnaround_seconds: Option<f64>,
+    /// How long it was allowed to run.
+    pub running_seconds: f64,
+    /// How long it waited: before its first start, and frozen.
+    pub waiting_seconds: f64,
+    /// The time that the same work takes alone, where it was measured.
+    pub solo_seconds: Option<f64>,
+    /// Turnaround - alone - waiting.
+    pub interference_seconds: Option<f64>,
+    /// Turnaround / alone.
+    pub slowdown: Option<f64>,
+    /// The longest time that it was frozen at a stretch.
+    pub longest_frozen_seconds: f64,
+    /// [`exit`](Self::exit) as a shell reports it.
+    pub exit_status: Option<i32>,
+    /// How it ended: its first failure, or else its last end. `None` if it never ended.
+    pub exit: Option<Exit>,
+    /// Its complete runs in the whole run; programs that repeat have several.
+    pub completions: Vec<CompletionResult>,
+    /// What its complete runs used together.
+    pub usage: Usage,
+    /// When it was allowed to run in the whole run, and where.
+    pub timeline: Vec<TimelineEntry>,
+    /// Whether processes of it were alive when the run ended, and were left running.
+    pub left_running: bool,
+}
+
+/// From (seconds), to (seconds), CPUs in the kernel's list format (`None`: as found).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TimelineEntry(pub f64, pub f64, pub Option<CpuSet>);
+
+/// One complete run of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompletionResult {
+    /// When it ended.
+    pub at_seconds: f64,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+/// Something that was wanted and is not so.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DeviationResult {
+    /// When it was noticed.
+    pub at_seconds: f64,
+    /// Whose directive; the slot is the position in [`RunResult::programs`].
+    pub program: ProgramId,
+    /// What was wanted.
+    pub wanted: Aspect,
+    /// Why it is not so.
+    pub why: Refusal,
+}
+
+/// A plan that changed something.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DecisionResult {
+    /// When it was made.
+    pub at_seconds: f64,
+    /// Why.
+    pub reasons: Vec<Reason>,
+}
+
+/// How well cosched itself did, and what it cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Own {
+    /// CPU time that cosched used, in percent of one CPU over the run.
+    pub cpu_percent: f64,
+    /// How often one gang followed another.
+    pub switches: usize,
+    /// How late wake-ups came after they were due; `None` without wake-ups.
+    pub wake_lateness: Option<Quantiles>,
+    /// From the first freeze of a switch until the last program of the new gang ran; `None` without switches.
+    pub switch_gap: Option<Quantiles>,
+}
+
+/// How a measured time is distributed.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Half of the measured times are no longer than this.
+    pub p50_seconds: f64,
+    /// 99 in 100 of the measured times are no longer than this.
+    pub p99_seconds: f64,
+    /// The longest.
+    pub max_seconds: f64,
+}
+
+/// Why a result could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ResultError {
+    /// The file could not be read.
+    #[error("{}: cannot be read: {source}; name the run.json of an earlier run", file.display())]
+    Unreadable {
+        /// The file.
+        file: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file could not be written.
+    #[error("{}: cannot be written: {source}; choose a folder that you may write to", file.display())]
+    Unwritable {
+        /// The file.
+        file: PathBuf,
+        /// What the operating system said.
+        source: io::Error,
+    },
+    /// The file is of another version, or something else.
+    #[error("{}: {}, but only '{SCHEMA}' can be read; run the workload again, or use the cosched that wrote the file",
+        file.display(),
+        match found {
+            Some(found) => format!("has the schema '{found}'"),
+            None => "names no schema".to_owned(),
+        })]
+    OtherSchema {
+        /// The file.
+        file: PathBuf,
+        /// The schema that it names, if it names one.
+        found: Option<String>,
+    },
+    /// The file is not JSON, or a field is missing or wrong.
+    #[error("{}: is damaged: {source}; run the workload again", file.display())]
+    Damaged {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+}
+
+impl RunResult {
+    /// Reads a `run.json`.
+    ///
+    /// # Errors
+    /// When the file cannot be read, is damaged, or has another schema than [`SCHEMA`].
+    pub fn load(path: &Path) -> Result<RunResult, ResultError> {
+        #[derive(Deserialize)]
+        struct Version {
+            schema: Option<String>,
+        }
+        let file = || path.to_owned();
+        let damaged = |source| ResultError::Damaged { file: file(), source };
+        let text =
+            fs::read(path).map_err(|source| ResultError::Unreadable { file: file(), source })?;
+        let version: Version = serde_json::from_slice(&text).map_err(damaged)?;
+        if version.schema.as_deref() != Some(SCHEMA) {
+            return Err(ResultError::OtherSchema { file: file(), found: version.schema });
+        }
+        serde_json::from_slice(&text).map_err(damaged)
+    }
+
+    /// Writes a `run.json`, whole or not at all: whoever looks never finds half a file.
+    ///
+    /// # Errors
+    /// When the folder or the file cannot be written.
+    pub fn save(&self, path: &Path) -> Result<(), ResultError> {
+        let temporary = path.with_extension("json.part");
+        let text = self.to_json() + "\n";
+        fs::write(&temporary, text)
+            .and_then(|()| fs::rename(&temporary, path))
+            .map_err(|source| ResultError::Unwritable { file: path.to_owned(), source })
+    }
+
+    /// The result as one line of JSON.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string(self).expect("a result has no map whose keys are not strings")
+    }
+}

@@ -1,0 +1,184 @@
+//! From what the engine saw, and what only its caller knows, to a [`RunResult`].
+
+use std::iter::zip;
+
+use super::{
+    CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
+    Quantiles, RunResult, Rungs, SCHEMA, TimelineEntry,
+};
+use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
+use crate::machine::Signal;
+use crate::metrics::{Metrics, ProgramTimes, quantile};
+use crate::program::{Exit, Usage};
+use crate::time::Nanos;
+
+/// What the engine does not know of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Context {
+    /// The policy's name.
+    pub policy: String,
+    /// How threads were placed, where the policy places them.
+    pub placement: Option<String>,
+    /// The quantum that was asked for, where the policy has one.
+    pub quantum: Option<Nanos>,
+    /// The wall-clock time at which the run began, RFC 3339.
+    pub started_at: String,
+    /// What it ran on.
+    pub machine: MachineDescription,
+    /// How programs were frozen and pinned.
+    pub rungs: Rungs,
+    /// CPU time that cosched itself used, seconds.
+    pub own_cpu_seconds: f64,
+    /// One per program, in the workload's order.
+    pub programs: Vec<ProgramContext>,
+}
+
+/// What the engine does not know of a program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramContext {
+    /// Its name.
+    pub name: String,
+    /// The command and its arguments.
+    pub command: Vec<String>,
+    /// How many threads it asked for.
+    pub threads: u16,
+    /// The time that *one* run of it takes alone, with the same threads and placement.
+    pub solo: Option<Nanos>,
+}
+
+impl RunResult {
+    /// The result of a run.
+    ///
+    /// # Panics
+    /// If `outcome` and `context` are not of the same programs.
+    pub fn new(outcome: &Outcome, context: &Context) -> RunResult {
+        assert_eq!(outcome.programs.len(), context.programs.len(), "not of the same programs");
+        let programs = || zip(&outcome.programs, &context.programs);
+        let times: Vec<_> = programs().map(|(o, c)| times(o, c.solo)).collect();
+        RunResult {
+            schema: SCHEMA.to_owned(),
+            policy: context.policy.clone(),
+            placement: context.placement.clone(),
+            quantum_seconds: context.quantum.map(seconds),
+            started_at: context.started_at.clone(),
+            interrupted_by: interruption(outcome.ended).map(str::to_owned),
+            total_seconds: seconds(outcome.total),
+            machine: context.machine.clone(),
+            rungs: context.rungs.clone(),
+            metrics: Metrics::of(&times, outcome.total, outcome.cpus),
+            programs: zip(programs(), &times).map(|((o, c), t)| program(o, c, t)).collect(),
+            deviations: outcome
+                .deviations
+                .iter()
+                .map(|d| DeviationResult {
+                    at_seconds: seconds(d.at),
+                    program: d.program,
+                    wanted: d.wanted,
+                    why: d.why,
+                })
+                .collect(),
+            decisions: outcome
+                .decisions
+                .iter()
+                .map(|d| DecisionResult { at_seconds: seconds(d.at), reasons: d.reasons.clone() })
+                .collect(),
+            own: Own {
+                cpu_percent: match outcome.total {
+                    Nanos::ZERO => 0.0,
+                    total => 100.0 * context.own_cpu_seconds / total.as_secs_f64(),
+                },
+                switches: outcome.switch_gaps.len(),
+                wake_lateness: quantiles(&outcome.wake_lateness),
+                switch_gap: quantiles(&outcome.switch_gaps),
+            },
+        }
+    }
+}
+
+/// Runs that count for the turnaround; a program that is repeated for others' sake runs on after it is done.
+fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
+    outcome.completions.iter().filter(|c| outcome.done.is_none_or(|done| c.at <= done))
+}
+
+fn times(outcome: &ProgramOutcome, solo_of_one_run: Option<Nanos>) -> ProgramTimes<'_> {
+    let usage = usage(&outcome.completions);
+    ProgramTimes {
+        turnaround: outcome.done.map(|done| done.since(outcome.arrived)),
+        running: outcome.ran,
+        waiting: outcome.waited,
+        frozen_gaps: &outcome.frozen_gaps,
+        solo: solo_of_one_run.map(|solo| solo * counted(outcome).count() as u64),
+        cpu_seconds: usage.user_seconds + usage.system_seconds,
+    }
+}
+
+fn program(
+    outcome: &ProgramOutcome,
+    context: &ProgramContext,
+    times: &ProgramTimes<'_>,
+) -> ProgramResult {
+    let failed = |exit: &Exit| *exit != Exit::Code(0);
+    let exits = || counted(outcome).map(|completion| completion.exit);
+    let exit = exits().find(failed).or(exits().last());
+    ProgramResult {
+        name: context.name.clone(),
+        command: context.command.clone(),
+        threads: context.threads,
+        arrived_seconds: seconds(outcome.arrived),
+        started_seconds: outcome.started.map(seconds),
+        turnaround_seconds: times.turnaround.map(seconds),
+        running_seconds: seconds(times.running),
+        waiting_seconds: seconds(times.waiting),
+        solo_seconds: times.turnaround.and(times.solo).map(seconds),
+        interference_seconds: times.interference_seconds().map(to_microseconds),
+        slowdown: times.slowdown(),
+        longest_frozen_seconds: to_microseconds(times.longest_frozen_seconds()),
+        exit_status: exit.map(Exit::shell_status),
+        exit,
+        completions: outcome
+            .completions
+            .iter()
+            .map(|c| CompletionResult { at_seconds: seconds(c.at), exit: c.exit })
+            .collect(),
+        usage: usage(&outcome.completions),
+        timeline: outcome
+            .timeline
+            .iter()
+            .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
+            .collect(),
+        left_running: outcome.left_running,
+    }
+}
+
+fn usage(completions: &[Completion]) -> Usage {
+    completions.iter().map(|c| c.usage).fold(Usage::default(), |sum, one| Usage {
+        user_seconds: sum.user_seconds + one.user_seconds,
+        system_seconds: sum.system_seconds + one.system_seconds,
+        voluntary_switches: sum.voluntary_switches + one.voluntary_switches,
+        involuntary_switches: sum.involuntary_switches + one.involuntary_switches,
+        max_rss_kib: sum.max_rss_kib.max(one.max_rss_kib),
+    })
+}
+
+fn interruption(ended: Ended) -> Option<&'static str> {
+    match ended {
+        Ended::Complete => None,
+        Ended::Interrupted(Signal::Interrupt) => Some("SIGINT"),
+        Ended::Interrupted(Signal::Terminate) => Some("SIGTERM"),
+        Ended::Interrupted(Signal::Kill) => Some("SIGKILL"),
+    }
+}
+
+fn quantiles(values: &[Nanos]) -> Option<Quantiles> {
+    let at = |share| quantile(values, share).map(seconds);
+    Some(Quantiles { p50_seconds: at(0.5)?, p99_seconds: at(0.99)?, max_seconds: at(1.0)? })
+}
+
+fn seconds(time: Nanos) -> f64 {
+    to_microseconds(time.as_secs_f64())
+}
+
+/// Rounds seconds, so that they are written with at most six decimals.
+fn to_microseconds(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}

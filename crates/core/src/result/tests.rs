@@ -1,0 +1,216 @@
+//! What scripts may rely on.
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::engine::outcome::{
+    Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
+};
+use crate::machine::Signal;
+use crate::plan::Why;
+use crate::time::Nanos;
+
+fn completion(at: Nanos, exit: Exit) -> Completion {
+    let usage = Usage {
+        user_seconds: 1.5,
+        system_seconds: 0.5,
+        voluntary_switches: 3,
+        involuntary_switches: 4,
+        max_rss_kib: 1024,
+    };
+    Completion { at, exit, usage }
+}
+
+/// One program that came at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and ended at 6 s.
+fn outcome() -> Outcome {
+    let (seconds, cpus) = (Nanos::from_secs, Some(CpuSet::first(2)));
+    let program = ProgramOutcome {
+        arrived: seconds(1),
+        started: Some(seconds(2)),
+        completions: vec![completion(seconds(6), Exit::Code(0))],
+        done: Some(seconds(6)),
+        ran: seconds(2),
+        waited: seconds(3),
+        frozen_gaps: vec![seconds(2)],
+        timeline: vec![
+            Span { from: seconds(2), to: Nanos(3_000_000_499), cpus },
+            Span { from: seconds(5), to: seconds(6), cpus: None },
+        ],
+        left_running: false,
+    };
+    let gang = Why::Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) };
+    let turn = Reason { program: Some(ProgramId::first(0)), why: Why::InGang };
+    Outcome {
+        ended: Ended::Complete,
+        total: seconds(6),
+        cpus: 2,
+        programs: vec![program],
+        decisions: vec![Decision {
+            at: seconds(2),
+            reasons: vec![Reason { program: None, why: gang }, turn],
+        }],
+        deviations: vec![Deviation {
+            at: seconds(3),
+            program: ProgramId::first(0),
+            wanted: Aspect::Frozen,
+            why: Refusal::TimedOut,
+        }],
+        wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)],
+        switch_gaps: vec![Nanos::from_millis(1)],
+    }
+}
+
+fn context() -> Context {
+    Context {
+        policy: "gang".into(),
+        placement: Some("packed".into()),
+        quantum: Some(Nanos::from_millis(100)),
+        started_at: "2026-01-01T00:00:00Z".into(),
+        machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
+        rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
+        own_cpu_seconds: 0.03,
+        programs: vec![ProgramContext {
+            name: "cg".into(),
+            command: vec!["./cg".into(), "4".into()],
+            threads: 2,
+            solo: Some(Nanos::from_millis(1500)),
+        }],
+    }
+}
+
+fn written(outcome: &Outcome) -> Value {
+    serde_json::from_str(&RunResult::new(outcome, &context()).to_json()).unwrap()
+}
+
+#[test]
+fn the_file_has_the_fields_that_scripts_rely_on() {
+    let file = written(&outcome());
+    assert_eq!(
+        (&file["schema"], &file["policy"], &file["total_seconds"], &file["interrupted_by"]),
+        (&json!("cosched-run/1"), &json!("gang"), &json!(6.0), &json!(null))
+    );
+    let expected = json!({
+        "name": "cg", "command": ["./cg", "4"], "threads": 2,
+        "arrived_seconds": 1.0, "started_seconds": 2.0,
+        "turnaround_seconds": 5.0, "running_seconds": 2.0, "waiting_seconds": 3.0,
+        "solo_seconds": 1.5, "interference_seconds": 0.5, "slowdown": 5.0 / 1.5,
+        "longest_frozen_seconds": 2.0, "exit_status": 0, "exit": {"code": 0},
+        "completions": [{"at_seconds": 6.0, "exit": {"code": 0}}],
+        "usage": {
+            "user_seconds": 1.5, "system_seconds": 0.5, "voluntary_switches": 3,
+            "involuntary_switches": 4, "max_rss_kib": 1024
+        },
+        "timeline": [[2.0, 3.0, "0-1"], [5.0, 6.0, null]],
+        "left_running": false
+    });
+    assert_eq!(file["programs"], json!([expected]));
+    assert_eq!(file["metrics"]["weighted_speedup"], json!(0.3));
+    assert_eq!(file["metrics"]["cpu_utilisation"], json!(2.0 / 12.0));
+    assert_eq!(file["metrics"]["responsiveness_max_seconds"], json!(2.0));
+}
+
+#[test]
+fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
+    let file = written(&outcome());
+    let quantum =
+        json!({"why": "quantum", "round": 1, "gang": 0, "gangs": 2, "length": 100_000_000});
+    let in_gang = json!({"why": "in-gang", "program": {"slot": 0, "generation": 0}});
+    assert_eq!(file["decisions"], json!([{"at_seconds": 2.0, "reasons": [quantum, in_gang]}]));
+    assert_eq!(
+        file["deviations"],
+        json!([{
+            "at_seconds": 3.0, "program": {"slot": 0, "generation": 0},
+            "wanted": "frozen", "why": "timed-out"
+        }])
+    );
+    assert_eq!(
+        file["own"],
+        json!({
+            "cpu_percent": 0.5, "switches": 1,
+            "wake_lateness": {"p50_seconds": 5e-5, "p99_seconds": 1.5e-4, "max_seconds": 1.5e-4},
+            "switch_gap": {"p50_seconds": 1e-3, "p99_seconds": 1e-3, "max_seconds": 1e-3}
+        })
+    );
+}
+
+#[test]
+fn an_interrupted_run_has_no_turnaround_for_what_did_not_end() {
+    let mut outcome = outcome();
+    outcome.ended = Ended::Interrupted(Signal::Interrupt);
+    outcome.programs[0].completions.clear();
+    outcome.programs[0].done = None;
+    let file = written(&outcome);
+    assert_eq!(file["interrupted_by"], json!("SIGINT"));
+    for key in ["turnaround_seconds", "solo_seconds", "slowdown", "exit_status", "exit"] {
+        assert_eq!(file["programs"][0].get(key), Some(&Value::Null), "{key}");
+    }
+    assert_eq!(file["metrics"]["mean_turnaround_seconds"], Value::Null);
+}
+
+#[test]
+fn a_program_that_runs_twice_is_held_against_two_runs_alone() {
+    let mut outcome = outcome();
+    let first = completion(Nanos::from_secs(3), Exit::Signal(9));
+    outcome.programs[0].completions.insert(0, first);
+    let program = &RunResult::new(&outcome, &context()).programs[0];
+    assert_eq!((program.solo_seconds, program.interference_seconds), (Some(3.0), Some(-1.0)));
+    assert_eq!((program.exit_status, program.usage.user_seconds), (Some(137), 3.0));
+}
+
+#[test]
+fn runs_after_a_program_was_done_count_for_its_usage_only() {
+    let mut outcome = outcome();
+    outcome.programs[0].completions.push(completion(Nanos::from_secs(8), Exit::Code(1)));
+    let program = &RunResult::new(&outcome, &context()).programs[0];
+    assert_eq!((program.solo_seconds, program.exit_status), (Some(1.5), Some(0)));
+    assert_eq!((program.completions.len(), program.usage.user_seconds), (2, 3.0));
+}
+
+#[test]
+fn what_is_saved_is_what_is_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let result = RunResult::new(&outcome(), &context());
+    result.save(&file).unwrap();
+    assert_eq!(RunResult::load(&file).unwrap(), result);
+}
+
+#[test]
+fn files_of_another_schema_and_damaged_files_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let refusal = |text: &str| {
+        fs::write(&file, text).unwrap();
+        RunResult::load(&file).unwrap_err().to_string()
+    };
+    let other = refusal(r#"{"schema": "cosched-run/2"}"#);
+    assert!(other.contains("has the schema 'cosched-run/2', but only 'cosched-run/1'"), "{other}");
+    assert!(refusal("{}").contains("names no schema"));
+    assert!(refusal("{\"schema\": ").contains("is damaged"));
+    assert!(refusal(r#"{"schema": "cosched-run/1"}"#).contains("missing field `policy`"));
+    let gone = RunResult::load(&folder.path().join("gone.json")).unwrap_err().to_string();
+    assert!(gone.contains("gone.json: cannot be read"), "{gone}");
+}
+
+#[test]
+fn every_field_is_described_in_the_documentation() {
+    fn keys<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+                found.push(key);
+                keys(value, found);
+            }),
+            Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+            _ => {}
+        }
+    }
+    let documentation = include_str!("../../../../docs/run-json.md");
+    let mut file = written(&outcome());
+    // The figures of a reason belong to its kind; they are not fields of the schema.
+    file["decisions"][0]["reasons"] = json!([{"why": "in-gang", "program": null}]);
+    let mut found = Vec::new();
+    keys(&file, &mut found);
+    for key in found.into_iter().filter(|key| *key != "code") {
+        assert!(documentation.contains(&format!("`{key}`")), "`{key}` is not in docs/run-json.md");
+    }
+}

@@ -1,0 +1,126 @@
+//! What was measured, and what a policy may ask to have measured.
+//!
+//! Measuring costs, so nothing is measured that no policy asked for
+//! ([`Observe`](crate::Observe)). What a machine cannot measure comes back
+//! with [`Quality::Missing`], never as a zero.
+
+use crate::program::{ProgramId, ThreadId};
+use crate::time::Nanos;
+
+/// A kind of measurement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Measure {
+    /// CPU time and context switches of a program.
+    CpuTime,
+    /// The list of a program's threads with their CPUs and CPU times.
+    Threads,
+    /// Time waiting for user locks, per thread.
+    LockWait,
+    /// Hardware counters: instructions, cycles, last-level cache references and misses.
+    Counters,
+    /// Samples of the instruction pointer.
+    InstructionPointers,
+    /// The program's own progress ticks.
+    Progress,
+    /// Memory bandwidth of the machine.
+    Bandwidth,
+}
+
+/// How far a sample can be trusted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Quality {
+    /// Measured over the whole interval.
+    Exact,
+    /// Scaled up from a part of it (multiplexed counters, sampling).
+    Scaled,
+    /// This machine cannot measure it.
+    #[default]
+    Missing,
+}
+
+/// What one program, or one thread of it, did in an interval.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Sample {
+    /// The program.
+    pub program: ProgramId,
+    /// The thread; `None` for the sum over the program.
+    pub thread: Option<ThreadId>,
+    /// Start of the interval.
+    pub from: Nanos,
+    /// End of the interval.
+    pub to: Nanos,
+    /// CPU time in the interval.
+    pub on_cpu: Nanos,
+    /// Time frozen by us in the interval.
+    pub frozen: Nanos,
+    /// Time spent waiting for user locks.
+    pub lock_wait: Option<Nanos>,
+    /// Instructions retired.
+    pub instructions: Option<u64>,
+    /// CPU cycles.
+    pub cycles: Option<u64>,
+    /// Last-level cache references.
+    pub llc_references: Option<u64>,
+    /// Last-level cache misses.
+    pub llc_misses: Option<u64>,
+    /// Progress ticks that the program reported.
+    pub progress: Option<u64>,
+    /// Context switches because the thread waited.
+    pub voluntary_switches: Option<u64>,
+    /// Context switches because the CPU was taken away.
+    pub involuntary_switches: Option<u64>,
+    /// Number of other programs that ran during the interval.
+    pub co_runners: u16,
+    /// How far the sample can be trusted.
+    pub quality: Quality,
+}
+
+/// How often the instruction pointer was seen in one basic block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IpBin {
+    /// The program.
+    pub program: ProgramId,
+    /// The block, in the machine's numbering.
+    pub block: u64,
+    /// Number of samples.
+    pub count: u32,
+}
+
+/// How much of a thread's lock waiting was for one lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockShare {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The lock, in the machine's numbering.
+    pub lock: u64,
+    /// Time waited for it.
+    pub wait: Nanos,
+}
+
+/// What the whole machine did in an interval.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct MachineSample {
+    /// Start of the interval.
+    pub from: Nanos,
+    /// End of the interval.
+    pub to: Nanos,
+    /// Memory traffic, bytes per second.
+    pub bytes_per_second: Option<f64>,
+    /// Cache lines over the memory bus per microsecond.
+    pub bus_transactions_per_microsecond: Option<f64>,
+}
+
+/// Where a machine writes what it read; owned by the engine and used again.
+#[derive(Clone, Debug, Default)]
+pub struct Arena {
+    /// Samples in ascending order of program and thread.
+    pub samples: Vec<Sample>,
+    /// Instruction-pointer bins in ascending order of program.
+    pub ips: Vec<IpBin>,
+    /// Lock shares in ascending order of thread.
+    pub locks: Vec<LockShare>,
+    /// Threads in ascending order of program.
+    pub threads: Vec<crate::program::Thread>,
+    /// The machine as a whole.
+    pub machine: MachineSample,
+}

@@ -1,0 +1,220 @@
+//! Workloads: which programs to run, as users write them down.
+//!
+//! A workload comes from a TOML file or from the command line. Both roads end
+//! in the same unchecked drafts, and one function (`check`) turns drafts into
+//! [`ProgramSpec`]s. So every rule stands in one place, and whoever holds a
+//! [`Workload`] may rely on it: at least one command each, unique names that
+//! can serve as file names, directories that exist, numbers in range.
+//!
+//! A mistake is found before anything starts, and its message names the file,
+//! line and column, the program, the key and the remedy. A key that is not
+//! known is a mistake too: `thread = 2` silently ignored would measure the
+//! wrong thing.
+//!
+//! ```toml
+//! [[program]]
+//! command = ["./cg", "--work", "4"]  # or one string, split as a shell splits words, run without a shell
+//! name = "cg"             # default: the command's base name, made unique by -2, -3, ...
+//! threads = 2             # set as OMP_NUM_THREADS and the like; default: what the program takes
+//! env = { OMP_PROC_BIND = "false" }
+//! cwd = "."               # relative to the file
+//! start = "0s"            # when it arrives, after the start of the run
+//! weight = 1.0            # its share, relative to the other programs
+//! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
+//! repeat = 1              # how often to run it, or "until-all-finish"
+//! freezable = true        # default: found out from what the program holds open
+//! group = "solver"        # freezes and runs together with its group; default: found out
+//! malleable = false       # whether it lets cosched choose its thread count
+//! ```
+
+mod check;
+mod environment;
+mod error;
+mod executable;
+mod file;
+mod names;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use environment::THREAD_VARIABLES;
+pub use error::{Place, Position, Problem, WorkloadError};
+pub use executable::ExecutableError;
+
+use crate::time::Nanos;
+use error::Origin;
+use file::{Draft, Words};
+
+/// The largest number of programs in one workload.
+pub const MAX_PROGRAMS: usize = 4096;
+
+/// The programs to run together; never empty.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Workload {
+    /// The programs, in the order in which the user named them.
+    pub programs: Vec<ProgramSpec>,
+}
+
+/// What the user said about one program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ProgramSpec {
+    /// Unique in the workload, and fit to be a file name.
+    pub name: String,
+    /// The command and its arguments; never empty.
+    pub command: Vec<String>,
+    /// Number of threads to ask the program to use; `None`: what it takes by itself. Never zero.
+    pub threads: Option<u16>,
+    /// Variables to set on top of the inherited environment.
+    pub env: BTreeMap<String, String>,
+    /// The working directory, absolute.
+    pub cwd: PathBuf,
+    /// When it arrives, after the start of the run.
+    pub start: Nanos,
+    /// Its share relative to the other programs; positive and finite.
+    pub weight: f64,
+    /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.
+    pub misses_per_kilo_instruction: Option<f64>,
+    /// How often it is run.
+    pub repeat: Repeat,
+    /// Whether it may be frozen; `None`: to be found out.
+    pub freezable: Option<bool>,
+    /// Programs with the same group name freeze and run together, and with nobody else; `None`: to be found out.
+    pub group: Option<String>,
+    /// Whether it lets cosched choose its thread count while it runs.
+    pub malleable: bool,
+}
+
+/// How often a program is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// This often; its turnaround ends with the last run. Never zero.
+    Times(u32),
+    /// Again and again until every other program has ended once, so that the load stays the same;
+    /// its turnaround ends with its first run.
+    UntilAllFinish,
+}
+
+impl Workload {
+    /// Reads a workload file.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or breaks a rule.
+    pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
+        let bytes = fs::read(path)
+            .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
+        let text = std::str::from_utf8(&bytes).map_err(|error| WorkloadError::NotUtf8 {
+            file: path.to_owned(),
+            line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
+        })?;
+        Workload::parse(text, path)
+    }
+
+    /// Reads the text of a workload file. `path` stands in the messages, and programs start in its folder.
+    ///
+    /// # Errors
+    /// When the text breaks a rule.
+    pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
+        let origin = Origin::File { path, text };
+        let absolute = std::path::absolute(path)
+            .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
+        let directory = absolute.parent().unwrap_or(Path::new("/"));
+        check::check(file::drafts(&origin, text)?, &origin, directory)
+    }
+
+    /// A workload of commands that are already split into words, started in `directory` (absolute).
+    ///
+    /// # Errors
+    /// When there is no command, or one is empty.
+    pub fn from_commands(
+        commands: Vec<Vec<String>>,
+        directory: &Path,
+    ) -> Result<Workload, WorkloadError> {
+        let commands = commands.into_iter().map(Words::Split);
+        check::check(commands.map(Draft::of).collect(), &Origin::CommandLine, directory)
+    }
+
+    /// A workload of one-line commands, split as a shell splits words, started in `directory` (absolute).
+    ///
+    /// # Errors
+    /// When there is no command, or one is empty or has an unclosed quote.
+    pub fn from_command_lines(
+        lines: Vec<String>,
+        directory: &Path,
+    ) -> Result<Workload, WorkloadError> {
+        let lines = lines.into_iter().map(Words::Line);
+        check::check(lines.map(Draft::of).collect(), &Origin::CommandLine, directory)
+    }
+}
+
+/// Splits `CMD ARGS ::: CMD ARGS` at the separator. Nothing before, between or after separators
+/// is an empty command, which [`Workload::from_commands`] refuses by its number.
+pub fn split_commands<T: Clone + PartialEq<str>>(words: &[T], separator: &str) -> Vec<Vec<T>> {
+    words.split(|word| *word == *separator).map(<[T]>::to_vec).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(line: &[&str]) -> Vec<String> {
+        line.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn commands_are_split_at_separators_and_run_in_the_given_directory() {
+        let commands = split_commands(&words(&["./cg", "4", ":::", "lu", ":::", "cg"]), ":::");
+        let workload = Workload::from_commands(commands, Path::new("/tmp")).unwrap();
+        let names: Vec<_> = workload.programs.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["cg", "lu", "cg-2"]);
+        assert_eq!(workload.programs[0].command, ["./cg", "4"]);
+        assert_eq!(workload.programs[2].cwd, Path::new("/tmp"));
+    }
+
+    #[test]
+    fn an_empty_command_between_separators_is_refused_by_its_number() {
+        for (line, number) in [(&["a", ":::"] as &[_], 2), (&[":::", "a"], 1), (&[], 1)] {
+            let commands = split_commands(&words(line), ":::");
+            let refusal = Workload::from_commands(commands, Path::new("/tmp")).unwrap_err();
+            let expected =
+                format!("command line: program {number}: command is empty; name a program to run");
+            assert_eq!(refusal.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn command_lines_are_split_as_a_shell_splits_words() {
+        let lines = words(&["./cg 'a b'", "lu"]);
+        let workload = Workload::from_command_lines(lines, Path::new("/tmp")).unwrap();
+        assert_eq!(workload.programs[0].command, ["./cg", "a b"]);
+        let refusal = Workload::from_command_lines(words(&["lu", "cg 'a"]), Path::new("/tmp"));
+        let refusal = refusal.unwrap_err().to_string();
+        assert!(
+            refusal.starts_with("command line: program 2: command cannot be split"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn a_file_is_read_with_its_folder_as_working_directory() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.toml");
+        fs::write(&file, "[[program]]\ncommand = 'cg'").unwrap();
+        assert_eq!(Workload::load(&file).unwrap().programs[0].cwd, folder.path());
+    }
+
+    #[test]
+    fn files_that_are_not_there_or_not_text_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("jobs.toml");
+        let refusal = Workload::load(&file).unwrap_err().to_string();
+        assert!(refusal.contains("jobs.toml: cannot be read: No such file"), "{refusal}");
+        assert!(matches!(Workload::load(folder.path()), Err(WorkloadError::Unreadable { .. })));
+        fs::write(&file, b"[[program]]\nname = '\xff'").unwrap();
+        let refusal = Workload::load(&file).unwrap_err().to_string();
+        assert!(
+            refusal.ends_with("jobs.toml:2: is not UTF-8 text; save the file as UTF-8"),
+            "{refusal}"
+        );
+    }
+}

@@ -1,0 +1,199 @@
+//! From drafts to programs: every rule of a workload, in one place.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use toml::Spanned;
+
+use super::error::{Origin, Place, Problem, WorkloadError};
+use super::file::{Draft, Runs, Words};
+use super::names::{self, Names};
+use super::{MAX_PROGRAMS, ProgramSpec, Repeat, Workload};
+use crate::time::Nanos;
+
+/// A year: a later start is taken for a mistake.
+const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
+
+/// Turns drafts into a workload. Programs without a `cwd` start in `directory`, which is absolute.
+pub(super) fn check(
+    drafts: Vec<Draft>,
+    origin: &Origin<'_>,
+    directory: &Path,
+) -> Result<Workload, WorkloadError> {
+    match drafts.len() {
+        0 => {
+            return Err(WorkloadError::Empty { place: origin.whole() });
+        }
+        count if count > MAX_PROGRAMS => {
+            return Err(WorkloadError::TooMany { place: origin.whole(), count });
+        }
+        _ => {}
+    }
+    let mut names = Names::new(given_names(&drafts, origin)?);
+    let check = |(index, draft): (usize, Draft)| {
+        Checker::new(origin, index, &draft).program(draft, directory, &mut names)
+    };
+    let programs = drafts.into_iter().enumerate().map(check).collect::<Result<_, _>>()?;
+    Ok(Workload { programs })
+}
+
+fn given_names(drafts: &[Draft], origin: &Origin<'_>) -> Result<Vec<String>, WorkloadError> {
+    let mut numbers = HashMap::new();
+    for (index, draft) in drafts.iter().enumerate() {
+        let Some(name) = &draft.name else { continue };
+        if let Some(other) = numbers.insert(name.get_ref().clone(), index + 1) {
+            let problem = Problem::DuplicateName(name.get_ref().clone(), other);
+            return Err(Checker::new(origin, index, draft).refuse("name", name.span(), problem));
+        }
+    }
+    Ok(numbers.into_keys().collect())
+}
+
+/// Checks one program; knows whom to name in a message.
+struct Checker<'a> {
+    origin: &'a Origin<'a>,
+    number: usize,
+    name: Option<String>,
+}
+
+impl<'a> Checker<'a> {
+    fn new(origin: &'a Origin<'a>, index: usize, draft: &Draft) -> Checker<'a> {
+        let name = draft.name.as_ref().map(|name| name.get_ref().clone());
+        Checker { origin, number: index + 1, name }
+    }
+
+    fn program(
+        &self,
+        draft: Draft,
+        directory: &Path,
+        names: &mut Names,
+    ) -> Result<ProgramSpec, WorkloadError> {
+        let Some(words) = draft.command else {
+            return Err(self.refuse("command", draft.place, Problem::Missing));
+        };
+        let command_place = words.span();
+        let command = self.value("command", words, command)?;
+        let name = match draft.name {
+            Some(name) => self.value("name", name, names::checked)?,
+            None => names
+                .after(&command[0])
+                .map_err(|problem| self.refuse("name", command_place, problem))?,
+        };
+        let in_directory = |cwd: String| existing_directory(&directory.join(cwd));
+        Ok(ProgramSpec {
+            name,
+            command,
+            threads: self.optional("threads", draft.threads, threads)?,
+            env: self.optional("env", draft.env, variables)?.unwrap_or_default(),
+            cwd: self.optional("cwd", draft.cwd, in_directory)?.unwrap_or(directory.to_owned()),
+            start: self.optional("start", draft.start, start)?.unwrap_or_default(),
+            weight: self.optional("weight", draft.weight, weight)?.unwrap_or(1.0),
+            misses_per_kilo_instruction: self.optional(
+                "misses_per_kilo_instruction",
+                draft.misses_per_kilo_instruction,
+                misses,
+            )?,
+            repeat: self.optional("repeat", draft.repeat, repeat)?.unwrap_or(Repeat::Times(1)),
+            freezable: draft.freezable.map(Spanned::into_inner),
+            group: self.optional("group", draft.group, group)?,
+            malleable: draft.malleable.is_some_and(Spanned::into_inner),
+        })
+    }
+
+    fn optional<T, U>(
+        &self,
+        key: &'static str,
+        value: Option<Spanned<T>>,
+        check: impl FnOnce(T) -> Result<U, Problem>,
+    ) -> Result<Option<U>, WorkloadError> {
+        value.map(|value| self.value(key, value, check)).transpose()
+    }
+
+    fn value<T, U>(
+        &self,
+        key: &'static str,
+        value: Spanned<T>,
+        check: impl FnOnce(T) -> Result<U, Problem>,
+    ) -> Result<U, WorkloadError> {
+        let place = value.span();
+        check(value.into_inner()).map_err(|problem| self.refuse(key, place, problem))
+    }
+
+    fn refuse(&self, key: &'static str, place: Range<usize>, problem: Problem) -> WorkloadError {
+        let place =
+            Place { program: Some((self.number, self.name.clone())), ..self.origin.at(&place) };
+        WorkloadError::Invalid { place, key: key.into(), problem: Box::new(problem) }
+    }
+}
+
+fn command(words: Words) -> Result<Vec<String>, Problem> {
+    let words = match words {
+        Words::Split(words) => words,
+        Words::Line(line) => {
+            shell_words::split(&line).map_err(|_| Problem::UnclosedQuote { line })?
+        }
+    };
+    match words.first() {
+        None => Err(Problem::EmptyCommand),
+        Some(program) if program.is_empty() => Err(Problem::EmptyCommand),
+        Some(_) if words.iter().any(|word| word.contains('\0')) => Err(Problem::HasNul),
+        Some(_) => Ok(words),
+    }
+}
+
+fn threads(threads: i64) -> Result<u16, Problem> {
+    u16::try_from(threads).ok().filter(|n| *n > 0).ok_or(Problem::Threads(threads))
+}
+
+fn variables(env: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, Problem> {
+    for (name, value) in &env {
+        if name.is_empty() || name.contains('=') {
+            return Err(Problem::VariableName(name.clone()));
+        }
+        if name.contains('\0') || value.contains('\0') {
+            return Err(Problem::HasNul);
+        }
+    }
+    Ok(env)
+}
+
+fn existing_directory(path: &Path) -> Result<PathBuf, Problem> {
+    let path = std::path::absolute(path).unwrap_or(path.to_owned());
+    if path.is_dir() { Ok(path) } else { Err(Problem::NoDirectory(path)) }
+}
+
+fn start(text: String) -> Result<Nanos, Problem> {
+    match humantime::parse_duration(&text) {
+        Ok(start) if start > LATEST_START => Err(Problem::TooLate(text)),
+        Ok(start) => Ok(start.into()),
+        Err(why) => Err(Problem::Duration { text, why }),
+    }
+}
+
+fn weight(weight: f64) -> Result<f64, Problem> {
+    if weight.is_finite() && weight > 0.0 { Ok(weight) } else { Err(Problem::Weight(weight)) }
+}
+
+fn misses(misses: f64) -> Result<f64, Problem> {
+    if misses.is_finite() && misses >= 0.0 { Ok(misses) } else { Err(Problem::Misses(misses)) }
+}
+
+fn repeat(runs: Runs) -> Result<Repeat, Problem> {
+    match runs {
+        Runs::Rule(rule) if rule == "until-all-finish" => Ok(Repeat::UntilAllFinish),
+        Runs::Rule(rule) => Err(Problem::RepeatRule(rule)),
+        Runs::Count(count) => match u32::try_from(count) {
+            Ok(times) if times > 0 => Ok(Repeat::Times(times)),
+            _ => Err(Problem::RepeatCount(count)),
+        },
+    }
+}
+
+fn group(name: String) -> Result<String, Problem> {
+    if name.is_empty() { Err(Problem::EmptyGroup) } else { Ok(name) }
+}

@@ -1,0 +1,151 @@
+//! The rules of a workload, one by one.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Workload, WorkloadError> {
+    Workload::parse(text, Path::new("/tmp/jobs.toml"))
+}
+
+fn program(keys: &str) -> ProgramSpec {
+    let text = format!("[[program]]\ncommand = 'cg'\n{keys}");
+    parse(&text).unwrap().programs.remove(0)
+}
+
+fn refusal(keys: &str) -> String {
+    let text = format!("[[program]]\ncommand = 'cg'\n{keys}");
+    parse(&text).unwrap_err().to_string()
+}
+
+#[test]
+fn every_key_is_read() {
+    let text = r#"
+        [[program]]
+        name = "conjugate"
+        command = ["./cg", "--work", "4"]
+        threads = 2
+        env = { OMP_PROC_BIND = "false" }
+        cwd = "../usr"
+        start = "1s 500ms"
+        weight = 2.5
+        misses_per_kilo_instruction = 3.0
+        repeat = "until-all-finish"
+        freezable = true
+        group = "solver"
+        malleable = true
+    "#;
+    let expected = ProgramSpec {
+        name: "conjugate".into(),
+        command: ["./cg", "--work", "4"].map(String::from).to_vec(),
+        threads: Some(2),
+        env: [("OMP_PROC_BIND".to_owned(), "false".to_owned())].into(),
+        cwd: "/tmp/../usr".into(),
+        start: Nanos::from_millis(1500),
+        weight: 2.5,
+        misses_per_kilo_instruction: Some(3.0),
+        repeat: Repeat::UntilAllFinish,
+        freezable: Some(true),
+        group: Some("solver".into()),
+        malleable: true,
+    };
+    assert_eq!(parse(text).unwrap().programs, [expected]);
+}
+
+#[test]
+fn only_the_command_is_required() {
+    let expected = ProgramSpec {
+        name: "cg".into(),
+        command: vec!["cg".into()],
+        threads: None,
+        env: BTreeMap::new(),
+        cwd: "/tmp".into(),
+        start: Nanos::ZERO,
+        weight: 1.0,
+        misses_per_kilo_instruction: None,
+        repeat: Repeat::Times(1),
+        freezable: None,
+        group: None,
+        malleable: false,
+    };
+    assert_eq!(program(""), expected);
+}
+
+#[test]
+fn a_command_line_is_split_as_a_shell_splits_words_and_nothing_is_expanded() {
+    let text = r#"program = [{ command = "./cg 'a b' $HOME *" }]"#;
+    assert_eq!(parse(text).unwrap().programs[0].command, ["./cg", "a b", "$HOME", "*"]);
+}
+
+#[test]
+fn values_out_of_range_are_refused_with_the_remedy() {
+    for (keys, message) in [
+        ("threads = 0", "threads is 0, but must be from 1 to 65535; leave the key out"),
+        ("threads = -1", "threads is -1, but must be"),
+        ("threads = 65536", "threads is 65536, but must be"),
+        ("weight = 0", "weight is 0, but must be a finite number above 0"),
+        ("weight = -1.5", "weight is -1.5, but must be"),
+        ("weight = nan", "weight is NaN, but must be"),
+        ("weight = inf", "weight is inf, but must be"),
+        ("misses_per_kilo_instruction = -1", "misses_per_kilo_instruction is -1, but must be"),
+        ("misses_per_kilo_instruction = nan", "misses_per_kilo_instruction is NaN"),
+        ("repeat = 0", "repeat is 0, but must be from 1"),
+        ("repeat = 'always'", "repeat is 'always', but must be a number of runs"),
+        ("start = '-1s'", "start is '-1s', which is not a time"),
+        ("start = '5'", "start is '5', which is not a time"),
+        ("start = '2 years'", "start is '2 years', more than a year away"),
+        ("name = ''", "name \"\" cannot be a file name"),
+        ("name = 'a/b'", "name \"a/b\" cannot be a file name"),
+        ("name = \"a\\u0000b\"", "name \"a\\0b\" cannot be a file name"),
+        ("cwd = 'gone'", "cwd is /tmp/gone, which is not an existing directory; create it"),
+        ("cwd = '/dev/null'", "cwd is /dev/null, which is not an existing directory"),
+        ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
+        ("env = { A = \"\\u0000\" }", "env has a NUL character"),
+        ("group = ''", "group is empty; name a group"),
+    ] {
+        let refusal = refusal(keys);
+        assert!(refusal.starts_with("/tmp/jobs.toml:3:"), "{keys}: {refusal}");
+        assert!(refusal.contains(": program 1"), "{keys}: {refusal}");
+        assert!(refusal.contains(message), "{keys}: {refusal}");
+    }
+}
+
+#[test]
+fn commands_that_cannot_be_run_are_refused() {
+    for (command, message) in [
+        ("command = ''", "command is empty; name a program"),
+        ("command = []", "command is empty; name a program"),
+        ("command = ['', 'a']", "command is empty; name a program"),
+        (r#"command = "cg 'a""#, "command cannot be split into words: 'cg 'a' has an unclosed"),
+        (r#"command = "cg \u0000""#, "command has a NUL character"),
+        ("threads = 1", "command is missing; say what to run"),
+    ] {
+        let refusal = parse(&format!("[[program]]\n{command}")).unwrap_err().to_string();
+        assert!(refusal.contains(&format!(": program 1: {message}")), "{command}: {refusal}");
+    }
+}
+
+#[test]
+fn a_name_given_twice_is_refused_at_its_second_place() {
+    let text = "[[program]]\ncommand = 'a'\nname = 'x'\n[[program]]\ncommand = 'b'\nname = 'x'";
+    assert_eq!(
+        parse(text).unwrap_err().to_string(),
+        "/tmp/jobs.toml:6:8: program 2 (x): name 'x' is also the name of program 1; names must be unique"
+    );
+}
+
+#[test]
+fn a_default_name_gives_way_to_a_later_given_one() {
+    let text = "[[program]]\ncommand = 'x'\n[[program]]\ncommand = 'b'\nname = 'x'";
+    let programs = parse(text).unwrap().programs;
+    assert_eq!([&*programs[0].name, &*programs[1].name], ["x-2", "x"]);
+}
+
+#[test]
+fn empty_and_oversized_workloads_are_refused() {
+    for empty in ["", "program = []"] {
+        let refusal = parse(empty).unwrap_err().to_string();
+        assert_eq!(refusal, "/tmp/jobs.toml: no program to run; name at least one");
+    }
+    let many = |count| parse(&"[[program]]\ncommand = 'cg'\n".repeat(count));
+    assert_eq!(many(MAX_PROGRAMS).unwrap().programs[4095].name, "cg-4096");
+    assert!(matches!(many(MAX_PROGRAMS + 1), Err(WorkloadError::TooMany { count: 4097, .. })));
+}

@@ -1,0 +1,250 @@
+//! From the text of a workload file to drafts: values with the right types and their places, not yet checked.
+//!
+//! Each table is taken apart key by key. What is left at the end is unknown,
+//! and the keys that were asked for are the known ones: so the list in the
+//! message, and the suggestion, cannot disagree with what is read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, IntoDeserializer};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::error::{Origin, Place, Problem, WorkloadError};
+
+/// A program as it was written down. Ranges are bytes of the file; empty for the command line.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) place: Range<usize>,
+    pub(super) name: Option<Spanned<String>>,
+    pub(super) command: Option<Spanned<Words>>,
+    pub(super) threads: Option<Spanned<i64>>,
+    pub(super) env: Option<Spanned<BTreeMap<String, String>>>,
+    pub(super) cwd: Option<Spanned<String>>,
+    pub(super) start: Option<Spanned<String>>,
+    pub(super) weight: Option<Spanned<f64>>,
+    pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
+    pub(super) repeat: Option<Spanned<Runs>>,
+    pub(super) freezable: Option<Spanned<bool>>,
+    pub(super) group: Option<Spanned<String>>,
+    pub(super) malleable: Option<Spanned<bool>>,
+}
+
+/// A command as it was written down.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Words {
+    /// To be split as a shell splits words.
+    Line(String),
+    /// Already split.
+    Split(Vec<String>),
+}
+
+/// A `repeat` as it was written down.
+#[derive(Deserialize)]
+#[serde(untagged)]
+pub(super) enum Runs {
+    Count(i64),
+    Rule(String),
+}
+
+impl Draft {
+    /// A draft that says nothing but the command.
+    pub(super) fn of(command: Words) -> Draft {
+        Draft { command: Some(Spanned::new(0..0, command)), ..Draft::default() }
+    }
+}
+
+/// The drafts of a workload file's programs.
+pub(super) fn drafts(origin: &Origin<'_>, text: &str) -> Result<Vec<Draft>, WorkloadError> {
+    let file = DeTable::parse(text).map_err(|error| WorkloadError::Syntax {
+        place: error.span().map_or(origin.whole(), |span| origin.at(&span)),
+        message: error.message().trim().replace('\n', ", "),
+    })?;
+    let mut keys = Keys::new(origin, file.into_inner(), None);
+    let programs = keys.take_value("program");
+    keys.none_left()?;
+    let Some(programs) = programs else {
+        return Ok(Vec::new());
+    };
+
+    let place = programs.span();
+    let not_tables = |place: &Range<usize>, found: &DeValue<'_>| WorkloadError::Invalid {
+        place: origin.at(place),
+        key: "program".into(),
+        problem: Box::new(Problem::WrongType {
+            expected: "an array of tables: write [[program]], with two brackets, above each program",
+            found: found.type_str(),
+        }),
+    };
+    match programs.into_inner() {
+        DeValue::Array(programs) => programs
+            .into_iter()
+            .enumerate()
+            .map(|(index, program)| {
+                let place = program.span();
+                match program.into_inner() {
+                    DeValue::Table(table) => draft(origin, place, table, index + 1),
+                    other => Err(not_tables(&place, &other)),
+                }
+            })
+            .collect(),
+        other => Err(not_tables(&place, &other)),
+    }
+}
+
+fn draft(
+    origin: &Origin<'_>,
+    place: Range<usize>,
+    table: DeTable<'_>,
+    number: usize,
+) -> Result<Draft, WorkloadError> {
+    let mut keys = Keys::new(origin, table, Some(number));
+    let draft = Draft {
+        place,
+        name: keys.take("name", "a string")?,
+        command: keys.take("command", "a string or an array of strings")?,
+        threads: keys.take("threads", "a whole number, such as 2")?,
+        env: keys.take("env", "a table of strings, such as { OMP_PROC_BIND = \"false\" }")?,
+        cwd: keys.take("cwd", "a string, the path of a directory")?,
+        start: keys.take("start", "a string, such as \"100ms\"")?,
+        weight: keys.take("weight", "a number, such as 1.0")?,
+        misses_per_kilo_instruction: keys
+            .take("misses_per_kilo_instruction", "a number, such as 3.0")?,
+        repeat: keys.take("repeat", "a whole number, or \"until-all-finish\"")?,
+        freezable: keys.take("freezable", "true or false")?,
+        group: keys.take("group", "a string, the name of a group")?,
+        malleable: keys.take("malleable", "true or false")?,
+    };
+    keys.none_left()?;
+    Ok(draft)
+}
+
+/// A table from which keys are taken.
+struct Keys<'a, 'text> {
+    origin: &'a Origin<'a>,
+    table: DeTable<'text>,
+    program: Option<(usize, Option<String>)>,
+    known: Vec<&'static str>,
+}
+
+impl<'a, 'text> Keys<'a, 'text> {
+    fn new(origin: &'a Origin<'a>, table: DeTable<'text>, number: Option<usize>) -> Self {
+        let name = table.get("name").and_then(|name| name.get_ref().as_str()).map(str::to_owned);
+        Keys { origin, table, program: number.map(|number| (number, name)), known: Vec::new() }
+    }
+
+    fn at(&self, bytes: &Range<usize>) -> Place {
+        Place { program: self.program.clone(), ..self.origin.at(bytes) }
+    }
+
+    fn take_value(&mut self, key: &'static str) -> Option<Spanned<DeValue<'text>>> {
+        self.known.push(key);
+        self.table.remove(key)
+    }
+
+    fn take<T: DeserializeOwned>(
+        &mut self,
+        key: &'static str,
+        expected: &'static str,
+    ) -> Result<Option<Spanned<T>>, WorkloadError> {
+        let Some(value) = self.take_value(key) else {
+            return Ok(None);
+        };
+        let (bytes, found) = (value.span(), value.get_ref().type_str());
+        match T::deserialize(value.into_deserializer()) {
+            Ok(value) => Ok(Some(Spanned::new(bytes, value))),
+            Err(_) => Err(WorkloadError::Invalid {
+                place: self.at(&bytes),
+                key: key.into(),
+                problem: Box::new(Problem::WrongType { expected, found }),
+            }),
+        }
+    }
+
+    /// Refuses the first key that nobody asked for.
+    fn none_left(self) -> Result<(), WorkloadError> {
+        let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
+            return Ok(());
+        };
+        let likeness = |known: &str| strsim::jaro_winkler(known, key.get_ref());
+        let nearest = self.known.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)));
+        Err(WorkloadError::Invalid {
+            place: self.at(&key.span()),
+            key: key.get_ref().to_string().into(),
+            problem: Box::new(Problem::UnknownKey {
+                nearest: nearest.filter(|nearest| likeness(nearest) > 0.75),
+                known: self.known,
+            }),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        let origin = Origin::File { path: "jobs.toml".as_ref(), text };
+        drafts(&origin, text).err().expect("the text breaks a rule").to_string()
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused_with_its_place_and_the_nearest_known_key() {
+        let text = "[[program]]\nname = 'cg'\ncommand = 'cg'\n\n  thread = 2\n";
+        assert_eq!(
+            refusal(text),
+            "jobs.toml:5:3: program 1 (cg): thread is not a known key; did you mean 'threads'?"
+        );
+        assert_eq!(
+            refusal("[[programs]]\ncommand = 'cg'"),
+            "jobs.toml:1:3: programs is not a known key; did you mean 'program'?"
+        );
+    }
+
+    #[test]
+    fn an_unknown_key_like_no_other_is_answered_with_all_keys() {
+        let message = refusal("[[program]]\ncommand = 'cg'\nquux = 1");
+        assert!(
+            message.contains("quux is not a known key; the keys are name, command, "),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_wrong_type_is_refused_with_what_was_expected() {
+        assert_eq!(
+            refusal("[[program]]\ncommand = 'cg'\nthreads = '2'"),
+            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is of type string"
+        );
+        for wrong in ["start = 5", "env = { A = 1 }", "weight = 'x'", "command = 3", "repeat = 1.5"]
+        {
+            let message = refusal(&format!("[[program]]\n{wrong}"));
+            assert!(message.contains("program 1: ") && message.contains("must be"), "{message}");
+        }
+    }
+
+    #[test]
+    fn a_single_bracket_is_explained() {
+        let message = refusal("[program]\ncommand = 'cg'");
+        assert!(message.contains("write [[program]], with two brackets"), "{message}");
+    }
+
+    #[test]
+    fn text_that_is_not_toml_is_refused_with_its_place() {
+        let message = refusal("[[program]]\ncommand = 'cg\n");
+        assert!(message.starts_with("jobs.toml:2:"), "{message}");
+        assert!(message.contains("not valid TOML"), "{message}");
+        assert!(refusal("[[program]]\nname = 'a'\nname = 'b'").starts_with("jobs.toml:3:"));
+    }
+
+    #[test]
+    fn whole_numbers_serve_as_weights() {
+        let text = "[[program]]\ncommand = 'cg'\nweight = 2";
+        let origin = Origin::File { path: "jobs.toml".as_ref(), text };
+        let weight = drafts(&origin, text).unwrap().remove(0).weight.unwrap();
+        assert_eq!((weight.span(), weight.into_inner()), (36..37, 2.0));
+    }
+}

@@ -1,0 +1,212 @@
+//! What ties a program to others, and what forbids freezing it.
+//!
+//! A frozen program must not make others wait. One that holds a GPU keeps its
+//! queue, one that listens keeps its clients, one that holds a terminal keeps a
+//! person waiting. And of two programs that share a pipe or memory, one that is
+//! frozen stalls the other: they have to freeze together, as a *group*.
+//!
+//! All of that is read from the files that the processes of a program hold, and from their
+//! shared mappings (shared memory is usually mapped and its descriptor closed).
+//! What the caller itself handed to every program (its own terminal, the pipe behind its
+//! output, a make's job server) ties nobody and is left out.
+//!
+//! Limits: `/proc` does not show who is at the other end of a UNIX or local TCP connection, nor who
+//! serves over UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
+
+mod groups;
+mod sockets;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use cosched_core::Refusal;
+use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
+
+use crate::files::{self, FileError};
+use crate::procfs::{Fd, Proc};
+
+pub use groups::groups;
+use sockets::Listeners;
+
+/// What all programs were given alike: names as in `/proc/PID/fd`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HandedOut(BTreeSet<String>);
+
+impl HandedOut {
+    /// Everything that a process, usually the caller, holds now: so whatever it passes on is known.
+    ///
+    /// # Errors
+    /// When its files cannot be listed.
+    pub fn held_by(proc: &Proc, pid: i32) -> Result<HandedOut, FileError> {
+        Ok(proc.fds(pid)?.into_iter().map(|fd| fd.target).collect())
+    }
+
+    /// Adds one more.
+    pub fn insert(&mut self, target: impl Into<String>) {
+        self.0.insert(target.into());
+    }
+}
+
+impl FromIterator<String> for HandedOut {
+    fn from_iter<I: IntoIterator<Item = String>>(targets: I) -> HandedOut {
+        HandedOut(targets.into_iter().collect())
+    }
+}
+
+/// Something that two programs can hold in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum SharedKey {
+    /// A pipe without a name, by inode number.
+    Pipe(u64),
+    /// A named pipe.
+    Fifo(FileId),
+    /// A socket, by inode number.
+    Socket(u64),
+    /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
+    Memory(FileId),
+}
+
+/// What makes a file the same file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// The file system's device number.
+    pub device: u64,
+    /// The inode number.
+    pub inode: u64,
+}
+
+/// What was found about one program.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bonds {
+    /// It has a GPU device open.
+    pub holds_gpu: bool,
+    /// It waits for connections.
+    pub listens: bool,
+    /// It has a terminal open that it was not handed.
+    pub holds_terminal: bool,
+    /// What it may share with other programs.
+    pub shared: BTreeSet<SharedKey>,
+    /// Its processes whose files the caller may not see.
+    pub unseen: Vec<i32>,
+}
+
+impl Bonds {
+    /// Why the program should be left running unless the user says otherwise, if there is a reason.
+    pub fn forbid_freezing(&self) -> Option<Refusal> {
+        let reasons = [
+            (self.holds_gpu, Refusal::HoldsGpu),
+            (self.listens, Refusal::Listens),
+            (self.holds_terminal, Refusal::HoldsTerminal),
+        ];
+        reasons.into_iter().find_map(|(holds, why)| holds.then_some(why))
+    }
+
+    fn note(&mut self, folder: &Path, fd: &Fd) {
+        let target = fd.target.as_str();
+        if let Some(inode) = inode_of(target, "pipe:[") {
+            self.shared.insert(SharedKey::Pipe(inode));
+        } else if let Some(inode) = inode_of(target, "socket:[") {
+            self.shared.insert(SharedKey::Socket(inode));
+        } else if is_any(target, &["/dev/nvidia", "/dev/dri/", "/dev/kfd"]) {
+            self.holds_gpu = true;
+        } else if is_any(target, &["/dev/pts/", "/dev/tty", "/dev/console"]) {
+            self.holds_terminal = true;
+        } else if target.starts_with('/') {
+            self.note_file(&folder.join(format!("fd/{}", fd.number)), target);
+        }
+    }
+
+    /// A file that has a name: only what it is by itself tells a named pipe from an ordinary file.
+    fn note_file(&mut self, link: &Path, target: &str) {
+        // Nothing is asked from a file server, which might not answer. A file closed meanwhile ties nobody.
+        let flags = AtFlags::STATX_DONT_SYNC;
+        let Ok(file) = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO) else {
+            return;
+        };
+        let id =
+            FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino };
+        if FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo {
+            self.shared.insert(SharedKey::Fifo(id));
+        } else if is_memory(target) {
+            self.shared.insert(SharedKey::Memory(id));
+        }
+    }
+}
+
+/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over.
+///
+/// # Errors
+/// When `/proc` cannot be read.
+pub fn inspect(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<Bonds, FileError> {
+    let mut bonds = Bonds::default();
+    let mut listeners = Listeners::default();
+    for &pid in pids {
+        match inspect_one(proc, pid, handed_out, &mut listeners, &mut bonds) {
+            Ok(()) => {}
+            Err(error) if error.is_gone() => {}
+            Err(error) if error.is_denied() => bonds.unseen.push(pid),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(bonds)
+}
+
+fn inspect_one(
+    proc: &Proc,
+    pid: i32,
+    handed_out: &HandedOut,
+    listeners: &mut Listeners,
+    bonds: &mut Bonds,
+) -> Result<(), FileError> {
+    let folder = proc.folder(pid);
+    let mut sockets = BTreeSet::new();
+    for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
+        bonds.note(&folder, fd);
+        sockets.extend(inode_of(&fd.target, "socket:["));
+    }
+    if !sockets.is_empty() && !bonds.listens {
+        bonds.listens = !listeners.of(&folder)?.is_disjoint(&sockets);
+    }
+    if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
+        bonds.shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
+    }
+    Ok(())
+}
+
+/// A line of `/proc/PID/maps`, if it is shared memory:
+/// `7f00-7f01 rw-s 00000000 00:1a 42    /dev/shm/x`.
+fn shared_mapping(line: &str) -> Option<FileId> {
+    let mut words = line.split_ascii_whitespace();
+    let (_range, rights, _offset) = (words.next()?, words.next()?, words.next()?);
+    let (major, minor) = words.next()?.split_once(':')?;
+    let (inode, path) = (words.next()?, words.next()?);
+    let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
+    let id = FileId {
+        device: makedev(hexadecimal(major)?, hexadecimal(minor)?),
+        inode: inode.parse().ok()?,
+    };
+    (rights.ends_with('s') && is_memory(path)).then_some(id)
+}
+
+fn is_memory(path: &str) -> bool {
+    is_any(path, &["/dev/shm/", "/memfd:", "/SYSV"])
+}
+
+fn is_any(path: &str, prefixes: &[&str]) -> bool {
+    prefixes.iter().any(|prefix| path.starts_with(prefix))
+}
+
+/// The number in `pipe:[123]`.
+fn inode_of(target: &str, prefix: &str) -> Option<u64> {
+    target.strip_prefix(prefix)?.strip_suffix(']')?.parse().ok()
+}
+
+/// The network namespace of a process, as far as it can be told.
+fn network_of(folder: &Path) -> Option<String> {
+    let link = fs::read_link(folder.join("ns/net")).ok()?;
+    Some(link.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+use std::fs;
+use std::net::TcpListener;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::process::id;
+
+use rustix::fs::{MemfdFlags, Mode, memfd_create, mkfifoat};
+use tempfile::TempDir;
+
+use super::*;
+
+/// A made-up `/proc` with one process per list of descriptors, numbered from 1.
+fn made_up(programs: &[&[&str]]) -> (TempDir, Proc) {
+    let root = tempfile::tempdir().unwrap();
+    for (number, targets) in programs.iter().enumerate() {
+        let folder = root.path().join(format!("{}/fd", number + 1));
+        fs::create_dir_all(&folder).unwrap();
+        for (fd, target) in targets.iter().enumerate() {
+            symlink(target, folder.join(fd.to_string())).unwrap();
+        }
+    }
+    let proc = Proc::new(root.path());
+    (root, proc)
+}
+
+fn bonds(proc: &Proc, pid: i32) -> Bonds {
+    inspect(proc, &[pid], &HandedOut::default()).unwrap()
+}
+
+#[test]
+fn devices_and_terminals_forbid_freezing() {
+    let (_root, proc) = made_up(&[
+        &["/dev/null", "/dev/nvidia0"],
+        &["/dev/dri/renderD128"],
+        &["/dev/kfd"],
+        &["/dev/pts/3"],
+        &["/dev/tty"],
+        &["/dev/null", "/home/a/dev/pts/3", "anon_inode:[eventpoll]"],
+    ]);
+    let why: Vec<_> = (1..=6).map(|pid| bonds(&proc, pid).forbid_freezing()).collect();
+    let (gpu, terminal) = (Some(Refusal::HoldsGpu), Some(Refusal::HoldsTerminal));
+    assert_eq!(why, [gpu, gpu, gpu, terminal, terminal, None]);
+}
+
+#[test]
+fn what_every_program_was_handed_does_not_count() {
+    let (_root, proc) = made_up(&[&["/dev/pts/3", "pipe:[7]", "socket:[8]", "pipe:[9]"]]);
+    let mut handed_out: HandedOut =
+        ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
+    handed_out.insert("socket:[8]");
+    let found = inspect(&proc, &[1], &handed_out).unwrap();
+    assert_eq!(found.shared, [SharedKey::Pipe(9)].into());
+    assert_eq!(found.forbid_freezing(), None);
+}
+
+#[test]
+fn all_processes_of_a_program_count_and_ended_ones_do_not_matter() {
+    let (_root, proc) = made_up(&[&["pipe:[7]"], &["socket:[8]", "/dev/kfd"]]);
+    let found = inspect(&proc, &[1, 99, 2], &HandedOut::default()).unwrap();
+    assert_eq!(found.shared, [SharedKey::Pipe(7), SharedKey::Socket(8)].into());
+    assert!(found.holds_gpu);
+}
+
+#[test]
+fn a_named_pipe_is_the_same_under_every_name() {
+    let root = tempfile::tempdir().unwrap();
+    let (path, alias) = (root.path().join("fifo"), root.path().join("alias"));
+    mkfifoat(CWD, &path, Mode::RUSR | Mode::WUSR).unwrap();
+    fs::hard_link(&path, &alias).unwrap();
+    let ordinary = root.path().join("ordinary");
+    fs::write(&ordinary, "").unwrap();
+    let [path, alias, ordinary] = [&path, &alias, &ordinary].map(|path| path.to_str().unwrap());
+    let (_proc_root, proc) = made_up(&[&[path, ordinary], &[alias], &[ordinary]]);
+    let all: Vec<Bonds> = (1..=3).map(|pid| bonds(&proc, pid)).collect();
+    assert_eq!(groups(&all).iter().filter(|group| group.is_some()).count(), 2);
+    assert_eq!(all[2], Bonds::default());
+}
+
+#[test]
+fn shared_mappings_count_even_when_the_descriptor_is_closed() {
+    let (root, proc) = made_up(&[&[]]);
+    let maps = "\
+        55aa-55ab r-xp 00000000 fe:00 12 /usr/bin/x\n\
+        7f00-7f01 rw-s 00000000 00:1a 42                 /dev/shm/x y (deleted)\n\
+        7f02-7f03 rw-p 00000000 00:1a 43                 /dev/shm/private\n\
+        7f04-7f05 r--s 00000000 fe:00 44                 /usr/lib/cache\n\
+        7f06-7f07 rw-s 00000000 00:01 98305              /SYSV00000000 (deleted)\n\
+        7f08-7f09 rw-p 00000000 00:00 0 \n";
+    fs::write(root.path().join("1/maps"), maps).unwrap();
+    let memory = |minor, inode| SharedKey::Memory(FileId { device: makedev(0, minor), inode });
+    assert_eq!(bonds(&proc, 1).shared, [memory(0x1a, 42), memory(1, 98305)].into());
+}
+
+#[test]
+fn listening_is_a_state_of_a_socket_in_the_tables_of_its_namespace() {
+    let (root, proc) = made_up(&[&["socket:[1603]"], &["socket:[1700]"], &["socket:[1801]"]]);
+    let tcp = "  sl  local_address rem_address   st ...\n\
+        0: 00000000:07E8 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 1603 1 0 100\n\
+        1: 0100007F:07E8 0100007F:1234 01 00000000:00000000 00:00000000 00000000 0 0 1700 1 0 100\n";
+    let unix = "Num RefCount Protocol Flags Type St Inode Path\n\
+        0: 00000003 00000000 00000000 0001 03 1700\n\
+        0: 00000002 00000000 00010000 0001 01 1801 /run/x\n";
+    for pid in 1..=3 {
+        let net = root.path().join(format!("{pid}/net"));
+        fs::create_dir(&net).unwrap();
+        fs::write(net.join("tcp"), tcp).unwrap();
+        fs::write(net.join("unix"), unix).unwrap();
+    }
+    let listens: Vec<bool> = (1..=3).map(|pid| bonds(&proc, pid).listens).collect();
+    assert_eq!(listens, [true, false, true]);
+}
+
+#[test]
+fn this_process_is_seen_with_what_it_opens() {
+    let (proc, me) = (Proc::default(), id() as i32);
+    let handed_out = HandedOut::held_by(&proc, me).unwrap();
+    let memory = memfd_create("x", MemfdFlags::CLOEXEC).unwrap();
+    let (one_end, _other_end) = UnixStream::pair().unwrap();
+    let found = inspect(&proc, &[me], &handed_out).unwrap();
+    let socket = rustix::fs::fstat(&one_end).unwrap().st_ino;
+    assert!(found.shared.contains(&SharedKey::Socket(socket)));
+    let inode = rustix::fs::fstat(&memory).unwrap().st_ino;
+    let is_it = |key: &SharedKey| matches!(key, SharedKey::Memory(id) if id.inode == inode);
+    assert!(found.shared.iter().any(is_it), "{found:?}");
+}
+
+#[test]
+fn this_process_listens_once_it_does() {
+    let (proc, me) = (Proc::default(), id() as i32);
+    let folder = tempfile::tempdir().unwrap();
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    assert!(inspect(&proc, &[me], &HandedOut::default()).unwrap().listens);
+    let handed_out = HandedOut::held_by(&proc, me).unwrap();
+    let unix = UnixListener::bind(folder.path().join("socket")).unwrap();
+    let inode = rustix::fs::fstat(&unix).unwrap().st_ino;
+    let found = inspect(&proc, &[me], &handed_out).unwrap();
+    assert!(found.listens && found.shared.contains(&SharedKey::Socket(inode)));
+    drop(tcp);
+}

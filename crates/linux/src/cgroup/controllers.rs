@@ -1,0 +1,231 @@
+//! Passing v2 controllers on to children.
+//!
+//! Children of a v2 cgroup have `cpuset.cpus` or `cpu.weight` only if their
+//! parent's `cgroup.subtree_control` names the controller. Below the root the kernel allows that only in a cgroup
+//! that holds no process itself, and a caller that was given a fresh cgroup is sitting in it. So the
+//! caller first steps down into a leaf of its own; the cgroup it leaves can then pass controllers
+//! on to the leaf and to every other child. Processes of somebody else are never moved: where there are any, it is an error.
+
+use std::path::PathBuf;
+
+use super::Dir;
+use crate::files::FileError;
+
+/// The child into which the caller steps.
+const LEAF: &str = "cosched";
+
+/// Why controllers could not be passed on.
+#[derive(Debug, thiserror::Error)]
+pub enum EnableError {
+    /// A file could not be read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// The cgroup was not given the controller itself.
+    #[error(
+        "the controller '{controller}' is not passed down to {}; with systemd, run under \
+         `systemd-run --user --scope -p Delegate=yes` and have `Delegate={controller}` in user@.service",
+        dir.display()
+    )]
+    NotAvailable {
+        /// Which controller.
+        controller: String,
+        /// Which cgroup lacks it.
+        dir: PathBuf,
+    },
+    /// Other processes are in the cgroup.
+    #[error(
+        "{} holds other processes ({others:?}), so it cannot pass controllers on; start cosched in a \
+         cgroup of its own, for example with `systemd-run --user --scope -p Delegate=yes`",
+        dir.display()
+    )]
+    Crowded {
+        /// Which cgroup.
+        dir: PathBuf,
+        /// The processes that are not ours.
+        others: Vec<i32>,
+    },
+}
+
+/// What [`enable_controllers`] changed, so that it can be taken back.
+#[derive(Debug)]
+pub struct Enabled {
+    dir: Dir,
+    /// The controllers that were not passed on before.
+    added: Vec<String>,
+    /// The leaf into which the caller has moved.
+    leaf: Option<Dir>,
+}
+
+impl Enabled {
+    /// The leaf that now holds the caller, if it had to move.
+    pub fn leaf(&self) -> Option<&Dir> {
+        self.leaf.as_ref()
+    }
+
+    /// Puts everything back; other children must be gone or use none of the controllers.
+    ///
+    /// # Errors
+    /// When the kernel refuses. What was put back until then stays so.
+    pub fn undo(self) -> Result<(), FileError> {
+        if !self.added.is_empty() {
+            self.dir.write("cgroup.subtree_control", &change('-', &self.added))?;
+        }
+        self.leaf.map_or(Ok(()), |leaf| step_up(&self.dir, &leaf, own_pid()))
+    }
+}
+
+/// Lets the children of a v2 cgroup use these controllers.
+///
+/// # Errors
+/// When the cgroup does not have one of them, holds processes other than the caller, or a right is
+/// missing. Nothing is changed then.
+pub fn enable_controllers(dir: &Dir, controllers: &[&str]) -> Result<Enabled, EnableError> {
+    let listed = |file| {
+        dir.read(file).map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    };
+    let (available, passed_on) = (listed("cgroup.controllers")?, listed("cgroup.subtree_control")?);
+    let mut added = Vec::new();
+    for controller in controllers.iter().map(|name| (*name).to_owned()) {
+        if !available.contains(&controller) {
+            let dir = dir.path().to_owned();
+            return Err(EnableError::NotAvailable { controller, dir });
+        }
+        if !passed_on.contains(&controller) {
+            added.push(controller);
+        }
+    }
+    let mut enabled = Enabled { dir: dir.clone(), added, leaf: None };
+    if enabled.added.is_empty() {
+        return Ok(enabled);
+    }
+    enabled.leaf = step_down(dir, own_pid())?;
+    match dir.write("cgroup.subtree_control", &change('+', &enabled.added)) {
+        Ok(()) => Ok(enabled),
+        Err(error) => {
+            if let Some(leaf) = &enabled.leaf {
+                step_up(dir, leaf, own_pid())?;
+            }
+            Err(error.into())
+        }
+    }
+}
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
+}
+
+/// Moves a process that is in the way into a leaf, provided that it is the only one.
+fn step_down(dir: &Dir, me: i32) -> Result<Option<Dir>, EnableError> {
+    // The root of the tree, the only group without a type, may hold processes and pass on.
+    if !dir.has("cgroup.type") {
+        return Ok(None);
+    }
+    let mut others = dir.procs()?;
+    let here = others.len();
+    others.retain(|pid| *pid != me);
+    if !others.is_empty() {
+        return Err(EnableError::Crowded { dir: dir.path().to_owned(), others });
+    }
+    if here == 0 {
+        return Ok(None);
+    }
+    let leaf = dir.create_child(LEAF)?;
+    if let Err(error) = leaf.add(me) {
+        leaf.remove()?;
+        return Err(error.into());
+    }
+    Ok(Some(leaf))
+}
+
+/// Moves the process back and removes the leaf.
+fn step_up(dir: &Dir, leaf: &Dir, me: i32) -> Result<(), FileError> {
+    dir.add(me)?;
+    leaf.remove()
+}
+
+/// What to write to `cgroup.subtree_control`.
+fn change(sign: char, controllers: &[String]) -> String {
+    let words: Vec<String> = controllers.iter().map(|name| format!("{sign}{name}")).collect();
+    words.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use tempfile::TempDir;
+
+    use super::*;
+    use crate::cgroup::{Version, live};
+
+    /// A made-up cgroup below the root, with the given members and passed-on controllers.
+    fn group(procs: &str, passed_on: &str) -> (TempDir, Dir) {
+        let root = tempfile::tempdir().unwrap();
+        let files = [
+            ("cgroup.type", "domain\n"),
+            ("cgroup.controllers", "cpuset cpu memory\n"),
+            ("cgroup.subtree_control", passed_on),
+            ("cgroup.procs", procs),
+        ];
+        for (file, text) in files {
+            fs::write(root.path().join(file), text).unwrap();
+        }
+        let dir = Dir::new(root.path(), Version::V2);
+        (root, dir)
+    }
+
+    #[test]
+    fn a_group_without_processes_passes_on_what_is_missing() {
+        let (_root, dir) = group("", "cpu");
+        let enabled = enable_controllers(&dir, &["cpuset", "cpu"]).unwrap();
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpuset");
+        assert!(enabled.leaf().is_none());
+        fs::write(dir.path().join("cgroup.subtree_control"), "").unwrap();
+        enabled.undo().unwrap();
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "-cpuset");
+    }
+
+    #[test]
+    fn processes_of_others_are_left_alone() {
+        let (_root, dir) = group(&format!("{}\n1\n", std::process::id()), "");
+        let error = enable_controllers(&dir, &["cpu"]).unwrap_err();
+        assert!(matches!(&error, EnableError::Crowded { others, .. } if *others == [1]), "{error}");
+        assert_eq!(dir.children().unwrap(), []);
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "");
+    }
+
+    #[test]
+    fn the_root_passes_on_whoever_is_in_it() {
+        let (root, dir) = group("1\n2\n", "");
+        fs::remove_file(root.path().join("cgroup.type")).unwrap();
+        enable_controllers(&dir, &["cpu"]).unwrap();
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpu");
+    }
+
+    #[test]
+    fn what_is_passed_on_already_needs_nothing() {
+        let (_root, dir) = group("1\n2\n", "cpuset cpu");
+        enable_controllers(&dir, &["cpuset", "cpu"]).unwrap().undo().unwrap();
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "cpuset cpu");
+    }
+
+    #[test]
+    fn a_controller_that_is_not_there_is_named_with_the_group() {
+        let (root, dir) = group("", "");
+        let error = enable_controllers(&dir, &["cpu", "io"]).unwrap_err().to_string();
+        assert!(error.contains("'io'") && error.contains(root.path().to_str().unwrap()), "{error}");
+        assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "");
+    }
+
+    #[test]
+    fn a_lone_process_steps_down_into_a_leaf_and_up_again() {
+        let Some(mut scratch) = live::v2("step") else { return };
+        let pid = scratch.start("exec sleep 1000");
+        let leaf = step_down(scratch.dir(), pid).unwrap().unwrap();
+        assert_eq!(scratch.dir().procs().unwrap(), [0; 0]);
+        assert_eq!(leaf.procs().unwrap(), [pid]);
+        step_up(scratch.dir(), &leaf, pid).unwrap();
+        assert_eq!(scratch.dir().procs().unwrap(), [pid]);
+        assert_eq!(scratch.dir().children().unwrap(), []);
+    }
+}

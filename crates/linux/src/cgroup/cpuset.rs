@@ -1,0 +1,98 @@
+//! Filling a cpuset: which CPUs and memory nodes a cgroup's threads may use.
+//!
+//! A v2 cpuset that names nothing inherits from its parent. A v1 cpuset that
+//! names nothing is empty and takes no process, so its memory nodes must be named
+//! first, and come from the parent if nobody cares. The kernel itself narrows the masks of
+//! the threads inside, now and whenever one is born: no thread can be missed.
+
+use cosched_core::CpuSet;
+
+use super::{Dir, Version};
+use crate::files::FileError;
+
+/// Binds a cgroup of a cpuset tree to CPUs, and to NUMA nodes if any are given. Pages that are
+/// already elsewhere stay there.
+///
+/// # Errors
+/// When the cgroup has no cpuset files, a right is missing, or the kernel refuses the set
+/// (outside the parent's, say).
+pub fn bind_to(dir: &Dir, cpus: &CpuSet, nodes: Option<&[u16]>) -> Result<(), FileError> {
+    let nodes = match nodes {
+        Some(nodes) => {
+            let names: Vec<String> = nodes.iter().map(u16::to_string).collect();
+            Some(names.join(","))
+        }
+        None => inherited_nodes(dir)?,
+    };
+    if let Some(nodes) = nodes {
+        dir.write("cpuset.mems", &nodes)?;
+    }
+    dir.write("cpuset.cpus", &cpus.to_string())
+}
+
+/// The parent's memory nodes, where a child has to be told.
+fn inherited_nodes(dir: &Dir) -> Result<Option<String>, FileError> {
+    let unset = dir.version() == Version::V1 && dir.read("cpuset.mems")?.trim().is_empty();
+    match dir.path().parent() {
+        Some(parent) if unset => {
+            let nodes = Dir::new(parent, Version::V1).read("cpuset.mems")?;
+            Ok(Some(nodes.trim().to_owned()))
+        }
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::cgroup::live;
+    use crate::{affinity, files};
+
+    fn group(version: Version) -> (tempfile::TempDir, Dir) {
+        let root = tempfile::tempdir().unwrap();
+        let dir = Dir::new(root.path(), version).create_child("job").unwrap();
+        for folder in [root.path(), dir.path()] {
+            fs::write(folder.join("cpuset.cpus"), "").unwrap();
+            fs::write(folder.join("cpuset.mems"), "").unwrap();
+        }
+        fs::write(root.path().join("cpuset.mems"), "0-1\n").unwrap();
+        (root, dir)
+    }
+
+    #[test]
+    fn a_v1_group_takes_its_memory_nodes_from_its_parent() {
+        let (_root, dir) = group(Version::V1);
+        bind_to(&dir, &CpuSet::first(2), None).unwrap();
+        assert_eq!(dir.read("cpuset.mems").unwrap(), "0-1");
+        assert_eq!(dir.read("cpuset.cpus").unwrap(), "0-1");
+    }
+
+    #[test]
+    fn a_v2_group_keeps_inheriting_memory_nodes_unless_told() {
+        let (_root, dir) = group(Version::V2);
+        bind_to(&dir, &CpuSet::first(2), None).unwrap();
+        assert_eq!(dir.read("cpuset.mems").unwrap(), "");
+        bind_to(&dir, &CpuSet::first(2), Some(&[0, 2])).unwrap();
+        assert_eq!(dir.read("cpuset.mems").unwrap(), "0,2");
+    }
+
+    #[test]
+    fn a_group_without_the_controller_is_an_error_that_names_the_file() {
+        let root = tempfile::tempdir().unwrap();
+        let error = bind_to(&Dir::new(root.path(), Version::V2), &CpuSet::first(1), None);
+        assert!(
+            matches!(&error, Err(files::FileError::Io { path, .. }) if path.ends_with("cpuset.cpus"))
+        );
+    }
+
+    #[test]
+    fn a_real_cpuset_narrows_the_mask_of_what_is_moved_in() {
+        let Some(mut scratch) = live::v1("cpuset", "bind") else { return };
+        let one: CpuSet = affinity::get(0).unwrap().iter().take(1).collect();
+        bind_to(scratch.dir(), &one, None).unwrap();
+        let pid = scratch.start("exec sleep 1000");
+        assert_eq!(affinity::get(pid).unwrap(), one);
+    }
+}

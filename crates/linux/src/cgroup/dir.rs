@@ -1,0 +1,224 @@
+//! One cgroup: a folder with control files and child folders.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use crate::files::{self, FileError};
+
+/// Which generation of the interface a cgroup belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Version {
+    /// One tree per controller.
+    V1,
+    /// One tree for all.
+    V2,
+}
+
+/// A cgroup. Neither holding nor dropping one changes anything.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dir {
+    path: PathBuf,
+    version: Version,
+}
+
+impl Dir {
+    /// The cgroup at `path`, which need not exist yet.
+    pub fn new(path: impl Into<PathBuf>, version: Version) -> Dir {
+        Dir { path: path.into(), version }
+    }
+
+    /// Its folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its generation.
+    pub fn version(&self) -> Version {
+        self.version
+    }
+
+    /// The child called `name`, which need not exist yet.
+    pub fn child(&self, name: &str) -> Dir {
+        Dir::new(self.path.join(name), self.version)
+    }
+
+    /// Makes the child called `name`.
+    ///
+    /// # Errors
+    /// When it exists, or a right is missing.
+    pub fn create_child(&self, name: &str) -> Result<Dir, FileError> {
+        let child = self.child(name);
+        match fs::create_dir(&child.path) {
+            Ok(()) => Ok(child),
+            Err(source) => Err(FileError::io("make cgroup", &child.path, source)),
+        }
+    }
+
+    /// The existing children.
+    ///
+    /// # Errors
+    /// When the cgroup is gone or unreadable.
+    pub fn children(&self) -> Result<Vec<Dir>, FileError> {
+        let listed = |source| FileError::io("list", &self.path, source);
+        let mut children = Vec::new();
+        for entry in fs::read_dir(&self.path).map_err(listed)? {
+            let entry = entry.map_err(listed)?;
+            if entry.file_type().map_err(listed)?.is_dir() {
+                children.push(Dir::new(entry.path(), self.version));
+            }
+        }
+        Ok(children)
+    }
+
+    /// Removes the cgroup, which must have neither processes nor children. Tries once: processes that
+    /// have just ended may still be in it, and when to try again is for the caller.
+    ///
+    /// # Errors
+    /// When it is in use (`EBUSY`), gone, or a right is missing.
+    pub fn remove(&self) -> Result<(), FileError> {
+        fs::remove_dir(&self.path)
+            .map_err(|source| FileError::io("remove cgroup", &self.path, source))
+    }
+
+    /// Moves a process with all its threads into the cgroup; process 0 is the caller.
+    ///
+    /// # Errors
+    /// When the process is gone, a right is missing, the cgroup passes controllers on (v2, `EBUSY`),
+    /// or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
+    pub fn add(&self, pid: i32) -> Result<(), FileError> {
+        self.write("cgroup.procs", &pid.to_string())
+    }
+
+    /// The processes in the cgroup itself, ascending; a process from outside the caller's
+    /// PID namespace shows as 0.
+    ///
+    /// # Errors
+    /// When the cgroup is gone or unreadable.
+    pub fn procs(&self) -> Result<Vec<i32>, FileError> {
+        let path = self.path.join("cgroup.procs");
+        let parse = |line: &str| {
+            line.parse().map_err(|_| FileError::malformed(&path, "process numbers", line))
+        };
+        let mut pids = files::read(&path)?.lines().map(parse).collect::<Result<Vec<i32>, _>>()?;
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// The processes in the cgroup and everywhere below it, ascending.
+    ///
+    /// # Errors
+    /// When the cgroup is gone or unreadable; descendants that vanish meanwhile are passed over.
+    pub fn procs_recursive(&self) -> Result<Vec<i32>, FileError> {
+        let mut pids = self.procs()?;
+        for child in self.children()? {
+            match child.procs_recursive() {
+                Ok(more) => pids.extend(more),
+                Err(error) if error.is_gone() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        pids.sort_unstable();
+        pids.dedup();
+        Ok(pids)
+    }
+
+    /// Whether the cgroup has this control file.
+    pub fn has(&self, file: &str) -> bool {
+        self.path.join(file).exists()
+    }
+
+    /// Reads a control file.
+    ///
+    /// # Errors
+    /// When it is not there or unreadable.
+    pub fn read(&self, file: &str) -> Result<String, FileError> {
+        files::read(&self.path.join(file))
+    }
+
+    /// Reads a control file; `None` if it is not there.
+    ///
+    /// # Errors
+    /// When it is unreadable.
+    pub fn read_if_there(&self, file: &str) -> Result<Option<String>, FileError> {
+        files::read_if_there(&self.path.join(file))
+    }
+
+    /// Writes a control file.
+    ///
+    /// # Errors
+    /// When it is not there, a right is missing, or the kernel does not like the text.
+    pub fn write(&self, file: &str, text: &str) -> Result<(), FileError> {
+        files::write(&self.path.join(file), text)
+    }
+
+    /// Finds out whether the caller can make children here and move processes from here into them, by making one.
+    ///
+    /// # Errors
+    /// What the kernel refused: the reason why not.
+    pub fn is_writable_by_me(&self) -> Result<(), FileError> {
+        self.try_in_child(|_| Ok(()))
+    }
+
+    /// Finds out whether something can be done with a child, by making one. Looking at owners and permission
+    /// bits would not do: read-only mounts, namespaces and security modules have their say
+    /// too. The child is gone when this returns.
+    ///
+    /// # Errors
+    /// What the kernel refused, to `attempt` or before.
+    pub fn try_in_child(
+        &self,
+        attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
+    ) -> Result<(), FileError> {
+        let name = format!("cosched-probe-{}", std::process::id());
+        let child = self.create_child(&name)?;
+        // A process may be moved if both its old and its new group's file can be opened for writing.
+        let result =
+            self.open_procs().and_then(|()| child.open_procs()).and_then(|()| attempt(&child));
+        child.remove()?;
+        result
+    }
+
+    fn open_procs(&self) -> Result<(), FileError> {
+        let path = self.path.join("cgroup.procs");
+        match OpenOptions::new().write(true).open(&path) {
+            Ok(_) => Ok(()),
+            Err(source) => Err(FileError::io("open for writing", &path, source)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cgroup::live;
+
+    #[test]
+    fn processes_are_listed_over_the_whole_subtree_once_each() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = Dir::new(root.path(), Version::V2);
+        let child = dir.create_child("a").unwrap();
+        fs::write(dir.path().join("cgroup.procs"), "9\n7\n").unwrap();
+        fs::write(child.path().join("cgroup.procs"), "8\n7\n").unwrap();
+        assert_eq!(dir.procs().unwrap(), [7, 9]);
+        assert_eq!(dir.procs_recursive().unwrap(), [7, 8, 9]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_told_with_its_path() {
+        let dir = Dir::new("/proc/self/task", Version::V2);
+        let error = dir.is_writable_by_me().unwrap_err();
+        assert!(error.to_string().contains("/proc/self/task/cosched-probe"), "{error}");
+    }
+
+    #[test]
+    fn a_process_goes_where_it_is_moved() {
+        let Some(mut scratch) = live::v2("dir") else { return };
+        scratch.dir().is_writable_by_me().unwrap();
+        assert_eq!(scratch.dir().children().unwrap(), []);
+        let pid = scratch.start("exec sleep 1000");
+        assert_eq!(scratch.dir().procs().unwrap(), [pid]);
+        let busy = scratch.dir().remove().unwrap_err();
+        assert_eq!(busy.errno(), Some(libc::EBUSY));
+    }
+}

@@ -1,0 +1,170 @@
+//! The kernel's small text files: read and written whole, with errors that name the path.
+//!
+//! Files of `/proc`, `/sys` and cgroups are written with one `write` and never
+//! created or truncated: the kernel acts on each write, and a file that is not
+//! there means a kernel that lacks the feature, not a file to make.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// Why a kernel file could not be used.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The operating system said no.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The content is not what this kind of file holds.
+    #[error("{} should hold {wanted}, but holds '{found}'", path.display())]
+    Malformed {
+        /// Which file.
+        path: PathBuf,
+        /// What it should hold.
+        wanted: &'static str,
+        /// What it holds, or the part that is wrong.
+        found: String,
+    },
+}
+
+impl FileError {
+    /// Wraps what the system said about `path`.
+    pub fn io(action: &'static str, path: &Path, source: impl Into<io::Error>) -> FileError {
+        FileError::Io { action, path: path.to_owned(), source: source.into() }
+    }
+
+    /// Says that `path` does not hold what was wanted.
+    pub fn malformed(path: &Path, wanted: &'static str, found: &str) -> FileError {
+        FileError::Malformed { path: path.to_owned(), wanted, found: found.trim().to_owned() }
+    }
+
+    /// The system's error number, if the system refused.
+    pub fn errno(&self) -> Option<i32> {
+        match self {
+            FileError::Io { source, .. } => source.raw_os_error(),
+            FileError::Malformed { .. } => None,
+        }
+    }
+
+    /// Whether the thing is not there (any more): a missing file, or a process that has ended.
+    /// The kernel answers the first when a file of an ended process is opened and the second
+    /// when one that was open before is read.
+    pub fn is_gone(&self) -> bool {
+        matches!(self.errno(), Some(libc::ENOENT | libc::ESRCH))
+    }
+
+    /// Whether a right is missing.
+    pub fn is_denied(&self) -> bool {
+        matches!(self.errno(), Some(libc::EACCES | libc::EPERM | libc::EROFS))
+    }
+}
+
+/// Reads a whole file; bytes that are not UTF-8 (thread names may have any) become `U+FFFD`.
+///
+/// # Errors
+/// When the system refuses.
+pub fn read(path: &Path) -> Result<String, FileError> {
+    match fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) => Err(FileError::io("read", path, source)),
+    }
+}
+
+/// Reads a whole file; `None` if it is not there.
+///
+/// # Errors
+/// When the system refuses for another reason.
+pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
+    match read(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.is_gone() => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Reads a file that holds one value; `None` if it is not there.
+///
+/// # Errors
+/// When the system refuses for another reason, or the content is no such value.
+pub fn value_if_there<T: std::str::FromStr>(
+    path: &Path,
+    wanted: &'static str,
+) -> Result<Option<T>, FileError> {
+    let Some(text) = read_if_there(path)? else {
+        return Ok(None);
+    };
+    match text.trim().parse() {
+        Ok(value) => Ok(Some(value)),
+        Err(_) => Err(FileError::malformed(path, wanted, &text)),
+    }
+}
+
+/// Writes `text` into an existing file with a single `write`.
+///
+/// # Errors
+/// When the system refuses.
+pub fn write(path: &Path, text: &str) -> Result<(), FileError> {
+    OpenOptions::new()
+        .write(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(text.as_bytes()))
+        .map_err(|source| FileError::io("write", path, source))
+}
+
+/// The entries of a folder whose name is `prefix` followed by a number, ascending.
+///
+/// # Errors
+/// When the system refuses.
+pub fn numbered(folder: &Path, prefix: &str) -> Result<Vec<usize>, FileError> {
+    let listed = |source| FileError::io("list", folder, source);
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(folder).map_err(listed)? {
+        let name = entry.map_err(listed)?.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(prefix));
+        numbers.extend(number.and_then(|number| number.parse::<usize>().ok()));
+    }
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_the_path_and_tell_missing_from_malformed() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("level");
+        let error = read(&path).unwrap_err();
+        assert!(error.is_gone() && error.to_string().contains("level"));
+        assert_eq!(value_if_there::<u32>(&path, "a level").unwrap(), None);
+
+        fs::write(&path, "three\n").unwrap();
+        let error = value_if_there::<u32>(&path, "a level").unwrap_err();
+        assert!(!error.is_gone());
+        assert!(error.to_string().ends_with("but holds 'three'"), "{error}");
+    }
+
+    #[test]
+    fn writing_never_makes_a_file() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("cgroup.freeze");
+        assert!(write(&path, "1").unwrap_err().is_gone());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn numbered_entries_are_sorted_as_numbers() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["cpu10", "cpu2", "cpufreq", "cpu0"] {
+            fs::write(root.path().join(name), "").unwrap();
+        }
+        assert_eq!(numbered(root.path(), "cpu").unwrap(), [0, 2, 10]);
+    }
+}

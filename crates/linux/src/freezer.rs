@@ -1,0 +1,159 @@
+//! Stopping one program and letting it go on, on whichever rung of the ladder there is.
+//!
+//! A cgroup stops everything in it at once, whatever it forks meanwhile, and
+//! unseen by the program's parents. Without any right there are still signals:
+//! SIGSTOP to every process of the program's tree, walk after walk until a walk
+//! finds nobody new. Either way stopping takes a moment, so there are two calls:
+//! [`Freezer::freeze`] asks, and [`Freezer::is_frozen`] looks whether it is done.
+//!
+//! On the signal rung a thread in uninterruptible sleep counts as stopped: its
+//! stop is pending, so it cannot run another instruction of the program. The
+//! cgroup freezers wait for it, and the engine's patience decides.
+
+use cosched_core::Refusal;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use crate::cgroup::FreezeSwitch;
+use crate::procfs::{Proc, State};
+use crate::tree::{Process, Tree};
+
+/// How one program is stopped.
+#[derive(Debug)]
+pub enum Freezer {
+    /// By a cgroup of its own, of either version.
+    Cgroup(FreezeSwitch),
+    /// By signals to its processes.
+    Signals(Stopper),
+}
+
+impl Freezer {
+    /// Asks every thread of the program to stop.
+    ///
+    /// # Errors
+    /// Why it cannot be stopped; nothing of it is stopped then.
+    pub fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => switch.freeze().map_err(refusal),
+            Freezer::Signals(stopper) => stopper.freeze(tree, proc),
+        }
+    }
+
+    /// Whether every thread has stopped.
+    ///
+    /// # Errors
+    /// Why it cannot be stopped after all.
+    pub fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => switch.is_frozen().map_err(refusal),
+            Freezer::Signals(stopper) => stopper.is_frozen(tree, proc),
+        }
+    }
+
+    /// Lets every thread go on that was stopped here.
+    ///
+    /// # Errors
+    /// Why it could not be let go.
+    pub fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        match self {
+            Freezer::Cgroup(switch) => match switch.thaw() {
+                Ok(()) | Err(Errno::NODEV) => Ok(()),
+                Err(errno) => Err(refusal(errno)),
+            },
+            Freezer::Signals(stopper) => stopper.thaw(proc),
+        }
+    }
+}
+
+fn refusal(errno: Errno) -> Refusal {
+    match errno {
+        Errno::PERM | Errno::ACCESS => Refusal::NotPermitted,
+        _ => Refusal::NotSupported,
+    }
+}
+
+/// Stops by signals, and remembers whom.
+#[derive(Debug, Default)]
+pub struct Stopper {
+    stopped: Vec<Stopped>,
+    /// Found stopped by somebody else: left out, now and at the thaw.
+    others: Vec<Process>,
+}
+
+#[derive(Debug)]
+struct Stopped {
+    process: Process,
+    /// All its threads are known to have stopped.
+    confirmed: bool,
+}
+
+impl Stopper {
+    /// Processes that somebody else has stopped, as far as was seen at the last freeze.
+    pub fn stopped_by_others(&self) -> &[Process] {
+        &self.others
+    }
+
+    fn freeze(&mut self, tree: &Tree, proc: &Proc) -> Result<(), Refusal> {
+        self.others
+            .retain(|process| process.look(proc).is_some_and(|stat| stat.state == State::Stopped));
+        match self.stop_newcomers(tree, proc) {
+            Ok(_) => Ok(()),
+            Err(refused) => {
+                self.thaw(proc)?;
+                Err(refused)
+            }
+        }
+    }
+
+    /// Sends SIGSTOP to the processes that have not had it; whether there were any.
+    fn stop_newcomers(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        let mut any = false;
+        for process in tree.members(proc) {
+            let known =
+                self.stopped.iter().any(|s| s.process == process) || self.others.contains(&process);
+            let Some(stat) = process.look(proc).filter(|_| !known) else { continue };
+            match stat.state {
+                State::Stopped => self.others.push(process),
+                State::Traced => return Err(Refusal::Traced),
+                _ => {
+                    any = true;
+                    // Noted before it is done, so that a thaw after a failure finds it.
+                    self.stopped.push(Stopped { process, confirmed: false });
+                    process.signal(proc, Signal::STOP).map_err(refusal)?;
+                }
+            }
+        }
+        Ok(any)
+    }
+
+    fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
+        for stopped in self.stopped.iter_mut().filter(|stopped| !stopped.confirmed) {
+            if !all_threads_stopped(stopped.process, proc) {
+                return Ok(false);
+            }
+            stopped.confirmed = true;
+        }
+        self.stop_newcomers(tree, proc).map(|any| !any)
+    }
+
+    fn thaw(&mut self, proc: &Proc) -> Result<(), Refusal> {
+        let results: Vec<_> =
+            self.stopped.drain(..).map(|s| s.process.signal(proc, Signal::CONT)).collect();
+        match results.into_iter().find_map(Result::err) {
+            Some(errno) => Err(refusal(errno)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether no thread of the process can run another instruction of the program before it is continued.
+fn all_threads_stopped(process: Process, proc: &Proc) -> bool {
+    let threads = proc.threads(process.pid).unwrap_or_default();
+    threads.into_iter().all(|tid| match proc.thread_stat(process.pid, tid) {
+        Ok(stat) => {
+            matches!(stat.state, State::Stopped | State::Traced | State::DiskSleep)
+                || stat.state.has_ended()
+        }
+        Err(_) => true,
+    })
+}

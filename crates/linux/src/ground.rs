@@ -1,0 +1,338 @@
+//! The cgroups of one run: found, chosen, made, and handed out program by program.
+//!
+//! A run gets one cgroup below the caller's own in every tree that it uses, and
+//! in there one per program. Each is announced in the undo log before it is made, so that
+//! whoever undoes the run finds them all under a few names.
+
+use std::path::PathBuf;
+
+use cosched_core::CpuSet;
+
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy};
+use crate::files::{self, FileError};
+use crate::procfs::Proc;
+use crate::undo::{CgroupKind, Log, LogError, Record};
+
+/// How programs are frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FreezerRung {
+    /// `cgroup.freeze` of version 2.
+    CgroupV2,
+    /// The freezer controller of version 1.
+    CgroupV1,
+    /// SIGSTOP and SIGCONT.
+    Signals,
+}
+
+/// How programs are bound to CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PinningRung {
+    /// The mask of every thread.
+    Affinity,
+    /// The cpuset controller of either version.
+    Cpuset,
+}
+
+/// How each program gets a share of the CPUs of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ShareRung {
+    /// The cpu controller of either version.
+    Cgroup,
+    /// A session of its own, which the kernel's autogroup feature makes a group.
+    Autogroup,
+}
+
+impl FreezerRung {
+    /// As users name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            FreezerRung::CgroupV2 => "cgroup-v2",
+            FreezerRung::CgroupV1 => "cgroup-v1",
+            FreezerRung::Signals => "signals",
+        }
+    }
+}
+
+impl PinningRung {
+    /// As users name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            PinningRung::Affinity => "affinity",
+            PinningRung::Cpuset => "cpuset",
+        }
+    }
+}
+
+/// What the caller asks for; `None`: the best there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wishes {
+    /// How to freeze.
+    pub freezer: Option<FreezerRung>,
+    /// How to bind.
+    pub pinning: Option<PinningRung>,
+    /// Whether programs get a share of the CPUs each.
+    pub shares: bool,
+}
+
+/// Why the wishes cannot be met.
+#[derive(Debug, thiserror::Error)]
+pub enum GroundError {
+    /// No tree for what was asked.
+    #[error("{wish} was asked for, but {why}; {remedy}")]
+    NotHere {
+        /// What was asked.
+        wish: &'static str,
+        /// What is in the way.
+        why: String,
+        /// What would help.
+        remedy: &'static str,
+    },
+    /// A cgroup could not be made.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// A cgroup cannot pass controllers on.
+    #[error(transparent)]
+    Enable(#[from] EnableError),
+    /// The change could not be announced.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
+
+/// The cgroups of a run.
+#[derive(Debug)]
+pub struct Ground {
+    freezer: FreezerRung,
+    pinning: PinningRung,
+    share: Option<ShareRung>,
+    bases: Vec<Base>,
+}
+
+/// The cgroup of a run in one tree.
+#[derive(Debug)]
+struct Base {
+    roles: Vec<Role>,
+    dir: Dir,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Freezer,
+    Cpuset,
+    Share,
+}
+
+/// The cgroups of one program.
+#[derive(Debug, Default)]
+pub struct Plot {
+    /// The one that freezes.
+    pub freezer: Option<Dir>,
+    /// The one that binds.
+    pub cpuset: Option<Dir>,
+    /// All of them, each once.
+    pub all: Vec<Dir>,
+}
+
+impl Plot {
+    /// The files that the program's first process has to write itself into.
+    pub fn procs(&self) -> Vec<PathBuf> {
+        self.all.iter().map(|dir| dir.path().join("cgroup.procs")).collect()
+    }
+}
+
+impl Ground {
+    /// Chooses the rungs and makes the run's cgroups.
+    ///
+    /// # Errors
+    /// When a wish cannot be met, or a cgroup that can be had cannot be made.
+    pub fn prepare(
+        proc: &Proc,
+        wishes: Wishes,
+        all: &CpuSet,
+        log: &mut Log,
+    ) -> Result<Ground, GroundError> {
+        let trees = Hierarchies::find(proc)?;
+        let freezer = choose_freezer(&trees, wishes.freezer)?;
+        let pinning = wishes.pinning.unwrap_or(PinningRung::Affinity);
+        let mut ground = Ground { freezer, pinning, share: None, bases: Vec::new() };
+        match freezer {
+            FreezerRung::CgroupV2 => {
+                ground.claim(trees.v2(), CgroupKind::V2, Role::Freezer, log)?
+            }
+            FreezerRung::CgroupV1 => {
+                ground.claim(trees.v1("freezer"), CgroupKind::V1Freezer, Role::Freezer, log)?;
+            }
+            FreezerRung::Signals => {}
+        }
+        if pinning == PinningRung::Cpuset {
+            ground.claim_controller(&trees, "cpuset", CgroupKind::V1Cpuset, Role::Cpuset, log)?;
+            for base in ground.bases.iter().filter(|base| base.roles.contains(&Role::Cpuset)) {
+                cgroup::bind_to(&base.dir, all, None)?;
+            }
+        }
+        if wishes.shares {
+            ground.share = Some(ground.claim_share(&trees, proc, log)?);
+        }
+        Ok(ground)
+    }
+
+    /// How programs are frozen.
+    pub fn freezer(&self) -> FreezerRung {
+        self.freezer
+    }
+
+    /// How programs are bound.
+    pub fn pinning(&self) -> PinningRung {
+        self.pinning
+    }
+
+    /// How programs get shares, if they do.
+    pub fn share(&self) -> Option<ShareRung> {
+        self.share
+    }
+
+    /// Makes the cgroups of a program; the run's are announced, so these need not be.
+    ///
+    /// # Errors
+    /// When one cannot be made.
+    pub fn plot(&self, name: &str, own_share: bool, all: &CpuSet) -> Result<Plot, FileError> {
+        let mut plot = Plot::default();
+        for base in &self.bases {
+            if base.roles == [Role::Share] && !own_share {
+                continue;
+            }
+            let dir = base.dir.create_child(name)?;
+            if base.roles.contains(&Role::Freezer) {
+                plot.freezer = Some(dir.clone());
+            }
+            if base.roles.contains(&Role::Cpuset) {
+                cgroup::bind_to(&dir, all, None)?;
+                plot.cpuset = Some(dir.clone());
+            }
+            plot.all.push(dir);
+        }
+        Ok(plot)
+    }
+
+    /// Makes the run's cgroup in a tree, or gives the one that is there another role.
+    fn claim(
+        &mut self,
+        tree: Option<&Hierarchy>,
+        kind: CgroupKind,
+        role: Role,
+        log: &mut Log,
+    ) -> Result<(), GroundError> {
+        let Some(tree) = tree else {
+            return Err(GroundError::NotHere {
+                wish: "a cgroup tree",
+                why: "none is mounted".into(),
+                remedy: DELEGATE,
+            });
+        };
+        let dir = tree.own.child(&format!("cosched-{}", std::process::id()));
+        if let Some(base) = self.bases.iter_mut().find(|base| base.dir == dir) {
+            base.roles.push(role);
+            return Ok(());
+        }
+        let origin = tree.own.path().to_owned();
+        log.note(Record::CgroupDir { kind, dir: dir.path().to_owned(), origin })?;
+        std::fs::create_dir(dir.path())
+            .map_err(|source| FileError::io("make cgroup", dir.path(), source))?;
+        self.bases.push(Base { roles: vec![role], dir });
+        Ok(())
+    }
+
+    /// Claims a tree with a controller: version 2 if it has it there, else version 1.
+    fn claim_controller(
+        &mut self,
+        trees: &Hierarchies,
+        controller: &'static str,
+        kind: CgroupKind,
+        role: Role,
+        log: &mut Log,
+    ) -> Result<(), GroundError> {
+        let v2 = trees.v2().filter(|tree| tree.controllers.iter().any(|c| c == controller));
+        if let Some(tree) = v2 {
+            pass_on(&tree.own, controller, log)?;
+            self.claim(Some(tree), CgroupKind::V2, role, log)?;
+            let base = tree.own.child(&format!("cosched-{}", std::process::id()));
+            return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
+        }
+        let tree = trees.v1(controller);
+        if let Some(Err(why)) = tree.map(|tree| tree.own.is_writable_by_me()) {
+            return Err(GroundError::NotHere {
+                wish: controller,
+                why: why.to_string(),
+                remedy: DELEGATE,
+            });
+        }
+        match tree {
+            Some(tree) => self.claim(Some(tree), kind, role, log),
+            None => {
+                let why = format!("no cgroup tree with the {controller} controller is open to you");
+                Err(GroundError::NotHere { wish: controller, why, remedy: DELEGATE })
+            }
+        }
+    }
+
+    fn claim_share(
+        &mut self,
+        trees: &Hierarchies,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<ShareRung, GroundError> {
+        match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
+            Ok(()) => Ok(ShareRung::Cgroup),
+            Err(_) if autogroup_is_on(proc) => Ok(ShareRung::Autogroup),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn choose_freezer(
+    trees: &Hierarchies,
+    wish: Option<FreezerRung>,
+) -> Result<FreezerRung, GroundError> {
+    let usable = |tree: Option<&Hierarchy>| match tree {
+        Some(tree) => tree.own.is_writable_by_me().map_err(|error| error.to_string()),
+        None => Err("no such cgroup tree is mounted".to_owned()),
+    };
+    let v2 = || usable(trees.v2());
+    let v1 = || usable(trees.v1("freezer"));
+    let refuse = |wish, why| Err(GroundError::NotHere { wish, why, remedy: DELEGATE });
+    match wish {
+        None if v2().is_ok() => Ok(FreezerRung::CgroupV2),
+        None if v1().is_ok() => Ok(FreezerRung::CgroupV1),
+        None => Ok(FreezerRung::Signals),
+        Some(FreezerRung::CgroupV2) => match v2() {
+            Ok(()) => Ok(FreezerRung::CgroupV2),
+            Err(why) => refuse("freezing by cgroup v2", why),
+        },
+        Some(FreezerRung::CgroupV1) => match v1() {
+            Ok(()) => Ok(FreezerRung::CgroupV1),
+            Err(why) => refuse("freezing by cgroup v1", why),
+        },
+        Some(FreezerRung::Signals) => Ok(FreezerRung::Signals),
+    }
+}
+
+/// Has the caller's v2 cgroup pass a controller on, and announces all that this changes.
+fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError> {
+    let passed = own.read("cgroup.subtree_control")?;
+    if !passed.split_whitespace().any(|c| c == controller) {
+        let added = vec![controller.to_owned()];
+        log.note(Record::Controllers { dir: own.path().to_owned(), added })?;
+    }
+    let enabled = cgroup::enable_controllers(own, &[controller])?;
+    if let Some(leaf) = enabled.leaf() {
+        let (dir, origin) = (leaf.path().to_owned(), own.path().to_owned());
+        log.note(Record::CgroupDir { kind: CgroupKind::V2, dir, origin })?;
+    }
+    Ok(())
+}
+
+fn autogroup_is_on(proc: &Proc) -> bool {
+    let switch = proc.root().join("sys/kernel/sched_autogroup_enabled");
+    files::read_if_there(&switch).is_ok_and(|text| text.is_some_and(|t| t.trim() == "1"))
+}

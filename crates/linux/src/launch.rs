@@ -1,0 +1,219 @@
+//! Starting programs, each below a [shim](crate::shim) of its own.
+//!
+//! A program must not run before its quantum, and nothing may be changed that
+//! is not in the undo log yet. So a start has two halves: [`Launcher::prepare`]
+//! makes the shim, which then waits for its order. Now the caller knows under
+//! which process the program will live, and can log it. [`Prepared::start`] gives the
+//! order. If cosched dies in between, the shim sees it and ends: nothing was started.
+//!
+//! The program's cgroups and CPUs are set in its first process before `exec`:
+//! it never sees the machine otherwise, and no thread escapes.
+
+mod reports;
+
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+
+use cosched_core::CpuSet;
+use serde::{Deserialize, Serialize};
+
+pub use reports::{Report, ReportError, Reports, StartStep};
+
+use crate::helper::{self, Helper, HelperError};
+use crate::procfs::Proc;
+use crate::tree::Process;
+
+/// What to start, and how.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spec {
+    /// What the program's first process does before and at `exec`.
+    pub order: Order,
+    /// Where the program's standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes. The same file as `stdout` is opened only once, so that the
+    /// two do not overwrite one another.
+    pub stderr: Output,
+}
+
+/// What the shim is told. The program gets `/dev/null` as standard input, a process group of
+/// its own, and every signal at its default.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    /// The file to execute; taken relative to `cwd`, and not searched for if it has a slash.
+    pub executable: PathBuf,
+    /// Its arguments, the name that it is called by first.
+    pub argv: Vec<String>,
+    /// Its whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Its working directory.
+    pub cwd: PathBuf,
+    /// `cgroup.procs` files that its first process joins.
+    pub cgroups: Vec<PathBuf>,
+    /// The CPUs that it may run on; `None`: those that cosched may run on.
+    pub cpus: Option<CpuSet>,
+    /// Whether it gets a session of its own instead of cosched's.
+    pub new_session: bool,
+}
+
+/// Where an output of a program goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Output {
+    /// Where cosched's own goes.
+    #[default]
+    Inherit,
+    /// Where cosched's own standard error goes.
+    Stderr,
+    /// Into a file, made if it is not there.
+    File {
+        /// Which one; relative to cosched's working directory.
+        path: PathBuf,
+        /// Whether to keep what is in it.
+        append: bool,
+    },
+}
+
+/// Why a program could not be started. What the shim finds later comes as [`Report::Failed`].
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// An output file could not be opened.
+    #[error("cannot open {} for the program's output: {source}", path.display())]
+    Output {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The shim could not be started.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// The shim ended or cannot be reached.
+    #[error("the process that was to start the program cannot be reached: {0}")]
+    Lost(#[source] io::Error),
+    /// A path cannot be passed on.
+    #[error("the program's executable, directory and cgroups must be UTF-8: {0}")]
+    NotUtf8(#[source] serde_json::Error),
+}
+
+/// Starts programs.
+#[derive(Clone, Debug)]
+pub struct Launcher {
+    executable: PathBuf,
+    proc: Proc,
+}
+
+impl Launcher {
+    /// Starts shims from `executable`, which has to call [`helper::become_one_if_asked`] first;
+    /// normally [`helper::OWN_EXECUTABLE`].
+    pub fn new(executable: &Path, proc: Proc) -> Launcher {
+        Launcher { executable: executable.to_owned(), proc }
+    }
+
+    /// Makes the shim. Nothing of the program runs yet.
+    ///
+    /// # Errors
+    /// When an output cannot be opened or no process can be made.
+    pub fn prepare(&self, spec: &Spec) -> Result<Prepared, LaunchError> {
+        let mut line = serde_json::to_vec(&spec.order).map_err(LaunchError::NotUtf8)?;
+        line.push(b'\n');
+        let outputs = open_outputs(&spec.stdout, &spec.stderr)?;
+        let (child, channel) = helper::spawn(&self.executable, Helper::Shim, outputs)?;
+        // The child is not reaped before `Launched::reap`, so its entry is there even if it has ended.
+        let process = Process::find(&self.proc, child.id() as i32)
+            .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;
+        Ok(Prepared { shim: Shim { child, process }, channel, line })
+    }
+}
+
+/// A shim that waits for its order; ends when this is dropped.
+#[derive(Debug)]
+pub struct Prepared {
+    shim: Shim,
+    channel: UnixStream,
+    line: Vec<u8>,
+}
+
+impl Prepared {
+    /// The shim: the root of the program's tree of processes.
+    pub fn shim(&self) -> Process {
+        self.shim.process
+    }
+
+    /// Gives the order.
+    ///
+    /// # Errors
+    /// When the shim has ended.
+    pub fn start(mut self) -> Result<Launched, LaunchError> {
+        self.channel.write_all(&self.line).map_err(LaunchError::Lost)?;
+        let reports = Reports::new(self.channel).map_err(LaunchError::Lost)?;
+        Ok(Launched { shim: self.shim, reports })
+    }
+}
+
+/// A program that was started, seen from cosched. When it is dropped the shim takes it that
+/// cosched is gone.
+#[derive(Debug)]
+pub struct Launched {
+    shim: Shim,
+    /// What the shim tells.
+    pub reports: Reports,
+}
+
+impl Launched {
+    /// The shim: the root of the program's tree of processes.
+    pub fn shim(&self) -> Process {
+        self.shim.process
+    }
+
+    /// Takes note of the shim's end, if it has ended; says whether it has. To be called once its
+    /// reports have closed, or else a zombie stays until cosched ends.
+    ///
+    /// # Errors
+    /// When the kernel does not know the shim as our child.
+    pub fn reap(&mut self) -> io::Result<bool> {
+        Ok(self.shim.child.try_wait()?.is_some())
+    }
+}
+
+#[derive(Debug)]
+struct Shim {
+    child: Child,
+    process: Process,
+}
+
+fn open_outputs(stdout: &Output, stderr: &Output) -> Result<[Stdio; 2], LaunchError> {
+    let (first, second) = (open(stdout)?, if stderr == stdout { None } else { open(stderr)? });
+    let second = match (&first, stderr) {
+        (Some((path, file)), stderr) if stderr == stdout => Some(
+            file.try_clone()
+                .map_err(|source| LaunchError::Output { path: path.clone(), source })?,
+        ),
+        _ => second.map(|(_, file)| file),
+    };
+    let stdio = |file: Option<File>| file.map_or_else(Stdio::inherit, Stdio::from);
+    Ok([stdio(first.map(|(_, file)| file)), stdio(second)])
+}
+
+fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
+    let (path, append) = match output {
+        Output::Inherit => return Ok(None),
+        Output::Stderr => {
+            let path = PathBuf::from("/dev/stderr");
+            return match io::stderr().as_fd().try_clone_to_owned() {
+                Ok(fd) => Ok(Some((path, File::from(fd)))),
+                Err(source) => Err(LaunchError::Output { path, source }),
+            };
+        }
+        Output::File { path, append } => (path, append),
+    };
+    let mut options = OpenOptions::new();
+    options.create(true).write(true).append(*append).truncate(!append);
+    match options.open(path) {
+        Ok(file) => Ok(Some((path.clone(), file))),
+        Err(source) => Err(LaunchError::Output { path: path.clone(), source }),
+    }
+}

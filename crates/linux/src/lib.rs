@@ -1,0 +1,28 @@
+//! A machine made of Linux: one module per kernel interface.
+//!
+//! Every module that reads files takes the folder to read them from, so that
+//! it is tested on made-up machines; modules that call the kernel are thin.
+//! This crate is the only place outside the hook where `unsafe` may stand.
+
+pub mod affinity;
+pub mod bonds;
+pub mod cgroup;
+pub mod clock;
+pub mod files;
+pub mod freezer;
+pub mod ground;
+pub mod helper;
+pub mod launch;
+pub mod machine;
+pub mod pinning;
+pub mod poll;
+pub mod procfs;
+pub mod rights;
+pub mod sched_attr;
+pub mod sentinel;
+pub mod shim;
+pub mod signals;
+pub mod topology;
+pub mod tree;
+pub mod undo;
+pub mod usable;

@@ -1,0 +1,368 @@
+//! Linux as a [`Machine`]: one thread that sleeps in one place and obeys.
+//!
+//! [`Linux::wait`] sleeps in epoll until the engine's next deadline, a signal,
+//! or a report from a program's shim. While a freeze is being confirmed it wakes
+//! more often: the kernel announces `frozen 1` by a notification that is limited to one per
+//! hundredth of a second, so the answer is re-read instead, every 20 us at first
+//! and more rarely the longer it takes.
+//!
+//! To be on time while programs spin on every CPU, cosched asks for the
+//! shortest slice that the kernel gives: it needs no right, and a thread with a short slice that
+//! wakes is let in before a running one has used up its own.
+//!
+//! The parts: `program` is one live program with its freezer and its pinning,
+//! `steps` carries out what the engine wants, `reports` listens to the shims, and
+//! `inspect` looks now and then at what programs hold and who stopped them.
+
+mod inspect;
+mod program;
+mod reports;
+mod steps;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+
+use cosched_core::{
+    Arena, Aspect, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step,
+    Topology,
+};
+
+use crate::affinity::{self, AffinityError};
+use crate::bonds::HandedOut;
+use crate::clock::Clock;
+use crate::files::FileError;
+use crate::ground::{Ground, GroundError, Wishes};
+use crate::helper::HelperError;
+use crate::launch::{Launcher, Order, Output};
+use crate::poll::{Poll, Ready};
+use crate::procfs::Proc;
+use crate::sched_attr;
+use crate::sentinel::Sentinel;
+use crate::undo::{self, Log, LogError, Restored};
+use inspect::Inspector;
+use program::{Live, State};
+
+/// The shortest time between two looks at a freeze that is under way, and the share of the time passed
+/// that later looks wait.
+const FIRST_LOOK: Nanos = Nanos::from_micros(20);
+const LATER_LOOKS: u64 = 8;
+/// cosched's own slice: the shortest that the kernel gives.
+const OWN_SLICE: Nanos = Nanos::from_micros(100);
+const SENTINEL: u64 = u64::MAX - 2;
+
+/// What a run on this machine needs to know.
+#[derive(Debug)]
+pub struct Config {
+    /// The executable that helpers are started from; normally [`crate::helper::OWN_EXECUTABLE`].
+    pub executable: PathBuf,
+    /// Where the undo log goes; normally [`undo::log_folder`].
+    pub log_folder: PathBuf,
+    /// What the machine is made of.
+    pub topology: Topology,
+    /// The CPUs that programs may use.
+    pub cpus: CpuSet,
+    /// How to freeze, bind and share.
+    pub wishes: Wishes,
+    /// The programs; the position is the slot of their ids.
+    pub jobs: Vec<Job>,
+}
+
+/// One program, as the machine needs to know it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// What to execute. The machine fills in cgroups, CPUs and the session.
+    pub order: Order,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+    /// Whether the user has said that it may be frozen whatever it holds.
+    pub freezable_for_sure: bool,
+    /// Whether the user has said which programs it belongs together with.
+    pub grouped_by_user: bool,
+}
+
+/// Why the machine is lost, or could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum MachineError {
+    /// The kernel refused something that always works.
+    #[error("cannot wait for events: {0}")]
+    Poll(#[from] io::Error),
+    /// The undo log cannot be written: nothing may be changed any more.
+    #[error(transparent)]
+    Log(#[from] LogError),
+    /// A helper process cannot be started.
+    #[error(transparent)]
+    Helper(#[from] HelperError),
+    /// The cgroups cannot be had.
+    #[error(transparent)]
+    Ground(#[from] GroundError),
+    /// A file of the kernel cannot be read.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Our own CPUs cannot be read.
+    #[error(transparent)]
+    Affinity(#[from] AffinityError),
+}
+
+/// Something that the user should be told about a program.
+#[derive(Debug)]
+pub struct Note {
+    /// Which program.
+    pub program: ProgramId,
+    /// What happened.
+    pub text: String,
+}
+
+/// This machine, running one workload.
+#[derive(Debug)]
+pub struct Linux {
+    clock: Clock,
+    poll: Poll,
+    proc: Proc,
+    launcher: Launcher,
+    executable: PathBuf,
+    topology: Topology,
+    cpus: CpuSet,
+    own_mask: CpuSet,
+    ground: Ground,
+    log: Log,
+    sentinel: Sentinel,
+    jobs: Vec<Job>,
+    live: BTreeMap<ProgramId, Live>,
+    /// Programs that count as ended and have processes left.
+    leftovers: Vec<Live>,
+    inspector: Inspector,
+    queue: Vec<Event>,
+    notes: Vec<Note>,
+}
+
+impl Linux {
+    /// Prepares the run: the undo log, the sentinel, the cgroups. Nothing is started yet.
+    ///
+    /// # Errors
+    /// When one of them cannot be had; whatever was made is removed again.
+    pub fn new(config: Config) -> Result<Linux, MachineError> {
+        let proc = Proc::default();
+        let own_mask = affinity::get(0)?;
+        let mut log = Log::create(&config.log_folder, &proc)?;
+        let prepared =
+            Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
+                |sentinel| match Ground::prepare(&proc, config.wishes, &config.cpus, &mut log) {
+                    Ok(ground) => Ok((sentinel, ground)),
+                    Err(error) => {
+                        undo::restore(log.book(), &proc);
+                        // Whether it hears us or not: there is nothing left to undo.
+                        let _ = sentinel.goodbye();
+                        Err(error.into())
+                    }
+                },
+            );
+        let (sentinel, ground) = match prepared {
+            Ok(prepared) => prepared,
+            Err(error) => {
+                log.delete()?;
+                return Err(error);
+            }
+        };
+        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
+        let poll = Poll::new(&signals)?;
+        poll.add(sentinel.as_fd(), SENTINEL)?;
+        be_on_time();
+        Ok(Linux {
+            clock: Clock::start(),
+            poll,
+            launcher: Launcher::new(&config.executable, proc.clone()),
+            inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
+            proc,
+            executable: config.executable,
+            topology: config.topology,
+            cpus: config.cpus,
+            own_mask,
+            ground,
+            log,
+            sentinel,
+            jobs: config.jobs,
+            live: BTreeMap::new(),
+            leftovers: Vec::new(),
+            queue: Vec::new(),
+            notes: Vec::new(),
+        })
+    }
+
+    /// The rungs that the run stands on.
+    pub fn ground(&self) -> &Ground {
+        &self.ground
+    }
+
+    /// What the user should be told since the last call.
+    pub fn take_notes(&mut self) -> Vec<Note> {
+        std::mem::take(&mut self.notes)
+    }
+
+    /// Programs that count as ended and still have processes, with how many.
+    pub fn left_running(&self) -> Vec<(ProgramId, usize)> {
+        let counted =
+            self.leftovers.iter().map(|live| (live.id, live.tree.members(&self.proc).len()));
+        counted.filter(|(_, n)| *n > 0).collect()
+    }
+
+    /// Ends the run: everything is put back as found.
+    ///
+    /// # Errors
+    /// When the log cannot be removed.
+    pub fn close(self) -> Result<Restored, MachineError> {
+        let restored = undo::restore(self.log.book(), &self.proc);
+        if restored.failed.is_empty() {
+            self.log.delete()?;
+        }
+        // It may have been ended by somebody; everything is undone all the same.
+        let _ = self.sentinel.goodbye();
+        Ok(restored)
+    }
+
+    /// Something happened now.
+    fn tell(&mut self, what: Happening) {
+        self.queue.push(Event { at: self.clock.now(), what });
+    }
+
+    /// Something that the user should be told.
+    fn note(&mut self, program: ProgramId, text: impl Into<String>) {
+        self.notes.push(Note { program, text: text.into() });
+    }
+
+    fn look_at_freezes(&mut self) {
+        let now = self.clock.now();
+        for live in self.live.values_mut() {
+            let State::Freezing { since, look_at } = live.state else { continue };
+            if now < look_at {
+                continue;
+            }
+            let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
+                Ok(true) => {
+                    live.state = State::Frozen;
+                    Happening::Froze(live.id)
+                }
+                Ok(false) => {
+                    let pause = FIRST_LOOK.max(now.since(since) / LATER_LOOKS);
+                    live.state = State::Freezing { since, look_at: now + pause };
+                    continue;
+                }
+                Err(why) => {
+                    live.state = State::Running;
+                    Happening::Refused(live.id, Aspect::Frozen, why)
+                }
+            };
+            self.queue.push(Event { at: self.clock.now(), what });
+        }
+    }
+
+    fn next_look(&self) -> Nanos {
+        let looks = self.live.values().filter_map(|live| match live.state {
+            State::Freezing { look_at, .. } => Some(look_at),
+            _ => None,
+        });
+        looks.min().unwrap_or(Nanos::NEVER)
+    }
+
+    fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
+        match ready {
+            Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
+            // A stopped cosched would leave programs frozen for as long as it is stopped.
+            Ready::Signal(libc::SIGTSTP) => {}
+            Ready::Signal(_) => self.tell(Happening::Interrupted(Signal::Terminate)),
+            Ready::Source(SENTINEL) => {
+                self.poll.remove(self.sentinel.as_fd())?;
+                self.sentinel.has_ended()?;
+                self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
+                self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+            }
+            Ready::Source(key) => {
+                let id = ProgramId { slot: (key >> 32) as u16, generation: key as u32 };
+                match self.live.contains_key(&id) {
+                    true => self.hear(id)?,
+                    false => self.hear_leftover(id)?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Machine for Linux {
+    type Error = MachineError;
+
+    fn now(&self) -> Nanos {
+        self.clock.now()
+    }
+
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), MachineError> {
+        let mut ready = Vec::new();
+        while self.queue.is_empty() && self.clock.now() < until {
+            let deadline = until.min(self.next_look()).min(self.inspector.next());
+            ready.clear();
+            self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
+            for ready in &ready {
+                self.digest(*ready)?;
+            }
+            self.look_at_freezes();
+            self.inspect()?;
+        }
+        out.append(&mut self.queue);
+        Ok(())
+    }
+
+    /// Policies of this version read nothing from Linux: what cannot be measured yet is left out of the arena.
+    fn read(&mut self, _what: &[Observe], into: &mut Arena) -> Result<(), MachineError> {
+        into.samples.clear();
+        Ok(())
+    }
+
+    fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
+        for step in steps {
+            match *step {
+                Step::Start(id, settings) => self.start(id, settings)?,
+                Step::Freeze(id) => self.with(id, Linux::freeze).unwrap_or(()),
+                Step::Thaw(id) => self.with(id, Linux::thaw).unwrap_or(()),
+                Step::Apply(id, settings, epoch) => {
+                    self.with(id, |linux, live| linux.apply(live, settings, epoch))
+                        .unwrap_or(Ok(()))?;
+                }
+                Step::Leave(id) => self.with(id, Linux::leave).unwrap_or(Ok(()))?,
+                Step::Signal(id, signal) => {
+                    self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
+                }
+                // No thread is ever named to policies here, so none can be meant.
+                Step::ApplyThread(..) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Asks for the shortest slice; a kernel without slices per thread takes no notice. What cosched starts
+/// must not inherit it.
+fn be_on_time() {
+    if let Ok(found) = sched_attr::get(0) {
+        if found.policy.has_slices() {
+            let _ = sched_attr::set(
+                0,
+                &sched_attr::SchedAttr { runtime: OWN_SLICE, ..found.reset_on_fork() },
+            );
+        }
+    }
+}
+
+/// Everything that cosched itself holds open is held by its programs without tying them to one another.
+fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
+    let mut handed_out = HandedOut::held_by(proc, std::process::id() as i32)?;
+    handed_out.insert("/dev/null");
+    Ok(handed_out)
+}
+
+/// Under which key a program's reports are waited for.
+fn key(id: ProgramId) -> u64 {
+    u64::from(id.slot) << 32 | u64::from(id.generation)
+}

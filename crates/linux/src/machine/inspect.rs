@@ -1,0 +1,199 @@
+//! A look at running programs now and then: what they hold, who traces them, who stopped them.
+//!
+//! None of this is announced by the kernel, and looking costs (a process's
+//! list of open files and mappings is read), so looks at what a program *holds*
+//! become rarer while it runs: programs open their devices and sockets early.
+//! Whether somebody stopped it is one small read, once a second.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{GroupId, Happening, Nanos, ProgramId};
+
+use super::program::{Live, State};
+use super::{Linux, MachineError};
+use crate::bonds::{self, Bonds, HandedOut};
+use crate::procfs::State as ProcState;
+use crate::undo::Record;
+
+const FIRST: Nanos = Nanos::from_millis(100);
+const STOPS: Nanos = Nanos::from_secs(1);
+const HURRY: Nanos = Nanos::from_millis(20);
+const LONGEST: Nanos = Nanos::from_secs(30);
+
+/// When to look at whom, and what was seen.
+#[derive(Debug)]
+pub(super) struct Inspector {
+    handed_out: HandedOut,
+    watched: BTreeMap<ProgramId, Watched>,
+    /// The group of each slot, as found.
+    groups: Vec<Option<GroupId>>,
+}
+
+#[derive(Debug)]
+struct Watched {
+    /// When to look whether it was stopped, or has ended at last.
+    stops_at: Nanos,
+    /// When to look at what it holds, and how long to wait after that.
+    bonds_at: Nanos,
+    pause: Nanos,
+    bonds: Bonds,
+    traced: bool,
+    reported: bool,
+}
+
+impl Inspector {
+    pub(super) fn new(handed_out: HandedOut, slots: usize) -> Inspector {
+        Inspector { handed_out, watched: BTreeMap::new(), groups: vec![None; slots] }
+    }
+
+    /// A program has started.
+    pub(super) fn expect(&mut self, id: ProgramId, now: Nanos) {
+        let watched = Watched {
+            stops_at: now + STOPS,
+            bonds_at: now + FIRST,
+            pause: FIRST,
+            bonds: Bonds::default(),
+            traced: false,
+            reported: false,
+        };
+        self.watched.insert(id, watched);
+    }
+
+    /// A program's command has ended and some of its processes have not: look soon.
+    pub(super) fn hurry(&mut self, id: ProgramId, now: Nanos) {
+        if let Some(watched) = self.watched.get_mut(&id) {
+            watched.stops_at = now + HURRY;
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: ProgramId) {
+        self.watched.remove(&id);
+    }
+
+    /// Whether somebody traces the program, as of the last look.
+    pub(super) fn is_traced(&self, id: ProgramId) -> bool {
+        self.watched.get(&id).is_some_and(|watched| watched.traced)
+    }
+
+    /// When the next look is due.
+    pub(super) fn next(&self) -> Nanos {
+        let times = self.watched.values().map(|watched| watched.stops_at.min(watched.bonds_at));
+        times.min().unwrap_or(Nanos::NEVER)
+    }
+}
+
+impl Linux {
+    /// The looks that are due.
+    pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
+        let now = self.clock.now();
+        if now < self.inspector.next() {
+            return Ok(());
+        }
+        let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
+        for id in ids {
+            let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
+            let (stops, holds) = (now >= watched.stops_at, now >= watched.bonds_at);
+            if stops {
+                watched.stops_at = now + STOPS;
+            }
+            if holds {
+                watched.bonds_at = now + watched.pause;
+                watched.pause = (watched.pause * 3).min(LONGEST);
+            }
+            if stops {
+                self.look_at_stops(id)?;
+            }
+            if holds {
+                self.look_at_bonds(id)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn look_at_stops(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
+        if live.ended.is_some() {
+            return self.settle_end(live);
+        }
+        let stat = live.tree.main.and_then(|main| main.look(&self.proc));
+        let stopped = stat.is_some_and(|stat| stat.state == ProcState::Stopped);
+        match (live.state, live.tree.main) {
+            (State::Running, Some(process)) if stopped => {
+                self.log.note(Record::StoppedByOther { process })?;
+                live.state = State::StoppedByOther;
+                self.note(
+                    id,
+                    "was stopped by somebody else, and is left alone until it is continued",
+                );
+                self.tell(Happening::StoppedByOther(id));
+            }
+            (State::StoppedByOther, Some(process)) if !stopped => {
+                self.log.note(Record::ContinuedByOther { process })?;
+                live.state = State::Running;
+                self.tell(Happening::ContinuedByOther(id));
+            }
+            _ => {}
+        }
+        self.live.insert(id, live);
+        Ok(())
+    }
+
+    fn look_at_bonds(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let Some(live) = self.live.get(&id) else { return Ok(()) };
+        let (bonds, traced) = self.bonds_of(live)?;
+        let job = &self.jobs[usize::from(id.slot)];
+        let forbidden = bonds.forbid_freezing().filter(|_| !job.freezable_for_sure);
+        let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
+        watched.traced = traced;
+        let news = watched.bonds.shared != bonds.shared;
+        watched.bonds = bonds;
+        if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
+            self.note(
+                id,
+                format!("is left running while others have their turn: it {}", held(why)),
+            );
+            self.tell(Happening::Unfreezable(id, why));
+        }
+        if news {
+            self.regroup();
+        }
+        Ok(())
+    }
+
+    fn bonds_of(&self, live: &Live) -> Result<(Bonds, bool), MachineError> {
+        let pids: Vec<i32> =
+            live.tree.members(&self.proc).iter().map(|process| process.pid).collect();
+        let traced = pids.iter().any(|pid| matches!(self.proc.tracer(*pid), Ok(Some(_))));
+        Ok((bonds::inspect(&self.proc, &pids, &self.inspector.handed_out)?, traced))
+    }
+
+    /// Finds anew which programs share something, and tells what has changed.
+    fn regroup(&mut self) {
+        let (ids, all): (Vec<ProgramId>, Vec<Bonds>) =
+            self.inspector.watched.iter().map(|(id, watched)| (*id, watched.bonds.clone())).unzip();
+        for (id, group) in ids.into_iter().zip(bonds::groups(&all)) {
+            let slot = usize::from(id.slot);
+            if self.jobs[slot].grouped_by_user || self.inspector.groups[slot] == group {
+                continue;
+            }
+            self.inspector.groups[slot] = group;
+            if let Some(group) = group {
+                self.note(
+                    id,
+                    "shares pipes, sockets or memory with another program: they run together",
+                );
+                self.tell(Happening::Grouped(id, group));
+            }
+        }
+    }
+}
+
+fn held(why: cosched_core::Refusal) -> &'static str {
+    use cosched_core::Refusal;
+    match why {
+        Refusal::HoldsGpu => "holds a GPU device (freezable = true overrides this)",
+        Refusal::Listens => "listens on a socket (freezable = true overrides this)",
+        Refusal::HoldsTerminal => "holds a terminal (freezable = true overrides this)",
+        _ => "must not be frozen",
+    }
+}

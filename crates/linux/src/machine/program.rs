@@ -1,0 +1,109 @@
+//! One live program: its processes, its freezer, its pinning, and how far its end has come.
+
+use cosched_core::{CpuSet, Exit, Nanos, ProgramId, Usage};
+
+use crate::cgroup::FreezeSwitch;
+use crate::files::FileError;
+use crate::freezer::{Freezer, Stopper};
+use crate::ground::{FreezerRung, Plot};
+use crate::launch::{Launched, Prepared};
+use crate::pinning::{Masks, Pinning};
+use crate::tree::Tree;
+use crate::undo::Record;
+
+/// What the machine keeps of one program.
+#[derive(Debug)]
+pub(super) struct Live {
+    pub(super) id: ProgramId,
+    pub(super) tree: Tree,
+    pub(super) freezer: Freezer,
+    pub(super) pinning: Pinning,
+    pub(super) state: State,
+    /// The channel to its shim; `None` before the order is given and after the shim has ended.
+    pub(super) launched: Option<Launched>,
+    /// The session that it was started in.
+    pub(super) session: Option<i32>,
+    /// How its command ended, once it has.
+    pub(super) ended: Option<(Exit, Usage)>,
+    /// Whether its last process is known to have ended.
+    pub(super) gone: bool,
+    plot: Plot,
+}
+
+/// Whether it runs, as far as cosched has to do with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    /// The shim has its order.
+    Starting,
+    /// It runs.
+    Running,
+    /// It was asked to stop.
+    Freezing {
+        /// When.
+        since: Nanos,
+        /// When to look next.
+        look_at: Nanos,
+    },
+    /// It has stopped.
+    Frozen,
+    /// Somebody else has stopped it.
+    StoppedByOther,
+}
+
+impl Live {
+    pub(super) fn new(
+        id: ProgramId,
+        prepared: &Prepared,
+        plot: Plot,
+        rung: FreezerRung,
+        by_mask: bool,
+    ) -> Result<Live, FileError> {
+        let freezer = match (&plot.freezer, rung) {
+            (Some(dir), FreezerRung::CgroupV1 | FreezerRung::CgroupV2) => {
+                Freezer::Cgroup(FreezeSwitch::open(dir)?)
+            }
+            _ => Freezer::Signals(Stopper::default()),
+        };
+        let pinning = match &plot.cpuset {
+            Some(dir) if !by_mask => Pinning::Cpuset(dir.clone()),
+            _ => Pinning::Masks(Box::new(Masks::new(id, CpuSet::EMPTY, None))),
+        };
+        Ok(Live {
+            id,
+            tree: Tree { shim: Some(prepared.shim()), main: None },
+            freezer,
+            pinning,
+            state: State::Starting,
+            launched: None,
+            session: None,
+            ended: None,
+            gone: false,
+            plot,
+        })
+    }
+
+    /// What the undo log has to know before the program starts.
+    pub(super) fn record(&self) -> Record {
+        Record::Program {
+            program: self.id,
+            // A program is made from its shim, which is known from the start.
+            shim: self.tree.shim.unwrap_or(crate::tree::Process { pid: 0, start_time: 0 }),
+            stopped_by_signal: matches!(self.freezer, Freezer::Signals(_)),
+        }
+    }
+
+    /// With which mask its threads will be born, and which they would have had without us.
+    pub(super) fn expect_mask(&mut self, found: CpuSet, first: Option<CpuSet>) {
+        if let Pinning::Masks(masks) = &mut self.pinning {
+            **masks = Masks::new(self.id, found, first);
+        }
+    }
+
+    /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what cannot be
+    /// removed now is removed with the run's cgroups at the end.
+    pub(super) fn remove_cgroups(&self) {
+        for dir in &self.plot.all {
+            let _ = dir.remove();
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Listening to the shims: how programs begin and end.
+//!
+//! A program has *ended* once its command has and no process of its session is
+//! left. So background jobs of a script count as part of it, and daemons, which
+//! open a session of their own, do not hold it up; they are let go, left running and reported.
+
+use std::io;
+use std::os::fd::AsFd;
+
+use cosched_core::{Exit, Happening, ProgramId, Usage};
+
+use super::program::{Live, State};
+use super::{Linux, MachineError};
+use crate::launch::{Report, StartStep};
+use crate::undo::Record;
+
+impl Linux {
+    /// Reads what a program's shim has to tell.
+    pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
+        let Some(launched) = &mut live.launched else { return Ok(()) };
+        let reports = launched.reports.read().unwrap_or_default();
+        let closed = launched.reports.closed();
+        for report in reports {
+            match report {
+                Report::Started { process } => {
+                    live.tree.main = Some(process);
+                    live.state = State::Running;
+                    self.log.note(Record::Main { program: id, process })?;
+                    live.session = self.proc.stat(process.pid).map(|stat| stat.session).ok();
+                    self.inspector.expect(id, self.clock.now());
+                    self.tell(Happening::Started(id));
+                }
+                Report::Failed { step, errno } => {
+                    self.note(id, failed_text(step, errno));
+                    live.ended = Some((Exit::Failed(errno), Usage::default()));
+                }
+                Report::Exited { exit, usage } => live.ended = Some((exit, usage)),
+                Report::Gone { usage } => {
+                    let exit = live.ended.map_or(Exit::Unknown, |(exit, _)| exit);
+                    live.ended = Some((exit, usage));
+                    live.gone = true;
+                }
+            }
+        }
+        if closed {
+            self.lose_shim(&mut live)?;
+        }
+        self.settle_end(live)
+    }
+
+    /// The shim's socket is closed: nothing more will be told.
+    pub(super) fn lose_shim(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        if live.ended.is_none() {
+            self.note(
+                live.id,
+                "lost its parent process (killed by somebody?); how it ends is not known",
+            );
+            live.ended = Some((Exit::Unknown, Usage::default()));
+        }
+        if let Some(mut launched) = live.launched.take() {
+            self.poll.remove(launched.reports.as_fd())?;
+            // The socket closes a moment before the process is a zombie; the kernel reaps it with us at the latest.
+            let _ = launched.reap();
+        }
+        Ok(())
+    }
+
+    /// A program has ended once its command has and no process of its session is left: background jobs count as
+    /// part of it, daemons (which open a session of their own) do not hold it up.
+    pub(super) fn settle_end(&mut self, mut live: Live) -> Result<(), MachineError> {
+        let Some((exit, usage)) = live.ended else {
+            self.live.insert(live.id, live);
+            return Ok(());
+        };
+        let failed = matches!(exit, Exit::Failed(_));
+        let members = if live.gone || failed { Vec::new() } else { live.tree.members(&self.proc) };
+        let session_of = |pid| self.proc.stat(pid).map(|stat| stat.session).ok();
+        let holds = members.iter().any(|process| session_of(process.pid) == live.session);
+        if holds && live.launched.is_some() {
+            self.inspector.hurry(live.id, self.clock.now());
+            self.live.insert(live.id, live);
+            return Ok(());
+        }
+        self.inspector.forget(live.id);
+        if members.is_empty() {
+            live.remove_cgroups();
+            self.log.note(Record::Gone { program: live.id })?;
+        } else {
+            self.leave(&mut live)?;
+            self.queue.retain(|event| event.what.program() != Some(live.id));
+            self.note(live.id, format!("ended and left {} process(es) running", members.len()));
+        }
+        self.tell(Happening::Exited(live.id, exit, usage));
+        if live.launched.is_some() {
+            self.leftovers.push(live);
+        }
+        Ok(())
+    }
+
+    /// Reads on from programs that count as ended, until their shims end too.
+    pub(super) fn hear_leftover(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let Some(i) = self.leftovers.iter().position(|live| live.id == id) else { return Ok(()) };
+        let Some(launched) = &mut self.leftovers[i].launched else { return Ok(()) };
+        let reports = launched.reports.read().unwrap_or_default();
+        let gone = reports.iter().any(|report| matches!(report, Report::Gone { .. }));
+        if launched.reports.closed() {
+            let mut live = self.leftovers.remove(i);
+            self.lose_shim(&mut live)?;
+            if gone || live.gone {
+                live.remove_cgroups();
+                self.log.note(Record::Gone { program: id })?;
+            }
+        } else {
+            self.leftovers[i].gone |= gone;
+        }
+        Ok(())
+    }
+}
+
+fn failed_text(step: StartStep, errno: i32) -> String {
+    let what = match step {
+        StartStep::Directory => "its working directory cannot be entered",
+        StartStep::Cgroup => "its cgroup cannot be joined",
+        StartStep::Cpus => "it cannot be bound to its CPUs",
+        StartStep::Session => "it cannot open a session",
+        StartStep::Command => "it cannot be executed",
+    };
+    format!("could not be started: {what}: {}", io::Error::from_raw_os_error(errno))
+}

@@ -1,0 +1,176 @@
+//! Carrying out what the engine wants of one program.
+
+use std::os::fd::AsFd;
+
+use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
+use rustix::process::Signal as Raw;
+
+use super::program::{Live, State};
+use super::{FIRST_LOOK, Linux, MachineError, key};
+use crate::ground::{PinningRung, ShareRung};
+use crate::helper::HelperError;
+use crate::launch::{LaunchError, Output, Spec};
+use crate::pinning::PinError;
+use crate::undo::Record;
+
+impl Linux {
+    pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {
+        let name = format!("p{}-{}", id.slot, id.generation);
+        let own_share = settings.cpu_group == Some(true);
+        let plot = match self.ground.plot(&name, own_share, &self.cpus) {
+            Ok(plot) => plot,
+            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+        };
+        let by_mask = self.ground.pinning() == PinningRung::Affinity;
+        let job = &self.jobs[usize::from(id.slot)];
+        let mut order = job.order.clone();
+        order.cgroups = plot.procs();
+        order.new_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
+        order.cpus = settings.cpus.filter(|_| by_mask);
+        let append = id.generation > 0;
+        let spec =
+            Spec { order, stdout: again(&job.stdout, append), stderr: again(&job.stderr, append) };
+        let prepared = match self.launcher.prepare(&spec) {
+            Ok(prepared) => prepared,
+            Err(error) => return self.cannot_launch(id, &error),
+        };
+        let mut live = match Live::new(id, &prepared, plot, self.ground.freezer(), by_mask) {
+            Ok(live) => live,
+            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+        };
+        self.log.note(live.record())?;
+        if let Some(set) = spec.order.cpus {
+            self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
+        }
+        live.expect_mask(self.own_mask, spec.order.cpus);
+        if !by_mask && settings.cpus.is_some() {
+            self.bind(&mut live, settings)?;
+        }
+        match prepared.start() {
+            Ok(launched) => {
+                self.poll.add(launched.reports.as_fd(), key(id))?;
+                live.launched = Some(launched);
+                self.live.insert(id, live);
+                Ok(())
+            }
+            Err(error) => self.cannot_launch(id, &error),
+        }
+    }
+
+    pub(super) fn cannot_launch(
+        &mut self,
+        id: ProgramId,
+        error: &LaunchError,
+    ) -> Result<(), MachineError> {
+        let errno = match error {
+            LaunchError::Output { source, .. } | LaunchError::Lost(source) => source.raw_os_error(),
+            LaunchError::Helper(HelperError { source, .. }) => source.raw_os_error(),
+            LaunchError::NotUtf8(_) => None,
+        };
+        self.cannot_start(id, errno.unwrap_or(libc::EIO), &error.to_string())
+    }
+
+    pub(super) fn cannot_start(
+        &mut self,
+        id: ProgramId,
+        errno: i32,
+        why: &str,
+    ) -> Result<(), MachineError> {
+        self.note(id, format!("could not be started: {why}"));
+        self.tell(Happening::Exited(id, Exit::Failed(errno), Usage::default()));
+        Ok(())
+    }
+
+    /// Runs `act` on a live program, taken out of the map meanwhile.
+    pub(super) fn with<T>(
+        &mut self,
+        id: ProgramId,
+        act: impl FnOnce(&mut Linux, &mut Live) -> T,
+    ) -> Option<T> {
+        let mut live = self.live.remove(&id)?;
+        let result = act(self, &mut live);
+        self.live.insert(id, live);
+        Some(result)
+    }
+
+    pub(super) fn freeze(&mut self, live: &mut Live) {
+        if self.inspector.is_traced(live.id) {
+            return self.tell(Happening::Refused(live.id, Aspect::Frozen, Refusal::Traced));
+        }
+        match live.freezer.freeze(&live.tree, &self.proc) {
+            Ok(()) => {
+                let now = self.clock.now();
+                live.state = State::Freezing { since: now, look_at: now + FIRST_LOOK };
+            }
+            Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
+        }
+    }
+
+    pub(super) fn thaw(&mut self, live: &mut Live) {
+        if let Err(why) = live.freezer.thaw(&self.proc) {
+            self.tell(Happening::Refused(live.id, Aspect::Running, why));
+        }
+        live.state = State::Running;
+        self.tell(Happening::Thawed(live.id));
+    }
+
+    pub(super) fn apply(
+        &mut self,
+        live: &mut Live,
+        settings: Settings,
+        epoch: u64,
+    ) -> Result<(), MachineError> {
+        self.bind(live, settings)?;
+        for (wanted, aspect) in [
+            (settings.slice.is_some(), Aspect::Slice),
+            (settings.class.is_some(), Aspect::Class),
+            (settings.nice.is_some(), Aspect::Nice),
+            (settings.grant.is_some(), Aspect::Threads),
+        ] {
+            if wanted {
+                self.tell(Happening::Refused(live.id, aspect, Refusal::NotSupported));
+            }
+        }
+        self.tell(Happening::Applied(live.id, epoch));
+        Ok(())
+    }
+
+    pub(super) fn bind(&mut self, live: &mut Live, settings: Settings) -> Result<(), MachineError> {
+        let nodes = settings.cpus.map(|cpus| self.topology.nodes(&cpus));
+        let nodes = nodes.filter(|_| self.topology.nodes(&self.topology.all()).len() > 1);
+        let place = (&live.tree, &self.proc);
+        match live.pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log) {
+            Ok(()) => Ok(()),
+            Err(PinError::Refused(why)) => {
+                self.tell(Happening::Refused(live.id, Aspect::Cpus, why));
+                Ok(())
+            }
+            Err(PinError::Log(error)) => Err(error.into()),
+        }
+    }
+
+    /// Lets go of a program: it runs, with the CPUs that it was found with.
+    pub(super) fn leave(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        self.thaw(live);
+        self.bind(live, Settings::default())
+    }
+
+    pub(super) fn signal(&mut self, live: &Live, signal: Signal) {
+        let raw = match signal {
+            Signal::Interrupt => Raw::INT,
+            Signal::Terminate => Raw::TERM,
+            Signal::Kill => Raw::KILL,
+        };
+        if let Err(errno) = live.tree.signal(&self.proc, raw, &[]) {
+            self.note(live.id, format!("could not be sent a signal: {errno}"));
+        }
+    }
+}
+
+/// A repeated program adds to the output of its earlier runs.
+fn again(output: &Output, append: bool) -> Output {
+    match output {
+        Output::File { path, .. } => Output::File { path: path.clone(), append },
+        other => other.clone(),
+    }
+}

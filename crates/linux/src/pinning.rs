@@ -1,0 +1,170 @@
+//! Binding one program to CPUs and giving back what was found.
+//!
+//! Masks have many owners. cosched starts a program with the mask that it has
+//! itself; a thread whose mask is neither that nor the one that we gave last was
+//! bound by somebody else (taskset, `OMP_PROC_BIND`, hwloc). Such a thread is
+//! only ever *narrowed* to what its own mask and ours have in common, and if that is
+//! nothing it is left where it is and reported. Threads are born with their
+//! creator's mask, so the list of threads is walked until a walk finds nobody new.
+//!
+//! A cpuset, where there is one, does all this in the kernel: it filters masks
+//! instead of replacing them.
+
+use std::collections::{HashMap, HashSet};
+
+use cosched_core::{CpuSet, ProgramId, Refusal};
+
+use crate::affinity::{self, AffinityError};
+use crate::cgroup::{self, Dir};
+use crate::procfs::Proc;
+use crate::tree::{Process, Tree};
+use crate::undo::{Log, LogError, Record};
+
+/// More walks than any program needs that does not start threads faster than they can be bound.
+const MOST_WALKS: usize = 50;
+
+/// How one program is bound.
+#[derive(Debug)]
+pub enum Pinning {
+    /// By the mask of each thread.
+    Masks(Box<Masks>),
+    /// By a cpuset of its own.
+    Cpuset(Dir),
+}
+
+/// Why a program is not bound as wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum PinError {
+    /// What the engine is told.
+    #[error("{0:?}")]
+    Refused(Refusal),
+    /// The change could not be announced, so it was not made.
+    #[error(transparent)]
+    Log(#[from] LogError),
+}
+
+/// The masks of a program's threads.
+#[derive(Debug)]
+pub struct Masks {
+    program: ProgramId,
+    /// The mask that the program was started with but for us.
+    found: CpuSet,
+    /// What we gave it last.
+    last: CpuSet,
+    /// Threads that were bound by somebody else: their own mask, and what we made of it.
+    users: HashMap<Process, (CpuSet, CpuSet)>,
+}
+
+impl Masks {
+    /// For a program that is started with `first` where it would have had `found`.
+    pub fn new(program: ProgramId, found: CpuSet, first: Option<CpuSet>) -> Masks {
+        Masks { program, found, last: first.unwrap_or(found), users: HashMap::new() }
+    }
+
+    fn bind(
+        &mut self,
+        cpus: Option<CpuSet>,
+        tree: &Tree,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<(), PinError> {
+        let target = cpus.unwrap_or(self.found);
+        if target != self.last {
+            log.note(Record::Pinned { program: self.program, found: self.found, set: target })?;
+        }
+        let (mut seen, mut refused) = (HashSet::new(), None);
+        for _ in 0..MOST_WALKS {
+            let mut news = false;
+            for process in tree.members(proc) {
+                for tid in proc.threads(process.pid).unwrap_or_default() {
+                    let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
+                    let thread = Process::from(stat);
+                    if !seen.insert(thread) {
+                        continue;
+                    }
+                    news = true;
+                    match self.bind_thread(thread, target, cpus.is_none(), log) {
+                        Ok(()) | Err(PinError::Refused(Refusal::NotSupported)) => {}
+                        Err(PinError::Refused(why)) => refused = Some(why),
+                        Err(error) => return Err(error),
+                    }
+                }
+            }
+            if !news {
+                break;
+            }
+        }
+        self.last = target;
+        refused.map_or(Ok(()), |why| Err(PinError::Refused(why)))
+    }
+
+    fn bind_thread(
+        &mut self,
+        thread: Process,
+        target: CpuSet,
+        release: bool,
+        log: &mut Log,
+    ) -> Result<(), PinError> {
+        let Some(present) = outcome(affinity::get(thread.pid))? else { return Ok(()) };
+        let own = match self.users.get(&thread) {
+            Some((own, ours)) if *ours == present => Some(*own),
+            _ if present == target || present == self.last || present == self.found => None,
+            _ => Some(present),
+        };
+        let wanted = match own {
+            None => target,
+            Some(own) if release => own,
+            Some(own) => own.intersection(&target),
+        };
+        if wanted.is_empty() {
+            return Err(PinError::Refused(Refusal::NoCpuLeft));
+        }
+        if let Some(own) = own {
+            log.note(Record::UserMask { program: self.program, thread, mask: own })?;
+            self.users.insert(thread, (own, wanted));
+        }
+        if wanted != present {
+            outcome(affinity::set(thread.pid, &wanted))?;
+        }
+        Ok(())
+    }
+}
+
+impl Pinning {
+    /// Binds every thread of the program to these CPUs; `None` gives back what was found.
+    ///
+    /// # Errors
+    /// Why some thread is not bound; the others are.
+    pub fn bind(
+        &mut self,
+        cpus: Option<CpuSet>,
+        everywhere: &CpuSet,
+        nodes: Option<&[u16]>,
+        (tree, proc): (&Tree, &Proc),
+        log: &mut Log,
+    ) -> Result<(), PinError> {
+        match self {
+            Pinning::Masks(masks) => masks.bind(cpus, tree, proc, log),
+            Pinning::Cpuset(dir) => {
+                let bound = cgroup::bind_to(dir, cpus.as_ref().unwrap_or(everywhere), nodes);
+                bound.map_err(|error| {
+                    PinError::Refused(match error.is_denied() {
+                        true => Refusal::NotPermitted,
+                        false => Refusal::NoCpuLeft,
+                    })
+                })
+            }
+        }
+    }
+}
+
+/// A thread that has ended meanwhile is none of our concern.
+fn outcome<T>(result: Result<T, AffinityError>) -> Result<Option<T>, PinError> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(AffinityError::Gone { .. }) => Ok(None),
+        Err(AffinityError::NotPermitted { .. }) => Err(PinError::Refused(Refusal::NotPermitted)),
+        Err(AffinityError::NoCpuLeft { .. }) => Err(PinError::Refused(Refusal::NoCpuLeft)),
+        Err(_) => Err(PinError::Refused(Refusal::NotSupported)),
+    }
+}

@@ -1,0 +1,272 @@
+//! Processes and threads as `/proc` shows them.
+//!
+//! cosched asks `/proc` two kinds of questions. Now and then: who descends from
+//! whom, what files does a program hold, is it traced. And up to thousands of times
+//! a second: is this thread still running? The `procfs` crate answers the first
+//! kind well, but reads and parses whole files into new memory on every call;
+//! the few fields that we need are parsed by a few lines, so both kinds are served
+//! here, from one parser, and the second without allocating ([`StateReader`]).
+//!
+//! Whatever is read may be old by the time it is looked at. A process that has
+//! ended shows as an error for which [`FileError::is_gone`] holds; a number that
+//! was given to somebody else is told by its start time ([`Proc::is_same`]).
+
+mod stat;
+mod state_reader;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::files::{self, FileError};
+
+pub use stat::{Stat, State};
+pub use state_reader::StateReader;
+
+/// The proc file system.
+#[derive(Clone, Debug)]
+pub struct Proc {
+    root: PathBuf,
+}
+
+impl Default for Proc {
+    fn default() -> Proc {
+        Proc::new("/proc")
+    }
+}
+
+/// An open file of a process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fd {
+    /// The descriptor.
+    pub number: i32,
+    /// What it refers to, as the kernel words it: a path, `pipe:[123]`, `socket:[123]`, ...
+    pub target: String,
+}
+
+/// A process' place in one cgroup hierarchy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Membership {
+    /// The controllers bound to the hierarchy; empty for version 2.
+    pub controllers: Vec<String>,
+    /// The cgroup, seen from the root of the reader's cgroup namespace.
+    pub path: String,
+}
+
+impl Proc {
+    /// A proc file system mounted, or made up, at `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Proc {
+        Proc { root: root.into() }
+    }
+
+    /// Where it is mounted.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The folder of a process.
+    pub fn folder(&self, pid: i32) -> PathBuf {
+        self.root.join(pid.to_string())
+    }
+
+    /// What the kernel tells of a process.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn stat(&self, pid: i32) -> Result<Stat, FileError> {
+        stat::read(&self.folder(pid).join("stat"))
+    }
+
+    /// What the kernel tells of a thread; times and state are the thread's own.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn thread_stat(&self, pid: i32, tid: i32) -> Result<Stat, FileError> {
+        stat::read(&self.folder(pid).join(format!("task/{tid}/stat")))
+    }
+
+    /// The threads of a process, ascending.
+    ///
+    /// # Errors
+    /// When it has ended, or the folder cannot be read.
+    pub fn threads(&self, pid: i32) -> Result<Vec<i32>, FileError> {
+        ids(&self.folder(pid).join("task"))
+    }
+
+    /// All processes, ascending.
+    ///
+    /// # Errors
+    /// When the root cannot be listed.
+    pub fn processes(&self) -> Result<Vec<i32>, FileError> {
+        ids(&self.root)
+    }
+
+    /// The children of a process, ascending. One that has ended has none.
+    ///
+    /// # Errors
+    /// When proc cannot be read.
+    pub fn children(&self, pid: i32) -> Result<Vec<i32>, FileError> {
+        let threads = match self.threads(pid) {
+            Err(error) if error.is_gone() => return Ok(Vec::new()),
+            other => other?,
+        };
+        let mut children = Vec::new();
+        for tid in threads {
+            let path = self.folder(pid).join(format!("task/{tid}/children"));
+            match files::read_if_there(&path)? {
+                Some(list) => children.extend(numbers(&path, &list)?),
+                // The thread is gone, and its children belong to another one by now. Or the
+                // kernel was built without the file.
+                None if path.with_file_name("stat").exists() => {
+                    return Ok(self.by_parent()?.remove(&pid).unwrap_or_default());
+                }
+                None => {}
+            }
+        }
+        children.sort_unstable();
+        children.dedup();
+        Ok(children)
+    }
+
+    /// The children of a process, their children, and so on; without the process itself, ascending.
+    /// Processes born meanwhile may be missed: ask again until nothing changes.
+    ///
+    /// # Errors
+    /// When proc cannot be read.
+    pub fn descendants(&self, pid: i32) -> Result<Vec<i32>, FileError> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![pid];
+        while let Some(parent) = open.pop() {
+            for child in self.children(parent)? {
+                if child != pid && found.insert(child) {
+                    open.push(child);
+                }
+            }
+        }
+        Ok(found.into_iter().collect())
+    }
+
+    /// The process that traces this one, if any.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn tracer(&self, pid: i32) -> Result<Option<i32>, FileError> {
+        let path = self.folder(pid).join("status");
+        let status = files::read(&path)?;
+        let tracer = status_field(&status, "TracerPid").unwrap_or("0");
+        match tracer.parse() {
+            Ok(0) => Ok(None),
+            Ok(tracer) => Ok(Some(tracer)),
+            Err(_) => Err(FileError::malformed(&path, "a tracer's number", tracer)),
+        }
+    }
+
+    /// The open files of a process, ascending by descriptor.
+    ///
+    /// # Errors
+    /// When it has ended, or belongs to somebody else.
+    pub fn fds(&self, pid: i32) -> Result<Vec<Fd>, FileError> {
+        let folder = self.folder(pid).join("fd");
+        let mut fds = Vec::new();
+        for number in ids(&folder)? {
+            let path = folder.join(number.to_string());
+            match fs::read_link(&path) {
+                Ok(target) => {
+                    fds.push(Fd { number, target: target.to_string_lossy().into_owned() })
+                }
+                Err(source) => {
+                    // Descriptors may be closed between the list and the look.
+                    let error = FileError::io("follow", &path, source);
+                    if !error.is_gone() {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(fds)
+    }
+
+    /// The cgroups of a process, one per hierarchy.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn cgroups(&self, pid: i32) -> Result<Vec<Membership>, FileError> {
+        memberships(&self.folder(pid).join("cgroup"))
+    }
+
+    /// The processor's name, where the kernel tells it.
+    pub fn cpu_model(&self) -> Option<String> {
+        let text = files::read(&self.root.join("cpuinfo")).ok()?;
+        let line = text.lines().find(|line| line.starts_with("model name"))?;
+        Some(line.split_once(':')?.1.trim().to_owned())
+    }
+
+    /// Whether the process is there, as a zombie at least, and is the one that started at `start_time`
+    /// (see [`Stat::start_time`]): numbers of ended processes are given out again.
+    ///
+    /// # Errors
+    /// When proc cannot be read.
+    pub fn is_same(&self, pid: i32, start_time: u64) -> Result<bool, FileError> {
+        match self.stat(pid) {
+            Ok(stat) => Ok(stat.start_time == start_time),
+            Err(error) if error.is_gone() => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Children by parent, from the `stat` of every process.
+    fn by_parent(&self) -> Result<BTreeMap<i32, Vec<i32>>, FileError> {
+        let mut children = BTreeMap::<i32, Vec<i32>>::new();
+        for pid in self.processes()? {
+            match self.stat(pid) {
+                Ok(stat) => children.entry(stat.ppid).or_default().push(pid),
+                Err(error) if error.is_gone() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(children)
+    }
+}
+
+/// A field of `/proc/PID/status`.
+pub(crate) fn status_field<'a>(status: &'a str, name: &str) -> Option<&'a str> {
+    status
+        .lines()
+        .filter_map(|line| line.split_once(':'))
+        .find_map(|(key, value)| (key == name).then(|| value.trim()))
+}
+
+/// A file of the form of `/proc/PID/cgroup`: lines of `number:controllers:path`.
+pub(crate) fn memberships(path: &Path) -> Result<Vec<Membership>, FileError> {
+    let text = files::read(path)?;
+    let parse = |line: &str| {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, cgroup) = parts.next().zip(parts.next())?;
+        Some(Membership { controllers: words(controllers), path: cgroup.to_owned() })
+    };
+    let wanted = "number:controllers:path";
+    text.lines()
+        .map(|line| parse(line).ok_or_else(|| FileError::malformed(path, wanted, line)))
+        .collect()
+}
+
+/// The parts of a list with commas.
+pub(crate) fn words(list: &str) -> Vec<String> {
+    let parts = list.split(',').filter(|part| !part.is_empty());
+    parts.map(str::to_owned).collect()
+}
+
+/// A folder whose entries are process, thread or descriptor numbers.
+fn ids(folder: &Path) -> Result<Vec<i32>, FileError> {
+    let numbers = files::numbered(folder, "")?;
+    Ok(numbers.into_iter().filter_map(|n| i32::try_from(n).ok()).collect())
+}
+
+fn numbers(path: &Path, list: &str) -> Result<Vec<i32>, FileError> {
+    let parse =
+        |word: &str| word.parse().map_err(|_| FileError::malformed(path, "process numbers", word));
+    list.split_whitespace().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests;

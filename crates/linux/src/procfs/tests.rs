@@ -1,0 +1,114 @@
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::{Command, Stdio, id};
+
+use tempfile::TempDir;
+
+use super::*;
+
+fn put(root: &TempDir, file: &str, text: &str) {
+    let path = root.path().join(file);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, text).unwrap();
+}
+
+fn line(pid: i32, ppid: i32) -> String {
+    format!("{pid} (x) S {ppid} {pid} {pid} 0 0 0 0 0 0 0 1 2 0 0 20 0 1 0 77 0 0")
+}
+
+/// 1 has the children 2 and 5, 2 has the child 3.
+fn family(with_children_files: bool) -> (TempDir, Proc) {
+    let root = tempfile::tempdir().unwrap();
+    for (pid, ppid, children) in [(1, 0, "2 5 "), (2, 1, "3 "), (3, 2, ""), (5, 1, "")] {
+        put(&root, &format!("{pid}/stat"), &line(pid, ppid));
+        put(&root, &format!("{pid}/task/{pid}/stat"), &line(pid, ppid));
+        if with_children_files {
+            put(&root, &format!("{pid}/task/{pid}/children"), children);
+        }
+    }
+    put(&root, "uptime", "1 2");
+    let proc = Proc::new(root.path());
+    (root, proc)
+}
+
+#[test]
+fn descendants_are_the_same_with_and_without_the_kernels_list_of_children() {
+    for with_children_files in [true, false] {
+        let (_root, proc) = family(with_children_files);
+        assert_eq!(proc.children(1).unwrap(), [2, 5]);
+        assert_eq!(proc.descendants(1).unwrap(), [2, 3, 5]);
+        assert_eq!(proc.descendants(2).unwrap(), [3]);
+        assert_eq!(proc.descendants(99).unwrap(), [0; 0]);
+    }
+}
+
+#[test]
+fn children_of_every_thread_count() {
+    let (root, proc) = family(true);
+    put(&root, "1/task/8/stat", &line(8, 0));
+    put(&root, "1/task/8/children", "4 5");
+    assert_eq!(proc.children(1).unwrap(), [2, 4, 5]);
+}
+
+#[test]
+fn a_process_is_the_same_only_with_the_same_start_time() {
+    let (_root, proc) = family(true);
+    assert!(proc.is_same(3, 77).unwrap());
+    assert!(!proc.is_same(3, 78).unwrap());
+    assert!(!proc.is_same(99, 77).unwrap());
+}
+
+#[test]
+fn the_tracer_is_told() {
+    let (root, proc) = family(true);
+    put(&root, "2/status", "Name:\tTracerPid: 9\nTracerPid:\t0\n");
+    put(&root, "3/status", "Name:\tx\nTracerPid:\t17\n");
+    assert_eq!(proc.tracer(2).unwrap(), None);
+    assert_eq!(proc.tracer(3).unwrap(), Some(17));
+    assert!(proc.tracer(99).unwrap_err().is_gone());
+}
+
+#[test]
+fn descriptors_come_with_the_kernels_words_for_what_they_refer_to() {
+    let (root, proc) = family(true);
+    fs::create_dir(root.path().join("2/fd")).unwrap();
+    symlink("pipe:[123]", root.path().join("2/fd/10")).unwrap();
+    symlink("/dev/null", root.path().join("2/fd/0")).unwrap();
+    let fds = proc.fds(2).unwrap();
+    let fds: Vec<_> = fds.iter().map(|fd| (fd.number, fd.target.as_str())).collect();
+    assert_eq!(fds, [(0, "/dev/null"), (10, "pipe:[123]")]);
+}
+
+#[test]
+fn cgroup_paths_may_hold_colons() {
+    let (root, proc) = family(true);
+    put(&root, "2/cgroup", "4:cpu,cpuacct:/a:b\n1:name=systemd:/\n0::/user.slice\n");
+    let cgroups = proc.cgroups(2).unwrap();
+    assert_eq!(cgroups[0].controllers, ["cpu", "cpuacct"]);
+    assert_eq!(cgroups[0].path, "/a:b");
+    assert_eq!((cgroups[2].controllers.len(), cgroups[2].path.as_str()), (0, "/user.slice"));
+}
+
+#[test]
+fn this_process_is_read_as_it_is() {
+    let (proc, me) = (Proc::default(), id() as i32);
+    let stat = proc.stat(me).unwrap();
+    assert_eq!((stat.pid, stat.ppid), (me, std::os::unix::process::parent_id() as i32));
+    let tid = rustix::thread::gettid().as_raw_nonzero().get();
+    assert!(proc.threads(me).unwrap().contains(&tid));
+    assert_eq!(proc.thread_stat(me, tid).unwrap().state, State::Running);
+    assert!(proc.is_same(me, stat.start_time).unwrap());
+    assert_eq!(proc.tracer(me).unwrap(), None);
+}
+
+#[test]
+fn a_child_is_seen_with_its_pipe() {
+    let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+    let (proc, pid) = (Proc::default(), child.id() as i32);
+    assert!(proc.children(id() as i32).unwrap().contains(&pid));
+    let stdin = proc.fds(pid).unwrap().remove(0);
+    assert!(stdin.number == 0 && stdin.target.starts_with("pipe:["), "{stdin:?}");
+    drop(child.stdin.take());
+    child.wait().unwrap();
+    assert!(proc.stat(pid).unwrap_err().is_gone());
+}

@@ -1,0 +1,259 @@
+//! What this kernel, machine and user allow: the ladder of rights.
+//!
+//! The main job needs no right at all: signals stop and continue one's own
+//! programs, affinity places them. Each further right makes something better, and none can be
+//! told reliably by looking: owners, permission bits, capabilities and versions
+//! all lie in some container. So each is *tried*, on a thread, cgroup or counter made for it,
+//! and nothing is left behind. (Only BPF is judged by its preconditions.)
+//!
+//! A report says for each ability whether it is there, what was found, what it
+//! gives, and how to get it.
+
+mod groups;
+mod observing;
+mod scheduling;
+
+use serde::Serialize;
+
+use crate::cgroup::Hierarchies;
+use crate::files::{self, FileError};
+use crate::procfs::Proc;
+use crate::topology::Sys;
+
+/// Something that this host may allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ability {
+    /// Stopping and continuing own programs by signals.
+    Signals,
+    /// Binding own threads to CPUs.
+    Affinity,
+    /// A time slice per thread.
+    Slices,
+    /// Freezing a cgroup of version 2.
+    FreezeV2,
+    /// Binding a cgroup of version 2 to CPUs.
+    CpusetV2,
+    /// Weighing cgroups of version 2.
+    CpuV2,
+    /// Freezing a cgroup of version 1.
+    FreezerV1,
+    /// Binding a cgroup of version 1 to CPUs.
+    CpusetV1,
+    /// Weighing cgroups of version 1.
+    CpuV1,
+    /// Raising priority within the fair class.
+    NegativeNice,
+    /// The real-time round-robin class.
+    RealTime,
+    /// Programs in the kernel that watch scheduling.
+    Bpf,
+    /// Hardware performance counters.
+    Pmu,
+    /// The kernel shares CPU by session.
+    Autogroup,
+    /// Schedulers written in BPF.
+    SchedExt,
+    /// Accounts of time lost to waiting for a CPU.
+    Psi,
+}
+
+impl Ability {
+    /// What is gained by it.
+    pub fn gives(self) -> &'static str {
+        match self {
+            Ability::Signals => {
+                "every policy: programs stop and continue by SIGSTOP and SIGCONT, which they may notice"
+            }
+            Ability::Affinity => "placement: packed or spread over packages, caches and cores",
+            Ability::Slices => {
+                "fewer preemptions among the threads of a program, without priorities"
+            }
+            Ability::FreezeV2 | Ability::FreezerV1 => {
+                "every policy: programs freeze as a whole, unseen by shells and job control, in a tenth of a millisecond"
+            }
+            Ability::CpusetV2 | Ability::CpusetV1 => {
+                "placement that no thread escapes, and memory from the near node"
+            }
+            Ability::CpuV2 | Ability::CpuV1 => {
+                "CPU shared by program instead of by thread (policy linux-groups)"
+            }
+            Ability::NegativeNice => "quanta that begin on time under load",
+            Ability::RealTime => "no preemption among siblings, as in a fixed-priority class",
+            Ability::Bpf => "exact lock wait times and run states",
+            Ability::Pmu => {
+                "cache misses, instructions and memory bandwidth: cgreedy and fair progress without figures given by hand"
+            }
+            Ability::Autogroup => {
+                "one share of CPU per session; cosched runs all programs in one session so that it does not matter"
+            }
+            Ability::SchedExt => "scheduling decisions inside the kernel",
+            Ability::Psi => "the machine's own account of CPU pressure, in reports",
+        }
+    }
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Right {
+    /// What it is about.
+    pub name: Ability,
+    /// Whether it is there.
+    pub available: bool,
+    /// What was found.
+    pub detail: String,
+    /// What is gained by it.
+    pub gives: &'static str,
+    /// How to get it, where it is missing and can be had.
+    pub remedy: Option<String>,
+}
+
+/// How far up the ladder this host lets the user go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Rung {
+    /// Signals and affinity.
+    Unprivileged,
+    /// A cgroup to freeze.
+    Cgroup,
+    /// Priorities as well.
+    Priorities,
+    /// Programs in the kernel as well.
+    Bpf,
+    /// Hardware counters as well.
+    Pmu,
+}
+
+/// The whole report.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rights {
+    /// The kernel's release.
+    pub kernel: String,
+    /// The highest rung with none missing below.
+    pub rung: Rung,
+    /// Every ability, those that need least first.
+    pub rights: Vec<Right>,
+}
+
+impl Rights {
+    /// Tries everything. Cgroups, threads and counters made for it are gone when this returns, and the caller is
+    /// where and as it was.
+    ///
+    /// # Errors
+    /// When `/proc` itself cannot be read; whatever else fails is part of the report.
+    pub fn probe(proc: &Proc, sys: &Sys) -> Result<Rights, FileError> {
+        let cgroups = Hierarchies::find(proc)?;
+        let rights = vec![
+            available(Ability::Signals, "always, for own programs"),
+            scheduling::affinity(),
+            scheduling::slices(),
+            groups::freeze_v2(&cgroups),
+            groups::cpuset_v2(&cgroups),
+            groups::cpu_v2(&cgroups),
+            groups::freezer_v1(&cgroups),
+            groups::cpuset_v1(&cgroups),
+            groups::cpu_v1(&cgroups),
+            scheduling::negative_nice(),
+            scheduling::real_time(),
+            observing::bpf(proc, sys)?,
+            observing::pmu(proc),
+            scheduling::autogroup(proc),
+            scheduling::sched_ext(sys),
+            observing::psi(proc),
+        ];
+        let release = files::read(&proc.root().join("sys/kernel/osrelease"))?;
+        Ok(Rights { kernel: release.trim().to_owned(), rung: rung(&rights), rights })
+    }
+
+    /// Whether an ability is there.
+    pub fn has(&self, ability: Ability) -> bool {
+        has(&self.rights, ability)
+    }
+}
+
+fn has(rights: &[Right], ability: Ability) -> bool {
+    rights.iter().any(|right| right.name == ability && right.available)
+}
+
+fn rung(rights: &[Right]) -> Rung {
+    let ladder: [(Rung, &[Ability]); 4] = [
+        (Rung::Cgroup, &[Ability::FreezeV2, Ability::FreezerV1]),
+        (Rung::Priorities, &[Ability::NegativeNice]),
+        (Rung::Bpf, &[Ability::Bpf]),
+        (Rung::Pmu, &[Ability::Pmu]),
+    ];
+    let reached = |any: &[Ability]| any.iter().any(|ability| has(rights, *ability));
+    let reached = ladder.into_iter().take_while(|(_, any)| reached(any));
+    reached.last().map_or(Rung::Unprivileged, |(rung, _)| rung)
+}
+
+fn available(name: Ability, detail: impl Into<String>) -> Right {
+    Right { name, available: true, detail: detail.into(), gives: name.gives(), remedy: None }
+}
+
+fn missing(name: Ability, detail: impl Into<String>, remedy: Option<&str>) -> Right {
+    Right {
+        name,
+        available: false,
+        detail: detail.into(),
+        gives: name.gives(),
+        remedy: remedy.map(str::to_owned),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{affinity, sched_attr};
+
+    fn rights(there: &[Ability]) -> Vec<Right> {
+        there.iter().map(|ability| available(*ability, "")).collect()
+    }
+
+    #[test]
+    fn a_rung_counts_only_if_none_below_is_missing() {
+        assert_eq!(rung(&rights(&[Ability::Signals])), Rung::Unprivileged);
+        assert_eq!(rung(&rights(&[Ability::FreezerV1, Ability::NegativeNice])), Rung::Priorities);
+        assert_eq!(rung(&rights(&[Ability::FreezeV2, Ability::Pmu])), Rung::Cgroup);
+        assert_eq!(rung(&rights(&[Ability::Bpf, Ability::Pmu])), Rung::Unprivileged);
+    }
+
+    #[test]
+    fn probing_this_host_tells_every_ability_once_and_changes_nothing() {
+        let own = |name: &str| std::fs::read_to_string(format!("/proc/self/{name}")).unwrap();
+        let before = (own("cgroup"), affinity::get(0), sched_attr::get(0));
+        let report = Rights::probe(&Proc::default(), &Sys::default()).unwrap();
+        assert_eq!(before, (own("cgroup"), affinity::get(0), sched_attr::get(0)));
+        let mut names: Vec<_> =
+            report.rights.iter().map(|right| format!("{:?}", right.name)).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), 16);
+        assert!(report.has(Ability::Signals) && report.has(Ability::Affinity));
+        for right in &report.rights {
+            assert!(!right.detail.is_empty());
+            assert!(!right.available || right.remedy.is_none());
+        }
+
+        let found = Hierarchies::find(&Proc::default()).unwrap();
+        let trees = ["freezer", "cpuset", "cpu"].map(|controller| found.v1(controller));
+        for tree in trees.into_iter().chain([found.v2()]).flatten() {
+            let probe = tree.own.child(&format!("cosched-probe-{}", std::process::id()));
+            assert!(!probe.path().exists());
+        }
+    }
+
+    #[test]
+    fn the_report_is_written_with_the_names_that_scripts_rely_on() {
+        let report = Rights {
+            kernel: "6.12.0".into(),
+            rung: Rung::Cgroup,
+            rights: vec![missing(Ability::FreezeV2, "no", Some("do"))],
+        };
+        let json = serde_json::to_value(&report).unwrap();
+        assert_eq!(json["rung"], "cgroup");
+        assert_eq!(json["rights"][0]["name"], "freeze-v2");
+        assert_eq!(json["rights"][0]["available"], false);
+        assert_eq!(json["rights"][0]["remedy"], "do");
+    }
+}

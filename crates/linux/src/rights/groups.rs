@@ -1,0 +1,129 @@
+//! What may be done with cgroups. Everything is tried on a child made for it.
+
+use super::{Ability, Right, available, missing};
+use crate::affinity;
+use crate::cgroup::{Dir, FreezeSwitch, Hierarchies, Hierarchy, bind_to, enable_controllers};
+use crate::files::FileError;
+
+const DELEGATE: &str =
+    "run it in a cgroup of its own: `systemd-run --user --scope -p Delegate=yes cosched ...`";
+const DELEGATE_MORE: &str = "have systemd pass the controller on: `sudo systemctl edit user@.service` \
+    with `[Service]` and `Delegate=cpu cpuset io memory pids`, log in anew, and run \
+    `systemd-run --user --scope -p Delegate=yes cosched ...`";
+const OWN_V1: &str = "run as root, or have root make a cgroup there, give it to you (`chown -R`) and \
+    start your shell in it";
+const MOUNT_V2: &str = "mount cgroup v2: `mount -t cgroup2 none /sys/fs/cgroup/unified`, or boot with \
+    systemd.unified_cgroup_hierarchy=1";
+
+pub(super) fn freeze_v2(cgroups: &Hierarchies) -> Right {
+    match cgroups.v2() {
+        Some(tree) => {
+            tried(Ability::FreezeV2, &tree.own, tree.own.try_in_child(freeze_and_thaw), DELEGATE)
+        }
+        None => missing(Ability::FreezeV2, "no cgroup v2 tree is visible", Some(MOUNT_V2)),
+    }
+}
+
+pub(super) fn cpuset_v2(cgroups: &Hierarchies) -> Right {
+    controller_v2(Ability::CpusetV2, cgroups, "cpuset", bind_to_all)
+}
+
+pub(super) fn cpu_v2(cgroups: &Hierarchies) -> Right {
+    controller_v2(Ability::CpuV2, cgroups, "cpu", |child| child.write("cpu.weight", "100"))
+}
+
+pub(super) fn freezer_v1(cgroups: &Hierarchies) -> Right {
+    controller_v1(Ability::FreezerV1, cgroups.v1("freezer"), freeze_and_thaw)
+}
+
+pub(super) fn cpuset_v1(cgroups: &Hierarchies) -> Right {
+    controller_v1(Ability::CpusetV1, cgroups.v1("cpuset"), bind_to_all)
+}
+
+pub(super) fn cpu_v1(cgroups: &Hierarchies) -> Right {
+    controller_v1(Ability::CpuV1, cgroups.v1("cpu"), |child| child.write("cpu.shares", "1024"))
+}
+
+fn controller_v1(
+    name: Ability,
+    tree: Option<&Hierarchy>,
+    attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
+) -> Right {
+    match tree {
+        Some(tree) => tried(name, &tree.own, tree.own.try_in_child(attempt), OWN_V1),
+        // Nothing to remedy: hosts without v1 have the same in v2.
+        None => missing(name, "no such cgroup v1 tree is visible", None),
+    }
+}
+
+fn controller_v2(
+    name: Ability,
+    cgroups: &Hierarchies,
+    controller: &str,
+    attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
+) -> Right {
+    let Some(tree) = cgroups.v2() else {
+        return missing(name, "no cgroup v2 tree is visible", None);
+    };
+    if cgroups.v1(controller).is_some() {
+        return missing(name, "this host binds the controller to a cgroup v1 tree", None);
+    }
+    match enable_controllers(&tree.own, &[controller]) {
+        Ok(enabled) => {
+            let result = tree.own.try_in_child(attempt);
+            tried(name, &tree.own, enabled.undo().and(result), DELEGATE_MORE)
+        }
+        Err(error) => missing(name, error.to_string(), Some(DELEGATE_MORE)),
+    }
+}
+
+fn tried(name: Ability, dir: &Dir, result: Result<(), FileError>, remedy: &str) -> Right {
+    match result {
+        Ok(()) => available(name, format!("in {}", dir.path().display())),
+        Err(error) => missing(name, error.to_string(), Some(remedy)),
+    }
+}
+
+fn freeze_and_thaw(child: &Dir) -> Result<(), FileError> {
+    let switch = FreezeSwitch::open(child)?;
+    let result = switch.freeze().and_then(|()| switch.thaw());
+    result.map_err(|errno| FileError::io("freeze", child.path(), errno))
+}
+
+fn bind_to_all(child: &Dir) -> Result<(), FileError> {
+    let cpus = affinity::get(0).map_err(|error| FileError::io("bind", child.path(), error))?;
+    bind_to(child, &cpus, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::procfs::Proc;
+
+    #[test]
+    fn without_any_tree_nothing_is_there_and_v2_has_a_remedy() {
+        let none = Hierarchies::default();
+        assert!(freeze_v2(&none).remedy.is_some());
+        for right in
+            [freeze_v2, cpuset_v2, cpu_v2, freezer_v1, cpuset_v1, cpu_v1].map(|probe| probe(&none))
+        {
+            assert!(!right.available, "{right:?}");
+        }
+    }
+
+    #[test]
+    fn a_tree_that_looks_right_but_cannot_freeze_is_found_out() {
+        // An ordinary folder takes children, but they come without control files.
+        let root = tempfile::tempdir().unwrap();
+        let own = root.path().join("self");
+        std::fs::create_dir_all(root.path().join("c")).unwrap();
+        std::fs::create_dir(&own).unwrap();
+        let mount = format!("1 1 0:1 / {}/c rw - cgroup2 none rw", root.path().display());
+        std::fs::write(own.join("mountinfo"), mount).unwrap();
+        std::fs::write(own.join("cgroup"), "0::/\n").unwrap();
+        let found = Hierarchies::find(&Proc::new(root.path())).unwrap();
+        let right = freeze_v2(&found);
+        assert!(!right.available && right.remedy.as_deref() == Some(DELEGATE));
+        assert_eq!(std::fs::read_dir(root.path().join("c")).unwrap().count(), 0);
+    }
+}

@@ -1,0 +1,193 @@
+//! What may be observed: scheduling inside the kernel, hardware counters, pressure.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::FromRawFd;
+
+use super::{Ability, Right, available, missing};
+use crate::files::{self, FileError};
+use crate::procfs::{Proc, status_field};
+use crate::topology::Sys;
+
+const CAP_SYS_ADMIN: u64 = 1 << 21;
+const CAP_PERFMON: u64 = 1 << 38;
+const CAP_BPF: u64 = 1 << 39;
+
+/// Whether BPF looks possible; loading a program to be sure would take a program.
+pub(super) fn bpf(proc: &Proc, sys: &Sys) -> Result<Right, FileError> {
+    let status_path = proc.root().join("self/status");
+    let status = files::read(&status_path)?;
+    let capabilities = status_field(&status, "CapEff").unwrap_or("0");
+    let capabilities = u64::from_str_radix(capabilities, 16)
+        .map_err(|_| FileError::malformed(&status_path, "capabilities", capabilities))?;
+    let has = |wanted| capabilities & wanted == wanted;
+    let mounts = files::read(&proc.root().join("self/mountinfo"))?;
+    let needs = [
+        (
+            has(CAP_SYS_ADMIN) || has(CAP_BPF | CAP_PERFMON),
+            "CAP_BPF and CAP_PERFMON are missing",
+            "sudo setcap cap_bpf,cap_perfmon+ep \"$(command -v cosched)\"",
+        ),
+        (
+            sys.root().join("kernel/btf/vmlinux").exists(),
+            "the kernel does not describe its types",
+            "a kernel built with CONFIG_DEBUG_INFO_BTF",
+        ),
+        (
+            mounts.contains(" - tracefs "),
+            "tracefs is not mounted",
+            "sudo mount -t tracefs tracefs /sys/kernel/tracing",
+        ),
+    ];
+    let unmet = needs.into_iter().find(|(met, ..)| !met);
+    Ok(match unmet {
+        Some((_, detail, remedy)) => missing(Ability::Bpf, detail, Some(remedy)),
+        None => available(Ability::Bpf, "looks possible: capabilities, BTF and tracefs are there"),
+    })
+}
+
+pub(super) fn pmu(proc: &Proc) -> Right {
+    let path = proc.root().join("sys/kernel/perf_event_paranoid");
+    let paranoid = match files::value_if_there::<i32>(&path, "a number") {
+        Ok(Some(level)) => format!("perf_event_paranoid is {level}"),
+        Ok(None) => "this kernel has no performance events".to_owned(),
+        Err(error) => error.to_string(),
+    };
+    let detail = |what: &str| format!("{what}; {paranoid}");
+    match count_own_instructions() {
+        Ok(0) => missing(Ability::Pmu, detail("the instruction counter stands still"), None),
+        Ok(_) => available(Ability::Pmu, detail("instructions of own programs are counted")),
+        Err(error) => match error.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => missing(
+                Ability::Pmu,
+                detail("not permitted"),
+                Some("sudo sysctl kernel.perf_event_paranoid=2"),
+            ),
+            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => missing(
+                Ability::Pmu,
+                detail("the machine shows no hardware counters"),
+                Some("on a virtual machine, its host has to pass the counters on"),
+            ),
+            _ => missing(Ability::Pmu, detail(&error.to_string()), None),
+        },
+    }
+}
+
+pub(super) fn psi(proc: &Proc) -> Right {
+    // A kernel that was told not to account has the file and refuses to fill it.
+    match files::read(&proc.root().join("pressure/cpu")) {
+        Ok(_) => available(Ability::Psi, "/proc/pressure is there"),
+        Err(error) => missing(
+            Ability::Psi,
+            error.to_string(),
+            Some("a kernel built with CONFIG_PSI, started with psi=1"),
+        ),
+    }
+}
+
+/// The first version of the kernel's `struct perf_event_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    breakpoint_address: u64,
+}
+
+const _: () = assert!(size_of::<PerfEventAttr>() == 64);
+const PERF_TYPE_HARDWARE: u32 = 0;
+const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// Counts instructions of the calling thread for a moment.
+fn count_own_instructions() -> io::Result<u64> {
+    let attr = PerfEventAttr {
+        kind: PERF_TYPE_HARDWARE,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: PERF_COUNT_HW_INSTRUCTIONS,
+        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..PerfEventAttr::default()
+    };
+    let (own_thread, any_cpu, no_group) = (0, -1, -1);
+    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
+    // size, from a reference that outlives the call, and keeps no pointer to it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            own_thread,
+            any_cpu,
+            no_group,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    let Ok(fd @ 0..) = i32::try_from(result) else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the kernel has just opened this descriptor for us; nobody else owns it.
+    let mut counter = unsafe { File::from_raw_fd(fd) };
+    let mut count = [0; 8];
+    counter.read_exact(&mut count)?;
+    Ok(u64::from_ne_bytes(count))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use super::*;
+
+    fn put(root: &Path, file: &str, text: &str) {
+        let path = root.join(file);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn bpf_needs_capabilities_types_and_tracefs_and_the_first_that_lacks_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let (proc, sys) = (Proc::new(root.path()), Sys::new(root.path()));
+        let look = || bpf(&proc, &sys).unwrap();
+        put(root.path(), "self/status", "CapEff:\t0000000000000000\n");
+        put(root.path(), "self/mountinfo", "22 27 0:21 / /proc rw - proc proc rw\n");
+        assert!(look().remedy.unwrap().contains("setcap cap_bpf"));
+        put(root.path(), "self/status", "CapEff:\t000000c000000000\n");
+        assert!(look().detail.contains("types"));
+        put(root.path(), "kernel/btf/vmlinux", "");
+        assert!(look().remedy.unwrap().contains("tracefs"));
+        put(
+            root.path(),
+            "self/mountinfo",
+            "9 2 0:9 / /sys/kernel/tracing rw - tracefs tracefs rw\n",
+        );
+        assert!(look().available);
+        put(root.path(), "self/status", "CapEff:\t0000008000000000\n");
+        assert!(!look().available);
+    }
+
+    #[test]
+    fn pressure_is_there_if_it_can_be_read() {
+        let root = tempfile::tempdir().unwrap();
+        let proc = Proc::new(root.path());
+        assert!(!psi(&proc).available);
+        put(root.path(), "pressure/cpu", "some avg10=0.00\n");
+        assert!(psi(&proc).available);
+    }
+
+    #[test]
+    fn counters_are_reported_with_the_level_of_caution() {
+        let root = tempfile::tempdir().unwrap();
+        put(root.path(), "sys/kernel/perf_event_paranoid", "3\n");
+        assert!(pmu(&Proc::new(root.path())).detail.ends_with("perf_event_paranoid is 3"));
+    }
+}

@@ -1,0 +1,105 @@
+//! What may be changed about the scheduling of threads.
+
+use super::{Ability, Right, available, missing};
+use crate::affinity;
+use crate::files;
+use crate::procfs::Proc;
+use crate::sched_attr::{self, SchedAttr, SchedPolicy, default_slice, on_scratch_thread};
+use crate::topology::Sys;
+
+const SET_NICE_CAPABILITY: &str = "sudo setcap cap_sys_nice+ep \"$(command -v cosched)\"";
+
+pub(super) fn affinity() -> Right {
+    // Setting the mask that is there changes nothing.
+    match affinity::get(0).and_then(|cpus| affinity::set(0, &cpus).map(|()| cpus)) {
+        Ok(cpus) => available(Ability::Affinity, format!("CPUs {cpus}")),
+        Err(error) => missing(Ability::Affinity, error.to_string(), None),
+    }
+}
+
+pub(super) fn slices() -> Right {
+    let remedy = Some("Linux 6.12 or newer");
+    match default_slice() {
+        Ok(Some(slice)) => {
+            available(Ability::Slices, format!("0.1 to 100 ms; the kernel's own choice is {slice}"))
+        }
+        Ok(None) => missing(Ability::Slices, "the kernel takes slices and ignores them", remedy),
+        Err(error) => missing(Ability::Slices, error.to_string(), remedy),
+    }
+}
+
+pub(super) fn negative_nice() -> Right {
+    let tried = on_scratch_thread(|| {
+        let plain = sched_attr::get(0)?.in_default_class();
+        let nice = (plain.nice - 1).max(-20);
+        sched_attr::set(0, &SchedAttr { nice, ..plain })?;
+        Ok(nice)
+    });
+    match tried {
+        Ok(nice) => available(Ability::NegativeNice, format!("nice {nice} was granted")),
+        Err(error) => missing(Ability::NegativeNice, error.to_string(), Some(SET_NICE_CAPABILITY)),
+    }
+}
+
+pub(super) fn real_time() -> Right {
+    let tried = on_scratch_thread(|| {
+        let plain = sched_attr::get(0)?.in_default_class();
+        let policy = SchedPolicy::RoundRobin;
+        sched_attr::set(0, &SchedAttr { policy, priority: 1, nice: 0, ..plain })
+    });
+    match tried {
+        Ok(()) => available(Ability::RealTime, "SCHED_RR was granted; used only on request"),
+        Err(error) => missing(Ability::RealTime, error.to_string(), Some(SET_NICE_CAPABILITY)),
+    }
+}
+
+pub(super) fn autogroup(proc: &Proc) -> Right {
+    let path = proc.root().join("sys/kernel/sched_autogroup_enabled");
+    match files::value_if_there::<u8>(&path, "0 or 1") {
+        Ok(Some(1)) => available(Ability::Autogroup, "on"),
+        Ok(Some(_)) => {
+            missing(Ability::Autogroup, "off", Some("sudo sysctl kernel.sched_autogroup_enabled=1"))
+        }
+        Ok(None) => missing(Ability::Autogroup, "this kernel was built without it", None),
+        Err(error) => missing(Ability::Autogroup, error.to_string(), None),
+    }
+}
+
+pub(super) fn sched_ext(sys: &Sys) -> Right {
+    match sys.root().join("kernel/sched_ext").is_dir() {
+        true => available(Ability::SchedExt, "the kernel has it"),
+        false => missing(
+            Ability::SchedExt,
+            "the kernel does not have it",
+            Some("Linux 6.12 or newer, built with CONFIG_SCHED_CLASS_EXT"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn autogroup_is_read_from_its_switch() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("sys/kernel");
+        fs::create_dir_all(&folder).unwrap();
+        let proc = Proc::new(root.path());
+        assert_eq!(autogroup(&proc).remedy, None);
+        for (text, on) in [("1\n", true), ("0\n", false)] {
+            fs::write(folder.join("sched_autogroup_enabled"), text).unwrap();
+            assert_eq!(autogroup(&proc).available, on);
+        }
+    }
+
+    #[test]
+    fn trying_priorities_leaves_the_caller_as_it_was() {
+        let before = sched_attr::get(0).unwrap();
+        negative_nice();
+        real_time();
+        assert_eq!(sched_attr::get(0).unwrap(), before);
+    }
+}

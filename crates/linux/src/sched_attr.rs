@@ -1,0 +1,380 @@
+//! How the kernel schedules a thread: `sched_getattr` and `sched_setattr`.
+//!
+//! Beside class, nice value and real-time priority, these calls carry the
+//! *slice*: how long a fair thread may run before the kernel looks whether
+//! another should. Since Linux 6.12 it is set per thread through the field
+//! `sched_runtime`, from 0.1 to 100 ms; zero means the kernel's own choice.
+//! Older kernels take the field for fair threads and ignore it, and newer ones clamp it
+//! silently. So we refuse lengths outside the range, and [`default_slice`] tells
+//! whether slices work by setting one and reading it back.
+//!
+//! Neither libc nor rustix wraps the two calls, hence the `unsafe` below.
+
+use cosched_core::Nanos;
+use rustix::io::Errno;
+
+/// The shortest slice that the kernel grants.
+pub const SHORTEST_SLICE: Nanos = Nanos::from_micros(100);
+/// The longest slice that the kernel grants.
+pub const LONGEST_SLICE: Nanos = Nanos::from_millis(100);
+
+/// The flag that keeps children from inheriting.
+const RESET_ON_FORK: u64 = 1;
+
+/// A scheduling class, by the kernel's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SchedPolicy {
+    /// `SCHED_OTHER`: the fair class.
+    Other,
+    /// `SCHED_FIFO`: real-time, without a quantum.
+    Fifo,
+    /// `SCHED_RR`: real-time, round robin.
+    RoundRobin,
+    /// `SCHED_BATCH`: fair, does not preempt on wake-up.
+    Batch,
+    /// `SCHED_IDLE`: fair, with next to no weight.
+    Idle,
+    /// `SCHED_DEADLINE`.
+    Deadline,
+    /// A class that this list does not name (`SCHED_EXT` is 7).
+    Numbered(u32),
+}
+
+impl SchedPolicy {
+    fn of(number: u32) -> SchedPolicy {
+        match number {
+            0 => SchedPolicy::Other,
+            1 => SchedPolicy::Fifo,
+            2 => SchedPolicy::RoundRobin,
+            3 => SchedPolicy::Batch,
+            5 => SchedPolicy::Idle,
+            6 => SchedPolicy::Deadline,
+            other => SchedPolicy::Numbered(other),
+        }
+    }
+
+    fn number(self) -> u32 {
+        match self {
+            SchedPolicy::Other => 0,
+            SchedPolicy::Fifo => 1,
+            SchedPolicy::RoundRobin => 2,
+            SchedPolicy::Batch => 3,
+            SchedPolicy::Idle => 5,
+            SchedPolicy::Deadline => 6,
+            SchedPolicy::Numbered(other) => other,
+        }
+    }
+
+    /// Whether slices apply to threads of this class.
+    pub fn has_slices(self) -> bool {
+        matches!(self, SchedPolicy::Other | SchedPolicy::Batch | SchedPolicy::Idle)
+    }
+}
+
+/// How a thread is scheduled. What [`get`] returns can be given back to [`set`] to restore it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SchedAttr {
+    /// The class.
+    pub policy: SchedPolicy,
+    /// The kernel's flags (1: children start in the default class).
+    pub flags: u64,
+    /// The nice value, -20 to 19; fair classes only.
+    pub nice: i32,
+    /// The priority, 1 to 99; real-time classes only.
+    pub priority: u32,
+    /// Fair classes: the slice, zero for the kernel's choice. Deadline: the runtime per period.
+    pub runtime: Nanos,
+    /// Deadline class only.
+    pub deadline: Nanos,
+    /// Deadline class only.
+    pub period: Nanos,
+}
+
+impl SchedAttr {
+    /// The same, but not inherited: what the thread starts gets the kernel's choice of slice, and
+    /// neither real-time priority nor a negative nice value (`SCHED_FLAG_RESET_ON_FORK`).
+    pub fn reset_on_fork(self) -> SchedAttr {
+        SchedAttr { flags: self.flags | RESET_ON_FORK, ..self }
+    }
+
+    /// The same in the default class, with the kernel's choice of slice.
+    pub fn in_default_class(self) -> SchedAttr {
+        SchedAttr {
+            policy: SchedPolicy::Other,
+            priority: 0,
+            runtime: Nanos::ZERO,
+            deadline: Nanos::ZERO,
+            period: Nanos::ZERO,
+            ..self
+        }
+    }
+}
+
+/// Why a thread's scheduling could not be read or set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SchedError {
+    /// The thread has ended.
+    #[error("thread {tid} has ended")]
+    Gone {
+        /// Which thread.
+        tid: i32,
+    },
+    /// A right is missing.
+    #[error(
+        "not permitted to change the scheduling of thread {tid}: it is somebody else's, or its \
+         priority would rise, which takes CAP_SYS_NICE or a larger RLIMIT_NICE or RLIMIT_RTPRIO"
+    )]
+    NotPermitted {
+        /// Which thread.
+        tid: i32,
+    },
+    /// The kernel would clamp the slice.
+    #[error("a slice of {0} is not between {SHORTEST_SLICE} and {LONGEST_SLICE}")]
+    SliceOutOfRange(Nanos),
+    /// The thread is in a class without slices.
+    #[error("thread {tid} is in a class without slices ({policy:?})")]
+    NoSlices {
+        /// Which thread.
+        tid: i32,
+        /// Its class.
+        policy: SchedPolicy,
+    },
+    /// Something else.
+    #[error("cannot {action} the scheduling of thread {tid}: {errno}")]
+    Other {
+        /// What was tried, as a verb.
+        action: &'static str,
+        /// Which thread.
+        tid: i32,
+        /// The system's error.
+        errno: Errno,
+    },
+}
+
+/// The kernel's `struct sched_attr` in its first version: utilisation clamps, which came later, stay untouched.
+#[repr(C)]
+#[derive(Default)]
+struct Raw {
+    size: u32,
+    policy: u32,
+    flags: u64,
+    nice: i32,
+    priority: u32,
+    runtime: u64,
+    deadline: u64,
+    period: u64,
+}
+
+const RAW_SIZE: u32 = size_of::<Raw>() as u32;
+const _: () = assert!(RAW_SIZE == 48);
+
+/// How a thread is scheduled; thread 0 is the caller.
+///
+/// # Errors
+/// When the thread has ended.
+pub fn get(tid: i32) -> Result<SchedAttr, SchedError> {
+    let mut raw = Raw::default();
+    // SAFETY: the kernel writes at most `RAW_SIZE` bytes behind the pointer, which is the size of
+    // the structure that is exclusively borrowed for the call; any bytes make a valid `Raw`.
+    let result = unsafe { libc::syscall(libc::SYS_sched_getattr, tid, &raw mut raw, RAW_SIZE, 0) };
+    check("read", tid, result)?;
+    Ok(SchedAttr {
+        policy: SchedPolicy::of(raw.policy),
+        flags: raw.flags,
+        nice: raw.nice,
+        priority: raw.priority,
+        runtime: Nanos(raw.runtime),
+        deadline: Nanos(raw.deadline),
+        period: Nanos(raw.period),
+    })
+}
+
+/// Sets how a thread is scheduled; thread 0 is the caller.
+///
+/// # Errors
+/// When the thread has ended, a right is missing, or the kernel finds the values impossible.
+pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
+    let raw = Raw {
+        size: RAW_SIZE,
+        policy: attr.policy.number(),
+        flags: attr.flags,
+        nice: attr.nice,
+        priority: attr.priority,
+        runtime: attr.runtime.0,
+        deadline: attr.deadline.0,
+        period: attr.period.0,
+    };
+    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
+    // size, from a reference that outlives the call, and keeps no pointer to it.
+    let result = unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const raw, 0) };
+    check("set", tid, result)
+}
+
+/// Gives a thread this slice and leaves the rest as it is; `None` leaves the length to the kernel.
+/// A kernel before 6.12 accepts it without effect: ask [`default_slice`] first.
+///
+/// # Errors
+/// When the slice is out of range, the thread is gone or in a class without slices, or a right is missing.
+pub fn set_slice(tid: i32, slice: Option<Nanos>) -> Result<(), SchedError> {
+    let runtime = slice.unwrap_or(Nanos::ZERO);
+    if slice.is_some() && !(SHORTEST_SLICE..=LONGEST_SLICE).contains(&runtime) {
+        return Err(SchedError::SliceOutOfRange(runtime));
+    }
+    let found = get(tid)?;
+    match found.policy.has_slices() {
+        true => set(tid, &SchedAttr { runtime, ..found }),
+        false => Err(SchedError::NoSlices { tid, policy: found.policy }),
+    }
+}
+
+/// Gives the calling thread this slice; what it starts afterwards inherits it.
+///
+/// # Errors
+/// As [`set_slice`].
+pub fn set_own_slice(slice: Nanos) -> Result<(), SchedError> {
+    set_slice(0, Some(slice))
+}
+
+/// The slice that this kernel gives to threads without one of their own; `None` if it has no slices per thread.
+/// A thread whose slice reads so was never given one, and is restored by giving it `None`.
+///
+/// # Errors
+/// When the kernel refuses to tell or to set, which no kernel with these calls should.
+pub fn default_slice() -> Result<Option<Nanos>, SchedError> {
+    on_scratch_thread(|| {
+        // The scratch thread inherits the caller's class, which may be one without slices.
+        set(0, &get(0)?.in_default_class())?;
+        set_own_slice(SHORTEST_SLICE)?;
+        if get(0)?.runtime != SHORTEST_SLICE {
+            return Ok(None);
+        }
+        set_slice(0, None)?;
+        Ok(Some(get(0)?.runtime))
+    })
+}
+
+/// Whether this kernel has slices per thread, found by trying.
+///
+/// # Errors
+/// As [`default_slice`].
+pub fn slice_supported() -> Result<bool, SchedError> {
+    Ok(default_slice()?.is_some())
+}
+
+/// Tries something on a thread that ends with it, so that there is nothing to restore.
+pub(crate) fn on_scratch_thread<T: Send>(
+    attempt: impl FnOnce() -> Result<T, SchedError> + Send,
+) -> Result<T, SchedError> {
+    std::thread::scope(|scope| {
+        let started = std::thread::Builder::new().spawn_scoped(scope, attempt);
+        let errno = |error: std::io::Error| SchedError::Other {
+            action: "try",
+            tid: 0,
+            errno: Errno::from_io_error(&error).unwrap_or(Errno::AGAIN),
+        };
+        match started.map_err(errno)?.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}
+
+fn check(action: &'static str, tid: i32, result: libc::c_long) -> Result<(), SchedError> {
+    if result == 0 {
+        return Ok(());
+    }
+    let error = std::io::Error::last_os_error();
+    match Errno::from_io_error(&error).unwrap_or(Errno::INVAL) {
+        Errno::SRCH => Err(SchedError::Gone { tid }),
+        Errno::PERM | Errno::ACCESS => Err(SchedError::NotPermitted { tid }),
+        errno => Err(SchedError::Other { action, tid, errno }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the test can go on; says so if not.
+    fn slices_are_here() -> bool {
+        let here = slice_supported().unwrap();
+        if !here {
+            eprintln!("skipped: this kernel has no slices per thread (Linux 6.12 has)");
+        }
+        here
+    }
+
+    #[test]
+    fn a_slice_is_read_back_inherited_and_taken_back() {
+        if !slices_are_here() {
+            return;
+        }
+        let default = default_slice().unwrap().unwrap();
+        on_scratch_thread(|| {
+            let found = get(0)?;
+            set_own_slice(Nanos::from_millis(7))?;
+            assert_eq!(get(0)?, SchedAttr { runtime: Nanos::from_millis(7), ..found });
+            assert_eq!(on_scratch_thread(|| get(0))?.runtime, Nanos::from_millis(7));
+            set_slice(0, None)?;
+            assert_eq!(get(0)?.runtime, default);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_slice_that_is_reset_on_fork_is_not_inherited() {
+        if !slices_are_here() {
+            return;
+        }
+        let default = default_slice().unwrap().unwrap();
+        on_scratch_thread(|| {
+            let own = SchedAttr { runtime: Nanos::from_millis(7), ..get(0)? }.reset_on_fork();
+            set(0, &own)?;
+            assert_eq!(get(0)?, own);
+            let inherited = on_scratch_thread(|| get(0))?;
+            assert_eq!((inherited.runtime, inherited.flags), (default, 0));
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn asking_whether_slices_work_changes_nothing() {
+        let before = get(0).unwrap();
+        slice_supported().unwrap();
+        assert_eq!(get(0).unwrap(), before);
+    }
+
+    #[test]
+    fn a_slice_that_the_kernel_would_clamp_is_refused() {
+        for slice in [Nanos(99_999), Nanos(100_000_001), Nanos::ZERO] {
+            assert_eq!(set_own_slice(slice), Err(SchedError::SliceOutOfRange(slice)));
+        }
+    }
+
+    #[test]
+    fn the_batch_class_can_be_entered_and_left_without_rights() {
+        on_scratch_thread(|| {
+            let found = get(0)?;
+            set(0, &SchedAttr { policy: SchedPolicy::Batch, ..found })?;
+            assert_eq!(get(0)?.policy, SchedPolicy::Batch);
+            set(0, &found)?;
+            assert_eq!(get(0)?, found);
+            Ok(())
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_is_not_there_is_gone() {
+        assert_eq!(get(i32::MAX), Err(SchedError::Gone { tid: i32::MAX }));
+    }
+
+    #[test]
+    fn class_numbers_go_both_ways() {
+        for number in 0..9 {
+            assert_eq!(SchedPolicy::of(number).number(), number);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The sentinel: the process that undoes everything if cosched cannot.
+//!
+//! A killed process cleans up nothing. So before cosched changes anything it starts a process
+//! that does nothing but wait at the other end of a socket. The kernel closes cosched's
+//! end whatever way cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye
+//! came before, the sentinel reads the [undo log](crate::undo) and restores everything; it can do so at
+//! once even while every CPU is busy, for a thread that has slept long is served first.
+//!
+//! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores
+//! what terminals send, carries another name, holds nothing open, and leaves cosched's
+//! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
+//! all the same, its end of the socket closes, and cosched can start another.
+
+mod refuge;
+
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use crate::helper::{self, Helper, HelperError};
+use crate::procfs::Proc;
+use crate::undo::{self, Log, LogError};
+use refuge::Refuge;
+
+/// What cosched sends when everything is undone.
+const GOODBYE: u8 = b'.';
+/// What the sentinel sends when it is on guard.
+const ON_GUARD: u8 = b'!';
+/// Far longer than a process takes to start on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The sentinel, seen from cosched. When it is dropped without [`Sentinel::goodbye`], the sentinel
+/// takes it that cosched has failed, and undoes.
+#[derive(Debug)]
+pub struct Sentinel {
+    child: Child,
+    channel: UnixStream,
+}
+
+impl Sentinel {
+    /// Starts the sentinel of a log, from an executable that has to call
+    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is on guard when
+    /// this returns.
+    ///
+    /// # Errors
+    /// When no process can be made, or it does not answer.
+    pub fn spawn(executable: &Path, log: &Path) -> Result<Sentinel, HelperError> {
+        let failed = |source| HelperError { executable: executable.to_owned(), source };
+        let (child, channel) =
+            helper::spawn(executable, Helper::Sentinel, [Stdio::null(), Stdio::null()])?;
+        let mut sentinel = Sentinel { child, channel };
+        sentinel.greet(log).map_err(failed)?;
+        Ok(sentinel)
+    }
+
+    fn greet(&mut self, log: &Path) -> io::Result<()> {
+        let log = std::path::absolute(log)?;
+        // Not as an argument: `pkill -f cosched` must not find it there.
+        self.channel.write_all(log.as_os_str().as_bytes())?;
+        self.channel.write_all(&[0])?;
+        self.channel.set_read_timeout(Some(PATIENCE))?;
+        self.channel.read_exact(&mut [0])
+    }
+
+    /// The number of its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    /// Takes note of the sentinel's end, if it has ended; says whether it has. Then another is needed.
+    ///
+    /// # Errors
+    /// When the kernel does not know it as our child.
+    pub fn has_ended(&mut self) -> io::Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
+    /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves no trace.
+    ///
+    /// # Errors
+    /// When it has ended before.
+    pub fn goodbye(mut self) -> io::Result<()> {
+        self.channel.write_all(&[GOODBYE])?;
+        // Its end closes the socket. A sentinel that somebody has stopped is not waited for long.
+        if matches!(self.channel.read(&mut [0]), Ok(0)) {
+            self.child.wait()?;
+        }
+        Ok(())
+    }
+}
+
+/// Readable (for epoll) when the sentinel has ended.
+impl AsFd for Sentinel {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.channel.as_fd()
+    }
+}
+
+/// Is the sentinel until cosched has ended.
+///
+/// Has to be the first thing that the process does: it closes every descriptor that it finds.
+pub fn main() -> ! {
+    // There is nobody to tell about an error: what could not be undone is left in the log.
+    let status = if guard().is_ok() { 0 } else { 1 };
+    std::process::exit(status)
+}
+
+fn guard() -> io::Result<()> {
+    let mut channel = helper::begin(Helper::Sentinel)?;
+    rustix::process::setsid()?;
+    std::env::set_current_dir("/")?;
+    let log = read_path(&mut channel)?;
+    let refuge = Refuge::enter(&Proc::default());
+    channel.write_all(&[ON_GUARD])?;
+    let mut last_word = [0];
+    let said_goodbye = loop {
+        match channel.read(&mut last_word) {
+            Ok(0) => break false,
+            Ok(_) => break last_word[0] == GOODBYE,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => break false,
+        }
+    };
+    let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
+    refuge.leave();
+    result.map_err(io::Error::other)
+}
+
+fn undo_all(log: &Path) -> Result<(), LogError> {
+    let proc = Proc::default();
+    let restored = undo::restore(&Log::load(log, &proc)?, &proc);
+    // What could not be undone stays in the log, for another attempt later.
+    if restored.failed.is_empty() { Log::delete_at(log) } else { Ok(()) }
+}
+
+/// A path, ended by a zero byte. The end of the stream means that cosched died before it had one.
+fn read_path(channel: &mut UnixStream) -> io::Result<PathBuf> {
+    let (mut path, mut byte) = (Vec::new(), [0]);
+    loop {
+        channel.read_exact(&mut byte)?;
+        if byte[0] == 0 {
+            return Ok(PathBuf::from(std::ffi::OsString::from_vec(path)));
+        }
+        path.push(byte[0]);
+    }
+}

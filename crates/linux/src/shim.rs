@@ -1,0 +1,223 @@
+//! The shim: the process in whose subtree one program lives.
+//!
+//! A program is one command with *all* its descendants. Without a cgroup, Linux
+//! forgets whose descendant a process is as soon as a parent in between ends:
+//! the orphan becomes a child of init. Unless an ancestor is a *child
+//! subreaper*: then it becomes that ancestor's child. So every program gets a
+//! small parent of its own that is one. However a program forks, double forks
+//! and daemons included, its processes stay below its shim until they end.
+//!
+//! The shim reads its [order](crate::launch), starts the command, and then only
+//! reaps: it reports when the command has ended, and when the last descendant
+//! has. It is never frozen. If cosched is gone it stays until the command has
+//! ended, because a command whose parent dies while it is stopped gets a SIGHUP
+//! from the kernel; what is left then goes to init, as it would without cosched.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Command, ExitStatus, Stdio};
+
+use cosched_core::{Exit, Nanos, Usage};
+use rustix::process::{Pid, WaitOptions};
+
+use crate::clock::Clock;
+use crate::helper::{self, Helper};
+use crate::launch::{Order, Report, StartStep};
+use crate::poll::{Poll, Ready};
+use crate::procfs::Proc;
+use crate::signals;
+use crate::tree::Process;
+
+/// The key of the socket to cosched.
+const CHANNEL: u64 = 0;
+
+/// Is a shim until its program and cosched need it no more.
+///
+/// Has to be the first thing that the process does: it closes every descriptor that it finds.
+pub fn main() -> ! {
+    // There is nobody to tell about an error: cosched sees the socket close.
+    let status = if run().is_ok() { 0 } else { 1 };
+    std::process::exit(status)
+}
+
+fn run() -> io::Result<()> {
+    let channel = helper::begin(Helper::Shim)?;
+    rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
+    let poll = Poll::new(&[libc::SIGCHLD])?;
+    poll.add(channel.as_fd(), CHANNEL)?;
+
+    let mut line = String::new();
+    BufReader::new(&channel).read_line(&mut line)?;
+    if !line.ends_with('\n') {
+        return Ok(()); // cosched was gone before it gave its order: nothing has begun.
+    }
+    let order: Order = serde_json::from_str(&line)?;
+    let mut shim = Shim { channel, poll, cosched_is_there: true };
+    match start(&order) {
+        Ok(main) => shim.watch(main),
+        Err((step, error)) => {
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            shim.report(&Report::Failed { step, errno });
+            Ok(())
+        }
+    }
+}
+
+struct Shim {
+    channel: UnixStream,
+    poll: Poll,
+    cosched_is_there: bool,
+}
+
+impl Shim {
+    /// Reaps until nobody is left, or until the command has ended and cosched is gone.
+    fn watch(&mut self, main: Pid) -> io::Result<()> {
+        let process = Process::find(&Proc::default(), main.as_raw_nonzero().get())
+            .map_err(io::Error::other)?;
+        self.report(&Report::Started { process });
+        // The shim must not hold open what the program closes, nor its working directory.
+        helper::drop_outputs()?;
+        std::env::set_current_dir("/")?;
+
+        let mut main_runs = true;
+        while main_runs || self.cosched_is_there {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some((pid, status))) if pid == main => {
+                    main_runs = false;
+                    let exit = exit_of(ExitStatus::from_raw(status.as_raw()));
+                    self.report(&Report::Exited { exit, usage: usage_of_children()? });
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => self.sleep()?,
+                Err(rustix::io::Errno::CHILD) => {
+                    self.report(&Report::Gone { usage: usage_of_children()? });
+                    break;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until a child has ended or cosched is gone.
+    fn sleep(&mut self) -> io::Result<()> {
+        let mut ready = Vec::new();
+        self.poll.wait(Clock::start().absolute(Nanos::NEVER), &mut ready)?;
+        if ready.contains(&Ready::Source(CHANNEL))
+            && !matches!(self.channel.read(&mut [0; 64]), Ok(1..))
+        {
+            self.poll.remove(self.channel.as_fd())?;
+            self.cosched_is_there = false;
+        }
+        Ok(())
+    }
+
+    /// Tells cosched; that it may be gone is no error here but is seen in [`Shim::sleep`].
+    fn report(&mut self, report: &Report) {
+        let mut line = serde_json::to_vec(report).unwrap_or_default();
+        line.push(b'\n');
+        let _ = self.channel.write_all(&line);
+    }
+}
+
+/// Starts the command; returns when it runs its own first instruction.
+fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
+    std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
+    let (mut told, tells) = UnixStream::pair().map_err(|error| (StartStep::Command, error))?;
+    match spawn(order, tells) {
+        Ok(pid) => Ok(pid),
+        Err(error) => {
+            // The other end is closed by now in both processes, so this does not block.
+            let mut step = [0];
+            let step = match told.read(&mut step) {
+                Ok(1) => StartStep::from_byte(step[0]),
+                _ => StartStep::Command,
+            };
+            Err((step, error))
+        }
+    }
+}
+
+/// Forks and executes. A step that fails before `exec` writes its name to `tells`, because the
+/// error number alone does not tell it.
+fn spawn(order: &Order, mut tells: UnixStream) -> io::Result<Pid> {
+    let mut command = Command::new(&order.executable);
+    if let Some((name, arguments)) = order.argv.split_first() {
+        command.arg0(name).args(arguments);
+    }
+    command
+        .env_clear()
+        .envs(order.env.iter().map(|(key, value)| (key, value)))
+        .stdin(Stdio::null());
+    if !order.new_session {
+        command.process_group(0);
+    }
+    let prepared = order.clone();
+    // SAFETY: the shim has a single thread, so no lock can be held by a thread that the fork did
+    // not copy; allocation and every other call is as safe in the child as in the parent.
+    unsafe {
+        command.pre_exec(move || {
+            prepare(&prepared).map_err(|(step, error)| {
+                let _ = tells.write_all(&[step.to_byte()]);
+                error
+            })
+        });
+    }
+    let child = command.spawn()?;
+    // The handle is dropped without waiting: the shim's loop reaps this child like all others.
+    i32::try_from(child.id())
+        .ok()
+        .and_then(Pid::from_raw)
+        .ok_or_else(|| io::ErrorKind::Other.into())
+}
+
+/// In the child, before `exec`: everything that must hold from the command's first instruction on.
+fn prepare(order: &Order) -> Result<(), (StartStep, io::Error)> {
+    for procs in &order.cgroups {
+        // 0 means the writer.
+        crate::files::write(procs, "0").map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
+    }
+    if let Some(cpus) = &order.cpus {
+        crate::affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;
+    }
+    if order.new_session {
+        rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
+    }
+    signals::reset().map_err(|error| (StartStep::Command, error))
+}
+
+/// Only a number travels from the child to its parent.
+fn raw(errno: Option<i32>) -> io::Error {
+    io::Error::from_raw_os_error(errno.unwrap_or(libc::EIO))
+}
+
+fn exit_of(status: ExitStatus) -> Exit {
+    let byte = |n: i32| u8::try_from(n).ok();
+    match (status.code().and_then(byte), status.signal().and_then(byte)) {
+        (Some(code), _) => Exit::Code(code),
+        (None, Some(signal)) => Exit::Signal(signal),
+        (None, None) => Exit::Unknown,
+    }
+}
+
+/// What all reaped children have used, and theirs in turn: the whole program but for what still runs.
+fn usage_of_children() -> io::Result<Usage> {
+    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: `usage` is writable and of the type that the call fills.
+    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has succeeded, so the kernel has filled every field.
+    let usage = unsafe { usage.assume_init() };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
+    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
+    Ok(Usage {
+        user_seconds: seconds(usage.ru_utime),
+        system_seconds: seconds(usage.ru_stime),
+        voluntary_switches: count(usage.ru_nvcsw),
+        involuntary_switches: count(usage.ru_nivcsw),
+        max_rss_kib: count(usage.ru_maxrss),
+    })
+}

@@ -1,0 +1,47 @@
+//! What this process, and the programs that it starts, do on signals.
+//!
+//! Ignored signals and the mask of blocked ones survive `exec`. So a helper
+//! that ignores what a terminal sends has to undo that before it becomes
+//! somebody's program.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use rustix::process::Signal;
+
+/// Lets this process take no notice of a signal.
+///
+/// # Errors
+/// For signals that cannot be ignored (KILL and STOP).
+pub fn ignore(signal: Signal) -> io::Result<()> {
+    // SAFETY: SIG_IGN is no function, so no code of ours can run in a handler.
+    match unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Gives every signal its default effect and blocks none: how a program expects to start.
+///
+/// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
+///
+/// # Errors
+/// When the kernel refuses to change the mask.
+pub fn reset() -> io::Result<()> {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: SIG_DFL is no function. KILL, STOP and the two signals that the C library keeps
+        // to itself are refused, which leaves them as they are: at their default.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    let mut none = MaybeUninit::uninit();
+    // SAFETY: `sigemptyset` initialises the set before the next call reads it, and the old mask is
+    // not asked for.
+    let refused = unsafe {
+        libc::sigemptyset(none.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, none.as_ptr(), std::ptr::null_mut())
+    };
+    match refused {
+        0 => Ok(()),
+        errno => Err(io::Error::from_raw_os_error(errno)),
+    }
+}

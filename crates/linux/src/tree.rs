@@ -1,0 +1,187 @@
+//! All processes of one program, and signals that hit them and nobody else.
+//!
+//! No system call signals a program with all its descendants: they may have left
+//! its process group and its session. But they cannot leave the subtree of the
+//! program's [shim](crate::shim). Walking a tree takes time in which processes
+//! fork, so a walk is repeated until it finds nothing to do. A stopped process
+//! does not fork, so stopping converges.
+//!
+//! Numbers of processes are given out again. A process is therefore named by its
+//! number *and* its start time, and signals go through a pidfd, which stays
+//! bound to the process that it was opened for: open, look whether it is still the right one, send.
+
+use std::collections::HashSet;
+use std::fmt;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Serialize};
+
+use crate::files::FileError;
+use crate::procfs::{Proc, Stat};
+
+/// More walks than any program needs that does not fork on purpose faster than we can look.
+const MOST_WALKS: usize = 100;
+
+/// A process or thread, told apart from an earlier one with the same number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, clock ticks since boot.
+    pub start_time: u64,
+}
+
+impl From<Stat> for Process {
+    fn from(stat: Stat) -> Process {
+        Process { pid: stat.pid, start_time: stat.start_time }
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)
+    }
+}
+
+impl Process {
+    /// The process that has this number now.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub fn find(proc: &Proc, pid: i32) -> Result<Process, FileError> {
+        proc.stat(pid).map(Process::from)
+    }
+
+    /// What it is doing; `None` once it has ended, even if nobody has waited for it yet.
+    pub fn look(&self, proc: &Proc) -> Option<Stat> {
+        let stat = proc.stat(self.pid).ok()?;
+        (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)
+    }
+
+    /// Sends a signal; says whether the process was there to get it.
+    ///
+    /// # Errors
+    /// When the caller may not send it (the process may have changed its user).
+    pub fn signal(&self, proc: &Proc, signal: Signal) -> Result<bool, Errno> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(false) };
+        let handle = match pidfd_open(pid, PidfdFlags::empty()) {
+            Err(Errno::SRCH) => return Ok(false),
+            other => other?,
+        };
+        // Looked at after opening: if it is the right one now, the handle is the right one's.
+        if self.look(proc).is_none() {
+            return Ok(false);
+        }
+        match pidfd_send_signal(&handle, signal) {
+            Ok(()) => Ok(true),
+            Err(Errno::SRCH) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where the processes of a program are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tree {
+    /// The parent that cosched gave it; is not part of the program.
+    pub shim: Option<Process>,
+    /// The first process of the program, from which its tree is found if the shim is gone:
+    /// without the orphans, which belong to init then.
+    pub main: Option<Process>,
+}
+
+impl Tree {
+    /// The processes of the program now, those that have ended and were not waited for excluded.
+    pub fn members(&self, proc: &Proc) -> Vec<Process> {
+        // A folder of /proc that cannot be read belongs to a process that has just ended.
+        let below = |root: Process| proc.descendants(root.pid).unwrap_or_default();
+        let pids = match (self.shim, self.main) {
+            (Some(shim), _) if shim.look(proc).is_some() => below(shim),
+            (_, Some(main)) if main.look(proc).is_some() => {
+                std::iter::once(main.pid).chain(below(main)).collect()
+            }
+            _ => Vec::new(),
+        };
+        let stats = pids.into_iter().filter_map(|pid| proc.stat(pid).ok());
+        stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
+    }
+
+    /// Calls `act` on every process, again and again, until a whole walk had nothing to do;
+    /// `act` says whether it did something.
+    pub fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
+        for _ in 0..MOST_WALKS {
+            let mut busy = false;
+            for process in self.members(proc) {
+                busy |= act(process);
+            }
+            if !busy {
+                return;
+            }
+        }
+    }
+
+    /// Sends a signal once to every process of the program but those in `except`, children born
+    /// meanwhile included; the number of processes that got it. The shim never gets it.
+    ///
+    /// # Errors
+    /// The first refusal; the others got theirs all the same.
+    pub fn signal(&self, proc: &Proc, signal: Signal, except: &[Process]) -> Result<usize, Errno> {
+        let (mut met, mut reached, mut refused) = (HashSet::new(), 0, None);
+        self.until_stable(proc, |process| {
+            let new = !except.contains(&process) && met.insert(process);
+            if new {
+                match process.signal(proc, signal) {
+                    Ok(got_it) => reached += usize::from(got_it),
+                    Err(error) => refused = refused.or(Some(error)),
+                }
+            }
+            new
+        });
+        refused.map_or(Ok(reached), Err)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_with_the_same_number_and_another_start_is_not_hit() {
+        let proc = Proc::default();
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let right = Process::find(&proc, child.id() as i32).unwrap();
+        let wrong = Process { start_time: right.start_time + 1, ..right };
+        assert_eq!(wrong.signal(&proc, Signal::KILL), Ok(false));
+        assert_eq!(right.signal(&proc, Signal::TERM), Ok(true));
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        assert_eq!(right.signal(&proc, Signal::TERM), Ok(false));
+    }
+
+    #[test]
+    fn a_tree_without_living_roots_is_empty() {
+        let nobody = Process { pid: i32::MAX, start_time: 1 };
+        let tree = Tree { shim: Some(nobody), main: Some(nobody) };
+        assert_eq!(tree.members(&Proc::default()), []);
+        assert_eq!(Tree::default().signal(&Proc::default(), Signal::KILL, &[]), Ok(0));
+    }
+
+    #[test]
+    fn all_processes_of_a_tree_are_hit_but_the_excepted() {
+        let proc = Proc::default();
+        let mut shell =
+            Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();
+        let main = Process::find(&proc, shell.id() as i32).unwrap();
+        let tree = Tree { shim: None, main: Some(main) };
+        while tree.members(&proc).len() < 3 {
+            std::thread::yield_now();
+        }
+        let spared = tree.members(&proc).into_iter().find(|process| *process != main).unwrap();
+        assert_eq!(tree.signal(&proc, Signal::KILL, &[spared]), Ok(2));
+        shell.wait().unwrap();
+        assert_eq!(spared.signal(&proc, Signal::KILL), Ok(true));
+    }
+}

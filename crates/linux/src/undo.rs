@@ -1,0 +1,32 @@
+//! Undoing: whatever happens to cosched, programs are left as they were found.
+//!
+//! Every change to a program is announced in a *write-ahead log* before it is
+//! made: one line says what will be changed and what was found there. If cosched ends, in
+//! whatever way, somebody reads the log and [`restore`]s: cosched itself, the
+//! [sentinel](crate::sentinel) within a moment of its death, or later `cosched recover`.
+//!
+//! What makes this safe:
+//! - a change that is announced may not have been made; so undoing looks first, and changes
+//!   only what is as cosched would have set it. What somebody else has changed since stays;
+//! - undoing twice, or by two at once, does no harm, for the same reason;
+//! - a log tells whose it is by cosched's number and start time ([`Log::leftovers`]), and in which
+//!   boot of the machine it was written: nothing outlives a reboot, but numbers come again.
+//!
+//! The parts: [`Record`] is one announcement, [`Book`] holds what is still to be undone,
+//! [`Log`] keeps it in a file, [`restore`] does it.
+
+mod attr;
+mod book;
+mod cgroups;
+mod changes;
+mod log;
+mod owed;
+mod place;
+mod record;
+mod restore;
+
+pub use book::Book;
+pub use log::{Log, LogError};
+pub use place::log_folder;
+pub use record::{CgroupKind, Record};
+pub use restore::{NotRestored, Restored, restore};

@@ -1,0 +1,124 @@
+//! What is still to be undone: the log, read up to now.
+//!
+//! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat what is known
+//! already: a program that is bound to the same CPUs in every quantum needs one record, not one per quantum.
+//! So the book is small however long cosched runs, and tells which announcements are news.
+
+use std::collections::HashSet;
+
+use super::Record;
+
+/// The records that are in force.
+#[derive(Clone, Debug, Default)]
+pub struct Book {
+    records: Vec<Record>,
+    /// Their keys, to find them fast.
+    keys: HashSet<String>,
+}
+
+impl Book {
+    /// The records in force, in the order in which they came.
+    pub fn records(&self) -> &[Record] {
+        &self.records
+    }
+
+    /// Whether the record would change the book.
+    pub fn is_news(&self, record: &Record) -> bool {
+        match record {
+            Record::Gone { program } => {
+                self.records.iter().any(|known| known.program() == Some(*program))
+            }
+            Record::ContinuedByOther { process } => {
+                self.keys.contains(&key(&Record::StoppedByOther { process: *process }))
+            }
+            Record::CgroupRemoved { dir } => self.records.iter().any(|known| known.is_cgroup(dir)),
+            _ => !self.keys.contains(&key(record)),
+        }
+    }
+
+    /// Takes a record in.
+    pub fn add(&mut self, record: Record) {
+        match &record {
+            Record::Gone { program } => self.strike(|known| known.program() == Some(*program)),
+            Record::ContinuedByOther { process } => {
+                self.strike(|known| *known == Record::StoppedByOther { process: *process });
+            }
+            Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
+            _ => {
+                if self.keys.insert(key(&record)) {
+                    self.records.push(record);
+                }
+            }
+        }
+    }
+
+    fn strike(&mut self, matches: impl Fn(&Record) -> bool) {
+        let keys = &mut self.keys;
+        self.records.retain(|known| {
+            let stays = !matches(known);
+            if !stays {
+                keys.remove(&key(known));
+            }
+            stays
+        });
+    }
+}
+
+/// What makes records equal: their text, since not all that they hold can be hashed.
+fn key(record: &Record) -> String {
+    format!("{record:?}")
+}
+
+impl FromIterator<Record> for Book {
+    fn from_iter<I: IntoIterator<Item = Record>>(records: I) -> Book {
+        let mut book = Book::default();
+        records.into_iter().for_each(|record| book.add(record));
+        book
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{CpuSet, ProgramId};
+
+    use super::*;
+    use crate::tree::Process;
+
+    const P: ProgramId = ProgramId::first(0);
+    const Q: ProgramId = ProgramId::first(1);
+
+    fn pinned(program: ProgramId, cpus: usize) -> Record {
+        Record::Pinned { program, found: CpuSet::first(8), set: CpuSet::first(cpus) }
+    }
+
+    #[test]
+    fn the_same_announcement_in_every_quantum_is_news_only_once() {
+        let mut book = Book::default();
+        assert!(book.is_news(&pinned(P, 2)));
+        book.add(pinned(P, 2));
+        assert!(!book.is_news(&pinned(P, 2)));
+        assert!(book.is_news(&pinned(P, 4)) && book.is_news(&pinned(Q, 2)));
+    }
+
+    #[test]
+    fn nothing_is_owed_to_a_program_that_is_gone() {
+        let mut book: Book = [pinned(P, 2), pinned(Q, 2), pinned(P, 4)].into_iter().collect();
+        book.add(Record::Gone { program: P });
+        assert_eq!(book.records(), [pinned(Q, 2)]);
+        assert!(!book.is_news(&Record::Gone { program: P }));
+        assert!(book.is_news(&pinned(P, 2)));
+    }
+
+    #[test]
+    fn a_process_that_somebody_else_continued_may_be_stopped_by_somebody_else_again() {
+        let process = Process { pid: 7, start_time: 1 };
+        let (stopped, continued) =
+            (Record::StoppedByOther { process }, Record::ContinuedByOther { process });
+        let mut book = Book::default();
+        assert!(!book.is_news(&continued));
+        book.add(stopped.clone());
+        book.add(continued);
+        assert_eq!(book.records(), []);
+        assert!(book.is_news(&stopped));
+    }
+}

@@ -1,0 +1,160 @@
+//! Taking cgroups away: thaw, move everybody back, remove.
+//!
+//! Programs may have made cgroups of their own below, so each step goes over the whole subtree. And they
+//! may fork, or be about to end, meanwhile; each step may be repeated.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::CgroupKind;
+use crate::cgroup::{Dir, Version};
+use crate::files::FileError;
+
+/// How long to wait for ended processes to leave a cgroup.
+const LEAVING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// A cgroup to be removed, and where its processes go.
+#[derive(Debug)]
+pub(super) struct Doomed {
+    pub(super) kind: CgroupKind,
+    pub(super) dir: Dir,
+    pub(super) origin: Dir,
+}
+
+impl Doomed {
+    pub(super) fn new(kind: CgroupKind, dir: &Path, origin: &Path) -> Doomed {
+        let at = |path: &Path| Dir::new(path, kind.version());
+        Doomed { kind, dir: at(dir), origin: at(origin) }
+    }
+
+    pub(super) fn is_there(&self) -> bool {
+        self.dir.path().is_dir()
+    }
+
+    /// Lets everything in the subtree run.
+    pub(super) fn thaw(&self) -> Result<(), FileError> {
+        let (file, text) = match self.kind {
+            CgroupKind::V2 => ("cgroup.freeze", "0"),
+            CgroupKind::V1Freezer => ("freezer.state", "THAWED"),
+            CgroupKind::V1Cpuset | CgroupKind::V1Cpu => return Ok(()),
+        };
+        each(&self.dir, &mut |dir| unless_gone(dir.write(file, text)))
+    }
+
+    /// Moves every process of the subtree to where it came from; the number of those moved.
+    pub(super) fn evacuate(&self) -> Result<usize, FileError> {
+        let mut moved = 0;
+        each(&self.dir, &mut |dir| {
+            // A process of another PID namespace reads as 0, which would mean ourselves.
+            let pids = dir
+                .procs()
+                .or_else(|error| if vanished(&error) { Ok(Vec::new()) } else { Err(error) })?;
+            for pid in pids.into_iter().filter(|pid| *pid != 0) {
+                match self.origin.add(pid) {
+                    Ok(()) => moved += 1,
+                    // It has ended. If it was the origin that is gone, removing will tell.
+                    Err(error) if error.is_gone() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(())
+        })?;
+        Ok(moved)
+    }
+
+    /// Removes the subtree, moving out whoever is born in it meanwhile.
+    pub(super) fn remove(&self) -> Result<(), FileError> {
+        let until = Instant::now() + LEAVING;
+        loop {
+            match remove_all(&self.dir) {
+                Err(error) if error.errno() == Some(libc::EBUSY) && Instant::now() < until => {
+                    self.evacuate()?;
+                    std::thread::sleep(PAUSE);
+                }
+                result => return result,
+            }
+        }
+    }
+}
+
+/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on.
+pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileError> {
+    let words: Vec<String> = added.iter().map(|name| format!("-{name}")).collect();
+    let dir = Dir::new(dir, Version::V2);
+    unless_gone(dir.write("cgroup.subtree_control", &words.join(" ")))
+}
+
+/// From the top down, so that a cgroup is thawed after those above it.
+fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
+    act(dir)?;
+    for child in children(dir)? {
+        each(&child, act)?;
+    }
+    Ok(())
+}
+
+fn remove_all(dir: &Dir) -> Result<(), FileError> {
+    for child in children(dir)? {
+        remove_all(&child)?;
+    }
+    unless_gone(dir.remove())
+}
+
+fn children(dir: &Dir) -> Result<Vec<Dir>, FileError> {
+    match dir.children() {
+        Err(error) if vanished(&error) => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+fn unless_gone(result: Result<(), FileError>) -> Result<(), FileError> {
+    match result {
+        Err(error) if vanished(&error) => Ok(()),
+        other => other,
+    }
+}
+
+/// Whether the cgroup was removed: before its file was opened, or afterwards.
+fn vanished(error: &FileError) -> bool {
+    error.is_gone() || error.errno() == Some(libc::ENODEV)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_whole_subtree_is_thawed_and_only_in_hierarchies_that_freeze() {
+        let root = tempfile::tempdir().unwrap();
+        let inner = root.path().join("job/own");
+        fs::create_dir_all(&inner).unwrap();
+        let files = [root.path().join("job/cgroup.freeze"), inner.join("cgroup.freeze")];
+        files.iter().for_each(|file| fs::write(file, "1").unwrap());
+        Doomed::new(CgroupKind::V1Cpu, &root.path().join("job"), root.path()).thaw().unwrap();
+        assert_eq!(fs::read_to_string(&files[1]).unwrap(), "1");
+        Doomed::new(CgroupKind::V2, &root.path().join("job"), root.path()).thaw().unwrap();
+        assert!(files.iter().all(|file| fs::read_to_string(file).unwrap() == "0"));
+    }
+
+    #[test]
+    fn processes_are_moved_to_the_origin_but_never_number_0() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join("job")).unwrap();
+        fs::write(root.path().join("cgroup.procs"), "").unwrap();
+        fs::write(root.path().join("job/cgroup.procs"), "0\n12\n").unwrap();
+        let doomed = Doomed::new(CgroupKind::V2, &root.path().join("job"), root.path());
+        assert_eq!(doomed.evacuate().unwrap(), 1);
+        assert_eq!(fs::read_to_string(root.path().join("cgroup.procs")).unwrap(), "12");
+    }
+
+    #[test]
+    fn what_is_gone_needs_nothing() {
+        let doomed = Doomed::new(CgroupKind::V2, Path::new("/not/there"), Path::new("/not"));
+        doomed.thaw().unwrap();
+        assert_eq!(doomed.evacuate().unwrap(), 0);
+        doomed.remove().unwrap();
+    }
+}

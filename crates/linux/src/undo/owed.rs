@@ -1,0 +1,129 @@
+//! The records in force, sorted by what is to be done about them.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::PathBuf;
+
+use cosched_core::{CpuSet, ProgramId};
+
+use super::cgroups::Doomed;
+use super::changes::Changes;
+use super::{Book, Record};
+use crate::sched_attr::SchedAttr;
+use crate::tree::{Process, Tree};
+
+/// Everything that is owed.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    pub(super) programs: BTreeMap<ProgramId, Program>,
+    pub(super) stopped_by_others: HashSet<Process>,
+    /// In the order in which they were made.
+    pub(super) cgroups: Vec<Doomed>,
+    /// Cgroups with the controllers that they pass on because of us.
+    pub(super) controllers: Vec<(PathBuf, Vec<String>)>,
+}
+
+/// What is owed to one program.
+#[derive(Debug, Default)]
+pub(super) struct Program {
+    pub(super) tree: Tree,
+    pub(super) stopped_by_signal: bool,
+    pub(super) masks: Changes<CpuSet>,
+    pub(super) attrs: Changes<SchedAttr>,
+    /// What its threads without masks of their own were bound to.
+    sets: Vec<CpuSet>,
+}
+
+impl Program {
+    pub(super) fn has_changed_threads(&self) -> bool {
+        !self.masks.is_empty() || !self.attrs.is_empty()
+    }
+}
+
+impl Owed {
+    pub(super) fn of(book: &Book) -> Owed {
+        let mut owed = Owed::default();
+        book.records().iter().for_each(|record| owed.add(record));
+        // Only now all sets are known: a thread with a mask of its own was bound to what that mask
+        // and one of the sets have in common.
+        for record in book.records() {
+            if let Record::UserMask { program, thread, mask } = record {
+                let program = owed.program(*program);
+                for set in program.sets.clone() {
+                    program.masks.add(Some(*thread), *mask, set.intersection(mask));
+                }
+            }
+        }
+        owed
+    }
+
+    fn add(&mut self, record: &Record) {
+        match record {
+            Record::CgroupDir { kind, dir, origin } => {
+                self.cgroups.push(Doomed::new(*kind, dir, origin))
+            }
+            Record::Controllers { dir, added } => {
+                self.controllers.push((dir.clone(), added.clone()))
+            }
+            Record::StoppedByOther { process } => {
+                self.stopped_by_others.insert(*process);
+            }
+            Record::Program { program, shim, stopped_by_signal } => {
+                let program = self.program(*program);
+                program.tree.shim = Some(*shim);
+                program.stopped_by_signal |= *stopped_by_signal;
+            }
+            Record::Main { program, process } => self.program(*program).tree.main = Some(*process),
+            Record::Pinned { program, found, set } => {
+                let program = self.program(*program);
+                program.masks.add(None, *found, *set);
+                program.sets.push(*set);
+            }
+            Record::Attr { program, thread, found, set } => {
+                self.program(*program).attrs.add(Some(*thread), *found, *set);
+            }
+            // The first is taken in after all others; the rest is not in force any more.
+            Record::UserMask { .. }
+            | Record::Boot { .. }
+            | Record::CgroupRemoved { .. }
+            | Record::ContinuedByOther { .. }
+            | Record::Gone { .. } => {}
+        }
+    }
+
+    fn program(&mut self, id: ProgramId) -> &mut Program {
+        self.programs.entry(id).or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const P: ProgramId = ProgramId::first(0);
+
+    #[test]
+    fn a_thread_with_a_mask_of_its_own_gets_that_back_and_others_what_the_program_had() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let (own, other) = (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
+        let book: Book = [
+            Record::UserMask { program: P, thread: own, mask: cpus("1-3") },
+            Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0-1") },
+            Record::Pinned { program: P, found: cpus("0-3"), set: cpus("2-3") },
+        ]
+        .into_iter()
+        .collect();
+        let masks = &Owed::of(&book).programs[&P].masks;
+        assert_eq!(masks.original(own, cpus("1")), Some(cpus("1-3")));
+        assert_eq!(masks.original(own, cpus("2-3")), Some(cpus("1-3")));
+        assert_eq!(masks.original(other, cpus("2-3")), Some(cpus("0-3")));
+        assert_eq!(masks.original(own, cpus("0")), None);
+    }
+
+    #[test]
+    fn a_program_once_stopped_by_signals_is_continued_even_if_another_way_is_used_now() {
+        let shim = Process { pid: 1, start_time: 1 };
+        let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };
+        let book: Book = [record(true), record(false)].into_iter().collect();
+        assert!(Owed::of(&book).programs[&P].stopped_by_signal);
+    }
+}

@@ -1,0 +1,159 @@
+//! The lines of the undo log.
+
+use std::path::{Path, PathBuf};
+
+use cosched_core::{CpuSet, ProgramId};
+use serde::{Deserialize, Serialize};
+
+use crate::cgroup::Version;
+use crate::sched_attr::SchedAttr;
+use crate::tree::Process;
+
+use super::attr::AttrInLog;
+
+/// A change that is about to be made, with what was found before it, or news about a change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Record {
+    /// The machine was booted under this id; the first line of every log.
+    Boot {
+        /// From `/proc/sys/kernel/random/boot_id`.
+        id: String,
+    },
+    /// A cgroup is made. Undo: thaw everything in it, move the processes to `origin`, remove it.
+    CgroupDir {
+        /// Its hierarchy.
+        kind: CgroupKind,
+        /// Its folder.
+        dir: PathBuf,
+        /// The cgroup that its processes came from.
+        origin: PathBuf,
+    },
+    /// A cgroup that cosched made was removed again.
+    CgroupRemoved {
+        /// Its folder.
+        dir: PathBuf,
+    },
+    /// A v2 cgroup passes controllers on. Undo: passes them on no more.
+    Controllers {
+        /// Its folder.
+        dir: PathBuf,
+        /// Those that it did not pass on before.
+        added: Vec<String>,
+    },
+    /// A program begins, or is frozen by other means than before.
+    Program {
+        /// Its name.
+        program: ProgramId,
+        /// The process in whose subtree it lives.
+        shim: Process,
+        /// Whether it is frozen by SIGSTOP. Undo: SIGCONT to all its processes. Programs frozen by
+        /// cgroup get none, so what somebody else stopped there stays stopped.
+        stopped_by_signal: bool,
+    },
+    /// The program's first process is known.
+    Main {
+        /// The program.
+        program: ProgramId,
+        /// Its first process.
+        process: Process,
+    },
+    /// All threads of a program are bound to other CPUs. Undo: threads with this mask get the one
+    /// that was found.
+    Pinned {
+        /// The program.
+        program: ProgramId,
+        /// The mask of its threads when they were first bound.
+        found: CpuSet,
+        /// The new mask.
+        set: CpuSet,
+    },
+    /// A thread has a mask of its own, so it is bound to those of the program's CPUs that it
+    /// has in common with them. Undo: this very mask.
+    UserMask {
+        /// Its program.
+        program: ProgramId,
+        /// The thread.
+        thread: Process,
+        /// Its own mask.
+        mask: CpuSet,
+    },
+    /// A thread is scheduled otherwise. Undo: as found, for it and for threads that inherited it.
+    Attr {
+        /// Its program.
+        program: ProgramId,
+        /// The thread.
+        thread: Process,
+        /// How it was scheduled. A slice that is the kernel's default has to be zero here:
+        /// written back as a number it would count as chosen.
+        #[serde(with = "AttrInLog")]
+        found: SchedAttr,
+        /// How it will be.
+        #[serde(with = "AttrInLog")]
+        set: SchedAttr,
+    },
+    /// Somebody else has stopped a process: undo must not continue it.
+    StoppedByOther {
+        /// Which.
+        process: Process,
+    },
+    /// Somebody else has let it go on.
+    ContinuedByOther {
+        /// Which.
+        process: Process,
+    },
+    /// Nothing of the program is left.
+    Gone {
+        /// Which.
+        program: ProgramId,
+    },
+}
+
+/// A cgroup hierarchy that cosched uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CgroupKind {
+    /// The one of version 2.
+    V2,
+    /// Version 1, freezer.
+    V1Freezer,
+    /// Version 1, cpuset.
+    V1Cpuset,
+    /// Version 1, cpu.
+    V1Cpu,
+}
+
+impl CgroupKind {
+    /// The generation of the interface.
+    pub fn version(self) -> Version {
+        match self {
+            CgroupKind::V2 => Version::V2,
+            CgroupKind::V1Freezer | CgroupKind::V1Cpuset | CgroupKind::V1Cpu => Version::V1,
+        }
+    }
+}
+
+impl Record {
+    /// Whether the record announces this cgroup.
+    pub(super) fn is_cgroup(&self, folder: &Path) -> bool {
+        matches!(self, Record::CgroupDir { dir, .. } if dir == folder)
+    }
+
+    /// The program that the record is about, if it is about one.
+    pub fn program(&self) -> Option<ProgramId> {
+        match self {
+            Record::Program { program, .. }
+            | Record::Main { program, .. }
+            | Record::Pinned { program, .. }
+            | Record::UserMask { program, .. }
+            | Record::Attr { program, .. }
+            | Record::Gone { program } => Some(*program),
+            Record::Boot { .. }
+            | Record::CgroupDir { .. }
+            | Record::CgroupRemoved { .. }
+            | Record::Controllers { .. }
+            | Record::StoppedByOther { .. }
+            | Record::ContinuedByOther { .. } => None,
+        }
+    }
+}

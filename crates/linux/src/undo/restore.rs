@@ -1,0 +1,235 @@
+//! Carrying out what a log owes.
+//!
+//! First everything that is frozen or stopped may run again; then processes go back to their
+//! cgroups, and masks and scheduling become as found, in this order because moving between cpusets
+//! changes masks. Threads that are born meanwhile inherit what is being undone, so this is
+//! repeated until there was nothing to do. Last, the cgroups are removed.
+//!
+//! A program may be in the middle of its start: its shim has got the order, and cosched is dead. Its first
+//! process will still bind itself and join its cgroups, so its shim is waited for, though not for long.
+//!
+//! SIGCONT goes to every process of a program that was frozen by signals, not only to those that
+//! look stopped: a SIGSTOP that was sent in cosched's last moment may not have taken effect yet, and
+//! SIGCONT takes it back. Those that somebody else stopped, and those under a debugger, get none.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
+
+use cosched_core::CpuSet;
+use rustix::io::Errno;
+use rustix::process::Signal;
+
+use super::Book;
+use super::cgroups::pass_on_no_more;
+use super::changes::Changes;
+use super::owed::{Owed, Program};
+use crate::affinity::{self, AffinityError};
+use crate::files::{self, FileError};
+use crate::helper::Helper;
+use crate::procfs::{Proc, State};
+use crate::sched_attr::{self, SchedAttr, SchedError};
+use crate::tree::{Process, Tree};
+
+/// How long to wait for programs in the middle of their start.
+const STARTING: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(2);
+/// More rounds than any program needs that does not start threads faster than they can be restored.
+const MOST_ROUNDS: usize = 2000;
+
+/// What was undone. All zero if there was nothing (left) to undo.
+#[derive(Debug, Default)]
+pub struct Restored {
+    /// Processes found stopped and continued.
+    pub continued: usize,
+    /// Threads that got their CPUs back.
+    pub masks: usize,
+    /// Threads that got their scheduling back.
+    pub attrs: usize,
+    /// Processes moved back to the cgroup that they came from.
+    pub moved: usize,
+    /// Cgroups removed.
+    pub cgroups: usize,
+    /// What could not be undone; that the thing was gone already is no failure.
+    pub failed: Vec<NotRestored>,
+}
+
+/// Something that could not be undone.
+#[derive(Debug, thiserror::Error)]
+pub enum NotRestored {
+    /// A cgroup.
+    #[error("a cgroup is left: {0}")]
+    Cgroup(#[from] FileError),
+    /// A thread's CPUs.
+    #[error("a thread's CPUs are not as they were: {0}")]
+    Mask(#[from] AffinityError),
+    /// A thread's scheduling.
+    #[error("a thread's scheduling is not as it was: {0}")]
+    Attr(#[from] SchedError),
+    /// A process that may be stopped.
+    #[error("cannot continue {process}: {errno}")]
+    Stopped {
+        /// Which.
+        process: Process,
+        /// What the kernel said.
+        errno: Errno,
+    },
+}
+
+/// Undoes everything that the book holds, as far as it is not undone already.
+pub fn restore(book: &Book, proc: &Proc) -> Restored {
+    let owed = Owed::of(book);
+    let mut work = Work {
+        proc,
+        continued: HashSet::new(),
+        hopeless: HashSet::new(),
+        done: Restored::default(),
+    };
+    for cgroup in &owed.cgroups {
+        let thawed = cgroup.thaw();
+        work.expect(thawed);
+    }
+    for (dir, added) in owed.controllers.iter().rev() {
+        // A cgroup takes processes back only when it passes nothing on.
+        work.expect(pass_on_no_more(dir, added));
+    }
+    let give_up = Instant::now() + STARTING;
+    for _ in 0..MOST_ROUNDS {
+        if work.round(&owed) {
+            continue;
+        }
+        let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
+        if !starting || Instant::now() > give_up {
+            break;
+        }
+        std::thread::sleep(PAUSE);
+    }
+    // Inner ones were made later.
+    for cgroup in owed.cgroups.iter().rev().filter(|cgroup| cgroup.is_there()) {
+        let removed = cgroup.remove();
+        work.done.cgroups += usize::from(removed.is_ok());
+        work.expect(removed);
+    }
+    work.done
+}
+
+/// Undoing, under way.
+struct Work<'a> {
+    proc: &'a Proc,
+    /// Processes that got their SIGCONT.
+    continued: HashSet<Process>,
+    /// Threads that cannot be restored.
+    hopeless: HashSet<Process>,
+    done: Restored,
+}
+
+impl Work<'_> {
+    /// Goes over everything once; whether there was something to do.
+    fn round(&mut self, owed: &Owed) -> bool {
+        let mut busy = false;
+        for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
+            for process in program.tree.members(self.proc) {
+                busy |= self.resume(process, &owed.stopped_by_others);
+            }
+        }
+        for cgroup in &owed.cgroups {
+            // What fails here shows when the cgroup cannot be removed.
+            let moved = cgroup.thaw().and_then(|()| cgroup.evacuate()).unwrap_or(0);
+            self.done.moved += moved;
+            busy |= moved > 0;
+        }
+        for program in owed.programs.values().filter(|program| program.has_changed_threads()) {
+            for process in program.tree.members(self.proc) {
+                busy |= self.restore_threads(process, program);
+            }
+        }
+        busy
+    }
+
+    fn resume(&mut self, process: Process, stopped_by_others: &HashSet<Process>) -> bool {
+        let Some(stat) = process.look(self.proc) else { return false };
+        let not_ours = stopped_by_others.contains(&process) || stat.state == State::Traced;
+        if not_ours || !self.continued.insert(process) {
+            return false;
+        }
+        match process.signal(self.proc, Signal::CONT) {
+            Ok(_) => self.done.continued += usize::from(stat.state == State::Stopped),
+            Err(errno) => self.done.failed.push(NotRestored::Stopped { process, errno }),
+        }
+        true
+    }
+
+    /// Restores what is ours on the threads of a process; whether anything was.
+    fn restore_threads(&mut self, process: Process, program: &Program) -> bool {
+        let mut busy = false;
+        for tid in self.proc.threads(process.pid).unwrap_or_default() {
+            let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
+            let thread = Process::from(stat);
+            if self.hopeless.contains(&thread) {
+                continue;
+            }
+            let results = [
+                restore_mask(thread, &program.masks)
+                    .map(|done| (done, false))
+                    .map_err(NotRestored::from),
+                restore_attr(thread, &program.attrs)
+                    .map(|done| (false, done))
+                    .map_err(NotRestored::from),
+            ];
+            for result in results {
+                match result {
+                    Ok((mask, attr)) => {
+                        self.done.masks += usize::from(mask);
+                        self.done.attrs += usize::from(attr);
+                        busy |= mask || attr;
+                    }
+                    Err(NotRestored::Mask(AffinityError::Gone { .. }))
+                    | Err(NotRestored::Attr(SchedError::Gone { .. })) => {}
+                    Err(error) => {
+                        self.done.failed.push(error);
+                        self.hopeless.insert(thread);
+                    }
+                }
+            }
+        }
+        busy
+    }
+
+    fn expect(&mut self, result: Result<(), FileError>) {
+        self.done.failed.extend(result.err().map(NotRestored::from));
+    }
+}
+
+/// Whether the mask was ours and is as found now.
+fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, AffinityError> {
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    let present = affinity::get(thread.pid)?;
+    let Some(found) = changes.original(thread, present) else { return Ok(false) };
+    affinity::set(thread.pid, &found)?;
+    // The kernel takes away what the thread's cpuset does not have: the rest may be what was there.
+    Ok(affinity::get(thread.pid)? != present)
+}
+
+/// Whether the scheduling was ours and is as found now.
+fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, SchedError> {
+    if changes.is_empty() {
+        return Ok(false);
+    }
+    let present = sched_attr::get(thread.pid)?;
+    let Some(found) = changes.original(thread, present) else { return Ok(false) };
+    sched_attr::set(thread.pid, &found)?;
+    Ok(sched_attr::get(thread.pid)? != present)
+}
+
+/// Whether the program's first process may still be on its way to `exec`: there is none yet, or it
+/// carries the shim's name.
+fn is_starting(tree: &Tree, proc: &Proc) -> bool {
+    let Some(shim) = tree.shim.filter(|shim| shim.look(proc).is_some()) else { return false };
+    let children = proc.children(shim.pid).unwrap_or_default();
+    let name = |pid: i32| files::read(&proc.folder(pid).join("comm")).unwrap_or_default();
+    children.is_empty()
+        || children
+            .iter()
+            .any(|pid| name(*pid).trim_end().as_bytes() == Helper::Shim.name().to_bytes())
+}

@@ -1,0 +1,241 @@
+//! Programs below their shims, on the real kernel, with whatever rights the caller has.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::fs;
+use std::path::Path;
+
+use cosched_core::{CpuSet, Exit};
+use cosched_linux::affinity;
+use cosched_linux::launch::{Launcher, Order, Output, Report, Spec, StartStep};
+use cosched_linux::procfs::Proc;
+use rustix::process::Signal;
+use support::{HIDDEN, Program, eventually, script};
+
+fn null() -> Output {
+    Output::File { path: "/dev/null".into(), append: true }
+}
+
+/// Runs an order to its end and returns what it wrote.
+fn output_of(order: Order) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    let mut program = Program::start(order, Output::File { path: path.clone(), append: false });
+    assert!(matches!(program.report(2), Report::Gone { .. }));
+    fs::read_to_string(path).unwrap()
+}
+
+#[test]
+fn a_code_and_a_signal_are_reported_as_such() {
+    for (text, expected) in
+        [("exit 7", Exit::Code(7)), ("kill -USR1 $$", Exit::Signal(libc::SIGUSR1 as u8))]
+    {
+        let mut program = Program::start(script(text), null());
+        program.main();
+        assert!(
+            matches!(program.report(1), Report::Exited { exit, .. } if exit == expected),
+            "{text}"
+        );
+        assert!(matches!(program.report(2), Report::Gone { .. }));
+        program.shim_ends();
+        assert!(program.reports().len() == 3 && program.launched.reports.closed());
+    }
+}
+
+#[test]
+fn the_usage_counts_the_processes_that_the_program_waited_for_and_its_orphans() {
+    let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+    let mut program = Program::start(script(&format!("({spin}); (({spin}) &); exit 0")), null());
+    let Report::Exited { usage: first, .. } = program.report(1) else { panic!() };
+    let Report::Gone { usage: all } = program.report(2) else { panic!() };
+    assert!(first.user_seconds > 0.0 && first.max_rss_kib > 0);
+    assert!(all.user_seconds > first.user_seconds);
+}
+
+#[test]
+fn what_cannot_be_started_is_reported_with_the_step_and_the_reason() {
+    let cases = [
+        (Order { executable: "/not/there".into(), ..script("") }, StartStep::Command, libc::ENOENT),
+        (
+            Order { executable: "/etc/passwd".into(), ..script("") },
+            StartStep::Command,
+            libc::EACCES,
+        ),
+        (Order { cwd: "/not/there".into(), ..script("") }, StartStep::Directory, libc::ENOENT),
+        (
+            Order { cgroups: vec!["/not/there".into()], ..script("") },
+            StartStep::Cgroup,
+            libc::ENOENT,
+        ),
+        (Order { cpus: Some(CpuSet::EMPTY), ..script("") }, StartStep::Cpus, libc::EINVAL),
+    ];
+    for (order, step, errno) in cases {
+        let mut program = Program::start(order, null());
+        assert_eq!(program.report(0), Report::Failed { step, errno });
+        program.shim_ends();
+        assert_eq!(program.reports().len(), 1);
+    }
+}
+
+#[test]
+fn an_output_that_cannot_be_opened_is_an_error_that_names_it() {
+    let stdout = Output::File { path: "/not/there/out".into(), append: false };
+    let spec = Spec { order: script(""), stdout, stderr: Output::Inherit };
+    let error = Launcher::new(Path::new(HIDDEN), Proc::default()).prepare(&spec).unwrap_err();
+    assert!(error.to_string().contains("/not/there/out"), "{error}");
+}
+
+#[test]
+fn a_daemon_that_forks_twice_stays_in_the_tree_and_delays_gone() {
+    let mut program = Program::start(script("(setsid sleep 1000 &) ; exit 0"), null());
+    assert!(matches!(program.report(1), Report::Exited { exit: Exit::Code(0), .. }));
+    let daemon = program.tree().members(&program.proc);
+    assert_eq!(daemon.len(), 1);
+    assert_eq!(program.reports().len(), 2);
+    assert_eq!(program.tree().signal(&program.proc, Signal::KILL, &[]), Ok(1));
+    assert!(matches!(program.report(2), Report::Gone { .. }));
+    program.shim_ends();
+}
+
+#[test]
+fn arguments_environment_directory_and_input_are_as_ordered_and_nothing_else_is_open() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "echo $0,$1; pwd; echo $COLOUR; env | grep -c =; readlink /proc/self/fd/0; ls /proc/self/fd";
+    let order = Order {
+        argv: ["called-so", "-c", text, "a b", "c"].map(String::from).to_vec(),
+        env: vec![("COLOUR".into(), "blue".into()), ("PATH".into(), "/usr/bin:/bin".into())],
+        cwd: folder.path().canonicalize().unwrap(),
+        ..script("")
+    };
+    let cwd = order.cwd.display().to_string();
+    let written = output_of(order);
+    let lines: Vec<&str> = written.lines().collect();
+    // The shell itself adds PWD, and `ls` opens the folder as 3.
+    assert_eq!(lines, ["a b,c", &cwd, "blue", "3", "/dev/null", "0", "1", "2", "3"]);
+}
+
+#[test]
+fn environments_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStringExt;
+    let odd = std::ffi::OsString::from_vec(vec![b'a', 0xff, b'b']);
+    let mut order = script("printf %s \"$ODD\" | od -An -tx1");
+    order.env.push(("ODD".into(), odd));
+    assert_eq!(output_of(order).trim(), "61 ff 62");
+}
+
+#[test]
+fn every_signal_has_its_default_effect_and_none_is_blocked() {
+    let written = output_of(script("grep -E 'Sig(Blk|Ign)' /proc/self/status"));
+    let masks: Vec<u64> =
+        written.lines().map(|line| u64::from_str_radix(line[8..].trim(), 16).unwrap()).collect();
+    // The C library keeps 32 and 33 to itself.
+    assert_eq!(
+        masks.iter().map(|mask| mask & !(0b11 << 31)).collect::<Vec<_>>(),
+        [0, 0],
+        "{written}"
+    );
+}
+
+#[test]
+fn both_outputs_in_one_file_keep_each_other_and_appending_keeps_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("out");
+    for append in [false, true] {
+        let output = Output::File { path: path.clone(), append };
+        let mut program = Program::start(script("echo one; echo two >&2; echo three"), output);
+        program.report(2);
+    }
+    assert_eq!(fs::read_to_string(&path).unwrap(), "one\ntwo\nthree\n".repeat(2));
+}
+
+#[test]
+fn a_program_has_a_process_group_of_its_own_in_our_session_or_a_session_of_its_own() {
+    let ours = Proc::default().stat(std::process::id() as i32).unwrap();
+    for new_session in [false, true] {
+        let mut program = Program::start(Order { new_session, ..script("sleep 1000; :") }, null());
+        let main = program.main().look(&Proc::default()).unwrap();
+        assert_eq!(main.pgrp, main.pid);
+        assert_eq!(main.session, if new_session { main.pid } else { ours.session });
+    }
+}
+
+#[test]
+fn a_program_is_bound_from_its_first_instruction() {
+    let one: CpuSet = affinity::get(0).unwrap().iter().take(1).collect();
+    let order = Order { cpus: Some(one), ..script("grep Cpus_allowed_list /proc/self/status") };
+    assert_eq!(output_of(order), format!("Cpus_allowed_list:\t{one}\n"));
+}
+
+#[test]
+fn a_shim_without_an_order_ends_with_cosched() {
+    let proc = Proc::default();
+    let spec = Spec { order: script("exit 1"), stdout: null(), stderr: null() };
+    let prepared = Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap();
+    let shim = prepared.shim();
+    assert!(shim.look(&proc).is_some());
+    drop(prepared);
+    eventually("the shim's end", || shim.look(&proc).is_none());
+}
+
+#[test]
+fn a_shim_is_not_hit_by_what_is_meant_for_cosched_and_holds_nothing_open() {
+    let mut program = Program::start(script("sleep 1000; :"), null());
+    program.main();
+    let (proc, shim) = (program.proc.clone(), program.launched.shim());
+    eventually("dropped outputs", || {
+        let fds = proc.fds(shim.pid).unwrap();
+        fds[..3].iter().all(|fd| fd.target == "/dev/null")
+    });
+    // Beyond the standard three: the socket, and what it waits with.
+    let others = proc.fds(shim.pid).unwrap().split_off(3);
+    let kinds: Vec<_> =
+        others.iter().map(|fd| fd.target.split([':', '[']).next().unwrap()).collect();
+    assert!(kinds.iter().all(|kind| ["socket", "anon_inode"].contains(kind)), "{others:?}");
+    assert_eq!(fs::read_to_string(proc.folder(shim.pid).join("comm")).unwrap(), "shim\n");
+    for signal in [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::TSTP] {
+        shim.signal(&proc, signal).unwrap();
+    }
+    eventually("the shell and its child", || program.tree().members(&proc).len() == 2);
+    assert_eq!(program.tree().signal(&proc, Signal::TERM, &[]), Ok(2));
+    assert!(matches!(program.report(1), Report::Exited { exit: Exit::Signal(15), .. }));
+    program.shim_ends();
+}
+
+#[test]
+fn without_cosched_a_program_goes_on_and_its_shim_ends_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (go, done) = (folder.path().join("go"), folder.path().join("done"));
+    let text = "sleep 1000 & while [ ! -e go ]; do sleep 0.01; done; echo $! > new; mv new done";
+    let order = Order { cwd: folder.path().to_owned(), ..script(text) };
+    let proc = Proc::default();
+    let spec = Spec { order, stdout: null(), stderr: null() };
+    let launched =
+        Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap().start().unwrap();
+    let shim = launched.shim();
+    eventually("the program's processes", || proc.descendants(shim.pid).unwrap().len() >= 2);
+    drop(launched);
+    fs::write(&go, "").unwrap();
+    eventually("the program's end", || done.exists());
+    eventually("the shim's end", || shim.look(&proc).is_none());
+    let orphan: i32 = fs::read_to_string(&done).unwrap().trim().parse().unwrap();
+    let orphan = cosched_linux::tree::Process::find(&proc, orphan).unwrap();
+    assert_ne!(orphan.look(&proc).unwrap().ppid, shim.pid);
+    assert_eq!(orphan.signal(&proc, Signal::KILL), Ok(true));
+}
+
+#[test]
+fn a_killed_shim_shows_as_closed_reports_without_an_end() {
+    let mut program = Program::start(script("sleep 1000; :"), null());
+    let main = program.main();
+    let (proc, shim) = (program.proc.clone(), program.launched.shim());
+    shim.signal(&proc, Signal::KILL).unwrap();
+    eventually("the end of reports", || {
+        program.reports();
+        program.launched.reports.closed()
+    });
+    assert_eq!(program.reports().len(), 1);
+    let tree = cosched_linux::tree::Tree { shim: Some(shim), main: Some(main) };
+    assert!(tree.signal(&proc, Signal::KILL, &[]).unwrap() >= 1);
+}

@@ -1,0 +1,88 @@
+//! What the tests of processes share.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cosched_linux::launch::{Launched, Launcher, Order, Output, Report, Spec};
+use cosched_linux::procfs::Proc;
+use cosched_linux::tree::{Process, Tree};
+use rustix::process::Signal;
+
+/// The executable that becomes helpers.
+pub(crate) const HIDDEN: &str = env!("CARGO_BIN_EXE_cosched-hidden");
+
+/// Waits for something that must come true; how long it takes is no verdict.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// A shell script as an order.
+pub(crate) fn script(text: &str) -> Order {
+    Order {
+        executable: "/bin/sh".into(),
+        argv: ["sh", "-c", text].map(String::from).to_vec(),
+        env: std::env::vars_os().collect(),
+        cwd: "/".into(),
+        ..Order::default()
+    }
+}
+
+/// A started program, killed with all its processes at the end of the test.
+pub(crate) struct Program {
+    pub(crate) launched: Launched,
+    pub(crate) proc: Proc,
+    seen: Vec<Report>,
+}
+
+impl Program {
+    pub(crate) fn start(order: Order, stdout: Output) -> Program {
+        let proc = Proc::default();
+        let spec = Spec { order, stderr: stdout.clone(), stdout };
+        let prepared = Launcher::new(Path::new(HIDDEN), proc.clone()).prepare(&spec).unwrap();
+        Program { launched: prepared.start().unwrap(), proc, seen: Vec::new() }
+    }
+
+    /// The report number `n`, when it has come.
+    pub(crate) fn report(&mut self, n: usize) -> Report {
+        eventually("a report", || {
+            self.seen.extend(self.launched.reports.read().unwrap());
+            self.seen.len() > n
+        });
+        self.seen[n]
+    }
+
+    /// The reports that have come up to now.
+    pub(crate) fn reports(&mut self) -> &[Report] {
+        self.seen.extend(self.launched.reports.read().unwrap());
+        &self.seen
+    }
+
+    pub(crate) fn main(&mut self) -> Process {
+        match self.report(0) {
+            Report::Started { process } => process,
+            other => panic!("expected a start, got {other:?}"),
+        }
+    }
+
+    pub(crate) fn tree(&self) -> Tree {
+        Tree { shim: Some(self.launched.shim()), main: None }
+    }
+
+    pub(crate) fn shim_ends(&mut self) {
+        eventually("the shim's end", || self.launched.reap().unwrap());
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.tree().signal(&self.proc, Signal::KILL, &[]);
+        let _ = self.launched.shim().signal(&self.proc, Signal::KILL);
+        let _ = self.launched.reap();
+    }
+}

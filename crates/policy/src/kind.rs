@@ -1,0 +1,246 @@
+//! The policies by name: what users ask for, whether it can work, and the thing itself.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cosched_core::{Nanos, Policy};
+
+use crate::fcfs::Fcfs;
+use crate::minwait::Minwait;
+use crate::placement::Placement;
+use crate::quantum::SHORTEST;
+use crate::rounds::Rounds;
+use crate::unmanaged::Unmanaged;
+use crate::{cgreedy, gang, greedy};
+
+/// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
+const LONGEST: Nanos = Nanos::from_secs(60);
+
+/// A policy that users can choose.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Everything at once, in one session and one CPU group.
+    Linux,
+    /// Everything at once, a CPU group for each program.
+    LinuxGroups,
+    /// One after another.
+    Fcfs,
+    /// Section 4.2.1.
+    Gang,
+    /// Section 4.2.2.
+    Greedy,
+    /// Section 4.2.3.
+    Cgreedy,
+    /// Section 4.2.4.
+    Minwait,
+}
+
+/// How a policy is to work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// How long a gang runs at a time, if the limit on frozen time allows. 1 ms to 60 s.
+    pub quantum: Nanos,
+    /// Where the threads of a program go.
+    pub placement: Placement,
+    /// Whether CPUs that a gang leaves idle are given away (`greedy` and `cgreedy` only).
+    pub fill: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options { quantum: Nanos::from_millis(100), placement: Placement::Packed, fill: false }
+    }
+}
+
+/// What a program of a workload needs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Demand<'a> {
+    /// Its name in the workload.
+    pub name: &'a str,
+    /// How many CPUs it wants at once.
+    pub threads: u16,
+    /// Last-level cache misses per 1000 instructions, if known.
+    pub misses_per_kilo_instruction: Option<f64>,
+}
+
+/// Why a policy cannot do what is asked, and what to do about it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Unfit {
+    /// A program is larger than the machine.
+    #[error(
+        "program '{program}' wants {threads} threads, and there are {cpus} CPUs to use: policy \
+         '{policy}' runs all threads of a program at once. Set `threads` of '{program}' in the \
+         workload to at most {cpus}, or choose the policy 'fcfs' or 'linux'"
+    )]
+    TooManyThreads {
+        /// Which program.
+        program: String,
+        /// How many threads it wants.
+        threads: u16,
+        /// How many CPUs there are.
+        cpus: usize,
+        /// The policy.
+        policy: Kind,
+    },
+    /// The policy decides by cache misses, and a program's are not known.
+    #[error(
+        "policy '{policy}' matches programs by their cache misses, and those of '{program}' are \
+         not known. Set `misses_per_kilo_instruction` of '{program}' in the workload file, or run \
+         `cosched profile` on a machine with hardware counters (a PMU)"
+    )]
+    MissesUnknown {
+        /// Which program.
+        program: String,
+        /// The policy.
+        policy: Kind,
+    },
+    /// Filling is asked of a policy that has nothing to fill.
+    #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
+    NothingToFill {
+        /// The policy.
+        policy: Kind,
+    },
+    /// The quantum is outside what makes sense.
+    #[error(
+        "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
+         are better served by the policy 'fcfs')"
+    )]
+    Quantum {
+        /// What was asked.
+        asked: Nanos,
+    },
+}
+
+impl Kind {
+    /// Every policy, baselines first.
+    pub const ALL: [Kind; 7] = [
+        Kind::Linux,
+        Kind::LinuxGroups,
+        Kind::Fcfs,
+        Kind::Gang,
+        Kind::Greedy,
+        Kind::Cgreedy,
+        Kind::Minwait,
+    ];
+
+    /// The name by which users ask for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Linux => "linux",
+            Kind::LinuxGroups => "linux-groups",
+            Kind::Fcfs => "fcfs",
+            Kind::Gang => "gang",
+            Kind::Greedy => "greedy",
+            Kind::Cgreedy => "cgreedy",
+            Kind::Minwait => "minwait",
+        }
+    }
+
+    /// What it does, in one line.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Kind::Linux => "start everything at once and let the kernel share the CPUs by thread",
+            Kind::LinuxGroups => "the same, but let the kernel share the CPUs by program",
+            Kind::Fcfs => "one program after another, each on all CPUs",
+            Kind::Gang => "one program per quantum, in turn",
+            Kind::Greedy => "programs that fill the CPUs together share a quantum",
+            Kind::Cgreedy => "pairs: a program with many cache misses beside one with few",
+            Kind::Minwait => "at every quantum those that have waited longest, as many as fit",
+        }
+    }
+
+    /// Whether it gives all threads of a program CPUs at the same time.
+    pub const fn makes_gangs(self) -> bool {
+        matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Minwait)
+    }
+
+    /// Whether it can schedule these programs on so many CPUs.
+    ///
+    /// # Errors
+    /// For the policies that make gangs, when a program wants more threads than there are CPUs;
+    /// for `cgreedy`, when a program's cache misses are not known.
+    pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
+        for demand in demands.iter().filter(|_| self.makes_gangs()) {
+            if usize::from(demand.threads) > cpus {
+                return Err(Unfit::TooManyThreads {
+                    program: demand.name.to_owned(),
+                    threads: demand.threads,
+                    cpus,
+                    policy: self,
+                });
+            }
+            if self == Kind::Cgreedy && demand.misses_per_kilo_instruction.is_none() {
+                return Err(Unfit::MissesUnknown { program: demand.name.to_owned(), policy: self });
+            }
+        }
+        Ok(())
+    }
+
+    /// The policy itself, at the beginning of a run.
+    ///
+    /// # Errors
+    /// When an option does not go with it: a quantum outside 1 ms to 60 s, or `fill` for a policy
+    /// that has nothing to fill.
+    pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
+        if options.fill && !matches!(self, Kind::Greedy | Kind::Cgreedy) {
+            return Err(Unfit::NothingToFill { policy: self });
+        }
+        if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
+            return Err(Unfit::Quantum { asked: options.quantum });
+        }
+        Ok(match self {
+            Kind::Linux => Box::new(Unmanaged::together()),
+            Kind::LinuxGroups => Box::new(Unmanaged::in_groups()),
+            Kind::Fcfs => Box::new(Fcfs::default()),
+            Kind::Gang => Box::new(Rounds::new(options, gang::cut, None)),
+            Kind::Greedy if options.fill => {
+                Box::new(Rounds::new(options, greedy::cut, Some(greedy::fill)))
+            }
+            Kind::Greedy => Box::new(Rounds::new(options, greedy::cut, None)),
+            Kind::Cgreedy if options.fill => {
+                Box::new(Rounds::new(options, cgreedy::cut_in_threes, None))
+            }
+            Kind::Cgreedy => Box::new(Rounds::new(options, cgreedy::cut_in_pairs, None)),
+            Kind::Minwait => Box::new(Minwait::new(options)),
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Kind {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Kind, UnknownName> {
+        Kind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name)
+            .ok_or_else(|| UnknownName::new("policy", name, Kind::ALL.map(Kind::name)))
+    }
+}
+
+/// A name that stands for nothing we know.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {what} '{name}'; known are {known}")]
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    known: String,
+}
+
+impl UnknownName {
+    pub(crate) fn new<const N: usize>(
+        what: &'static str,
+        name: &str,
+        known: [&str; N],
+    ) -> UnknownName {
+        UnknownName { what, name: name.to_owned(), known: known.join(", ") }
+    }
+}
+
+#[cfg(test)]
+mod tests;

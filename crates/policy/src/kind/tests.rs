@@ -1,0 +1,60 @@
+use super::*;
+
+fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
+    Demand { name, threads, misses_per_kilo_instruction: misses }
+}
+
+#[test]
+fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_known() {
+    for kind in Kind::ALL {
+        assert_eq!(kind.to_string().parse(), Ok(kind));
+    }
+    let error = "fifo".parse::<Kind>().unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "there is no policy 'fifo'; \
+         known are linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait"
+    );
+}
+
+#[test]
+fn programs_larger_than_the_machine_are_refused_by_gang_policies_only() {
+    let demands = [demand("small", 2, Some(1.0)), demand("large", 3, Some(1.0))];
+    for kind in Kind::ALL {
+        let unfit = kind.check(&demands, 2);
+        assert_eq!(unfit.is_err(), kind.makes_gangs(), "{kind}");
+        assert_eq!(kind.check(&demands, 3), Ok(()), "{kind}");
+    }
+    let error = Kind::Gang.check(&demands, 2).unwrap_err().to_string();
+    assert!(error.contains("'large' wants 3 threads") && error.contains("`threads`"), "{error}");
+}
+
+#[test]
+fn cgreedy_without_misses_names_the_program_and_both_remedies() {
+    let demands = [demand("known", 1, Some(0.0)), demand("unknown", 1, None)];
+    let error = Kind::Cgreedy.check(&demands, 2).unwrap_err().to_string();
+    for part in ["'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(Kind::Greedy.check(&demands, 2), Ok(()));
+}
+
+#[test]
+fn fill_is_for_greedy_and_cgreedy() {
+    let options = Options { fill: true, ..Options::default() };
+    for kind in Kind::ALL {
+        let fills = matches!(kind, Kind::Greedy | Kind::Cgreedy);
+        assert_eq!(kind.build(&options).is_ok(), fills, "{kind}");
+        assert!(kind.build(&Options::default()).is_ok(), "{kind}");
+    }
+}
+
+#[test]
+fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
+    for quantum in [Nanos::ZERO, Nanos::from_secs(365 * 86_400)] {
+        let options = Options { quantum, ..Options::default() };
+        let Err(unfit) = Kind::Gang.build(&options) else { panic!("{quantum} was taken") };
+        assert_eq!(unfit, Unfit::Quantum { asked: quantum });
+        assert!(unfit.to_string().contains("1.000 ms to 60.000 s"), "{unfit}");
+    }
+}

@@ -1,0 +1,48 @@
+//! What should run: the scheduling policies, pure.
+//!
+//! Each policy is one file whose first lines tell the problem, the idea and
+//! the algorithm. They answer [`Cause`](cosched_core::Cause)s with a
+//! [`Plan`](cosched_core::Plan) and know no clock and no operating system.
+//!
+//! | policy | who runs together | file |
+//! |---|---|---|
+//! | `linux`, `linux-groups` | everybody, as the kernel likes | `unmanaged.rs` |
+//! | `fcfs` | one program until it ends | `fcfs.rs` |
+//! | `gang` | one program per quantum | `gang.rs` |
+//! | `greedy` | as many threads per quantum as fit | `greedy.rs` |
+//! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
+//! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
+//!
+//! What they share: programs that belong together are one [unit](mod@unit), gangs
+//! take turns in [rounds], a [quantum] is as long as the limit on
+//! frozen time allows, and [placement] gives each program its CPUs.
+//!
+//! The source of `gang` to `minwait`, of the sections, listings, tables and
+//! figures named here, is the diploma thesis on scheduling multithreaded
+//! programs in chip multiprocessors with the run-time system *Scaff*.
+//!
+//! [`Kind`] is the way in: it names, checks and builds policies.
+
+#![forbid(unsafe_code)]
+// The module docs are written for readers of this crate, who see its private parts.
+#![allow(rustdoc::private_intra_doc_links)]
+
+mod cgreedy;
+mod fcfs;
+mod gang;
+mod greedy;
+mod kind;
+mod minwait;
+mod placement;
+mod quantum;
+mod rounds;
+mod unit;
+mod unmanaged;
+
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod testkit;
+
+pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
+pub use placement::{Placement, place};

@@ -1,0 +1,169 @@
+//! `minwait`: whoever has waited longest runs, and whoever still fits beside.
+//!
+//! *Problem.* Gangs that are fixed for a round leave CPUs idle that a program
+//! of another gang could use, and in a long round everybody waits long.
+//!
+//! *Idea.* No rounds: at every quantum's end a new gang is made from those
+//! that have waited longest since they last ran, as Linux' fair scheduler does
+//! with threads. Small programs fit into every gap and run nearly always.
+//!
+//! *Algorithm.* The programs by their waiting time, longest first (equal ones in the
+//! order of the workload). From the top, each is taken if it fits into
+//! the CPUs that are left; those that do not fit are passed over, and the
+//! walk ends with the list. Programs that ran just now have waited
+//! for nothing: they come last, and run on if there is room.
+//! So whoever has waited longest is always served, and nobody waits more quanta than there
+//! are other programs.
+//!
+//! *Source.* Section 4.2.4, listing 4.3. Ours:
+//!
+//! - a weight multiplies the waiting time: twice the weight, and a program is as
+//!   urgent after half the time. Whoever would be frozen for too long by another quantum
+//!   comes first whatever the weights say;
+//! - when a program ends or comes within a quantum, free CPUs go at once to
+//!   those that wait, longest first. Who runs is not disturbed, and the
+//!   quantum ends when it would have. If nobody runs, a new one begins;
+//! - while everybody runs there are no quanta, and no wake-ups.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
+
+use crate::kind::Options;
+use crate::placement::Placement;
+use crate::quantum::{Quantum, longest_wait};
+use crate::rounds::first_fit;
+use crate::unit::{Seat, Unfreezable, Unit, run_together, sort_out};
+
+/// The one wake-up of this policy.
+const QUANTUM_ENDS: Token = Token(0);
+
+/// A new gang at every quantum.
+#[derive(Debug)]
+pub(crate) struct Minwait {
+    placement: Placement,
+    quantum: Quantum,
+    unfreezable: Unfreezable,
+    /// Who runs in this quantum, and where.
+    seats: Vec<Seat>,
+    /// Who was told to wait in this quantum.
+    waiting: BTreeSet<ProgramId>,
+    /// The CPUs that the quantum was made for.
+    cpus: CpuSet,
+    ends: Nanos,
+    quanta: u64,
+}
+
+impl Minwait {
+    pub(crate) fn new(options: &Options) -> Minwait {
+        Minwait {
+            placement: options.placement,
+            quantum: Quantum::new(options.quantum),
+            unfreezable: Unfreezable::default(),
+            seats: Vec::new(),
+            waiting: BTreeSet::new(),
+            cpus: CpuSet::EMPTY,
+            ends: Nanos::NEVER,
+            quanta: 0,
+        }
+    }
+
+    fn seated(&self, id: ProgramId) -> bool {
+        self.seats.iter().any(|seat| seat.members.contains(&id))
+    }
+
+    /// Takes back what programs that are gone had.
+    fn forget_the_gone(&mut self, units: &[Unit]) {
+        let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
+        self.seats.retain(|seat| seat.members.iter().any(|id| present.contains(id)));
+        self.waiting.retain(|id| present.contains(id));
+    }
+
+    /// Whether the gang has to be made anew.
+    fn quantum_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
+        let torn = |unit: &Unit| {
+            unit.ids().any(|id| self.seated(id)) && !unit.ids().all(|id| self.seated(id))
+        };
+        world.now >= self.ends
+            || causes.contains(&Cause::Woke(QUANTUM_ENDS))
+            || self.seats.is_empty()
+            || self.cpus != *world.cpus
+            || units.iter().any(torn)
+    }
+
+    /// Seats those that have waited longest in the CPUs that are free.
+    fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
+        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        let limit = longest_wait(world.max_frozen);
+        let mut queue: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
+        queue.retain(|(_, unit)| !unit.ids().any(|id| self.seated(id)));
+        queue.sort_by(|(_, a), (_, b)| {
+            let (a, b) = (urgency(a, length, limit), urgency(b, length, limit));
+            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
+        });
+        let because =
+            |unit: usize| (&units[unit], Why::WaitedLongest { waited: units[unit].waiting });
+        let gang = first_fit(queue, free.len()).into_iter().map(because).collect();
+        self.seats.extend(run_together(gang, free, self.placement, world, plan));
+    }
+
+    /// Tells those that found no seat to wait.
+    fn hold(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
+        let free = world.cpus.len().saturating_sub(taken) as u16;
+        for id in units.iter().flat_map(Unit::ids) {
+            if self.seated(id) {
+                self.waiting.remove(&id);
+            } else if self.waiting.insert(id) {
+                plan.freeze(id);
+                plan.because(Some(id), Why::DoesNotFit { free });
+            }
+        }
+    }
+
+    /// A quantum lasts as long as somebody waits for its end.
+    fn time(&mut self, anew: bool, length: Nanos, now: Nanos, plan: &mut Plan) {
+        let before = self.ends;
+        if self.waiting.is_empty() {
+            self.ends = Nanos::NEVER;
+        } else if anew || before == Nanos::NEVER {
+            self.ends = now + length;
+        }
+        if !self.seats.is_empty() && (anew || (before == Nanos::NEVER && self.ends != before)) {
+            self.quanta += 1;
+            let length = self.ends.since(now);
+            plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
+        }
+        if self.ends != before {
+            plan.wake_at(self.ends, QUANTUM_ENDS);
+        }
+    }
+}
+
+impl Policy for Minwait {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let (units, unfreezable) = sort_out(world);
+        self.unfreezable.run(&unfreezable, plan);
+        self.forget_the_gone(&units);
+        let anew = self.quantum_is_over(causes, world, &units);
+        if anew {
+            self.seats.clear();
+            self.waiting.clear();
+            self.cpus = *world.cpus;
+        }
+        let length = self.quantum.length(&vec![1.0; units.len()], 0, world.max_frozen, plan);
+        self.seat(&units, length, world, plan);
+        self.hold(&units, world, plan);
+        self.time(anew, length, world.now, plan);
+    }
+}
+
+/// What comes first: who cannot wait another quantum, then who has waited longest by weight.
+fn urgency(unit: &Unit, quantum: Nanos, limit: Nanos) -> (bool, f64) {
+    let waited = unit.waiting.0 as f64;
+    let cannot_wait = unit.waiting + quantum > limit;
+    (cannot_wait, if cannot_wait { waited } else { waited * unit.weight })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,134 @@
+use super::*;
+use crate::testkit::{Lab, program};
+use cosched_core::{Cause, GroupId, Program, ProgramState};
+
+const QUANTUM: Nanos = Nanos::from_millis(100);
+
+fn lab(cpus: u16, programs: Vec<Program>) -> Lab<Minwait> {
+    Lab::new(Minwait::new(&Options::default()), cpus, programs)
+}
+
+/// Programs 0, 1, 2, ... with these thread counts.
+fn programs(threads: &[u16]) -> Vec<Program> {
+    threads.iter().enumerate().map(|(slot, n)| program(slot as u16, *n)).collect()
+}
+
+#[test]
+fn those_that_waited_longest_run_and_those_that_do_not_fit_are_passed_over() {
+    let mut lab = lab(6, programs(&[4, 3, 2, 5]));
+    // At first all have waited equally long: 0, then 2 beside it.
+    // Then 1 and 3 have waited; 3 does not fit beside 1, but 2, which ran, does.
+    assert_eq!(lab.quanta(4), [vec![0, 2], vec![1, 2], vec![3], vec![0, 2]]);
+}
+
+#[test]
+fn small_programs_run_nearly_always() {
+    let mut lab = lab(4, programs(&[3, 3, 1]));
+    assert_eq!(lab.quanta(4), [[0, 2], [1, 2], [0, 2], [1, 2]]);
+}
+
+#[test]
+fn equal_waits_stay_in_the_order_of_the_workload() {
+    let mut lab = lab(2, programs(&[1, 1, 1, 1]));
+    assert_eq!(lab.quanta(4), [[0, 1], [2, 3], [0, 1], [2, 3]]);
+}
+
+#[test]
+fn without_anybody_waiting_there_are_no_quanta() {
+    let mut lab = lab(4, programs(&[2, 1]));
+    assert_eq!((lab.running(), lab.next_wake()), (vec![0, 1], None));
+    lab.pass(QUANTUM * 5);
+    lab.arrive(program(2, 2));
+    assert_eq!(lab.running(), [0, 1], "who runs is not disturbed");
+    assert_eq!(lab.next_wake(), Some(QUANTUM * 6));
+    lab.wake();
+    assert_eq!(lab.running(), [0, 2]);
+}
+
+#[test]
+fn free_cpus_go_at_once_to_those_that_wait_and_the_quantum_ends_as_planned() {
+    let mut lab = lab(4, programs(&[3, 1, 2, 1]));
+    assert_eq!(lab.running(), [0, 1]);
+    lab.pass(QUANTUM / 2);
+    lab.exit(1);
+    assert_eq!(lab.running(), [0, 3], "2 has waited as long and does not fit");
+    assert!(lab.plan.directive(ProgramId::first(0)).is_none());
+    assert_eq!(lab.next_wake(), Some(QUANTUM));
+    lab.exit(0);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![2, 3], None));
+}
+
+#[test]
+fn a_newcomer_that_fits_starts_at_once() {
+    let mut lab = lab(4, programs(&[3, 3]));
+    lab.pass(QUANTUM / 2);
+    lab.arrive(program(5, 1));
+    assert_eq!(lab.running(), [0, 5]);
+    assert_eq!(lab.cpus_in_use(), [0, 1, 2, 3]);
+    assert_eq!(lab.next_wake(), Some(QUANTUM));
+}
+
+#[test]
+fn a_new_quantum_begins_when_nobody_is_left_running() {
+    let mut lab = lab(2, programs(&[2, 2, 2]));
+    lab.pass(QUANTUM / 4);
+    lab.exit(0);
+    assert_eq!(lab.running(), [1]);
+    assert_eq!(lab.next_wake(), Some(QUANTUM / 4 + QUANTUM));
+    lab.exit(1);
+    lab.exit(2);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![], None));
+}
+
+#[test]
+fn a_weight_multiplies_the_waiting_time() {
+    let mut all = programs(&[2, 2, 2]);
+    all[2].weight = 4.0;
+    let mut lab = lab(2, all);
+    assert_eq!(lab.quanta(8), [[0], [2], [1], [2], [0], [2], [1], [2]]);
+}
+
+#[test]
+fn no_weight_lets_others_be_frozen_for_too_long() {
+    let mut all = programs(&[1, 1, 1]);
+    all[0].weight = 1000.0;
+    all[1].weight = 1000.0;
+    let mut lab = lab(1, all);
+    let turns = lab.quanta(30);
+    let of_2: Vec<usize> = (0..30).filter(|&quantum| turns[quantum] == [2]).collect();
+    assert!(of_2.len() >= 2, "{turns:?}");
+    assert!(
+        of_2.windows(2)
+            .all(|pair| QUANTUM * ((pair[1] - pair[0] - 1) as u64) <= lab.scene.max_frozen)
+    );
+}
+
+#[test]
+fn other_cpus_make_another_gang() {
+    let mut lab = lab(4, programs(&[2, 2]));
+    lab.scene.cpus = CpuSet::first(2);
+    lab.tell(&[Cause::MachineChanged]);
+    assert_eq!(lab.quanta(3), [[0], [1], [0]]);
+}
+
+#[test]
+fn a_program_that_joins_a_running_group_runs_with_it() {
+    let grouped = |slot| Program { group: Some(GroupId(1)), ..program(slot, 1) };
+    let mut lab = lab(2, vec![grouped(0)]);
+    lab.arrive(grouped(1));
+    assert_eq!((lab.running(), lab.next_wake()), (vec![0, 1], None));
+}
+
+#[test]
+fn reports_that_change_nothing_leave_everything_alone() {
+    let mut lab = lab(2, programs(&[2, 2]));
+    lab.tell(&[Cause::Settled { program: ProgramId::first(0), epoch: 1 }]);
+    assert_eq!(lab.plan, Plan::default());
+}
+
+#[test]
+fn a_stopped_program_gives_its_cpus_away() {
+    let mut lab = lab(2, programs(&[2, 2]));
+    lab.set_state(0, ProgramState::StoppedByOther);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![1], None));
+}

@@ -1,0 +1,274 @@
+//! Which CPUs a program gets: close together, or far apart.
+//!
+//! CPUs of one package share caches and a way to memory. A program whose
+//! threads sit close together shares these with itself and keeps out of other
+//! programs' way (*packed*: isolation). A program whose threads sit far apart
+//! gets more cache and more memory bandwidth, and meets everybody else
+//! everywhere (*spread*: throughput). Section 3.4, figures 3.7 to 3.9.
+//!
+//! Both are one descent through the machine. At each step the free CPUs are
+//! divided, and each part gets a number of the threads:
+//!
+//! - a *domain* step divides by what CPUs share. Packed fills one domain where
+//!   the threads fit whole: a faster one first, then the one with the least
+//!   room, so that large holes stay for large programs. Where none is large
+//!   enough it fills the largest and goes on with the rest: that spans the
+//!   fewest domains. Spread deals one thread to each domain in turn.
+//! - a *rank* step divides by how good a CPU is, and uses up the better ones first.
+//!
+//! | packed | spread |
+//! |---|---|
+//! | package (one with enough idle cores, if any) | siblings: first of each core, second, ... |
+//! | siblings: first of each core, second, ... | package |
+//! | last-level cache | last-level cache |
+//! | speed | L2 |
+//! | L2 | speed |
+//!
+//! The thesis' machines had equal cores without siblings, so two decisions are
+//! ours. Two threads on one core are slower than on two, so packed uses every
+//! core of its packages once before it uses one twice; it does not take
+//! another package for that. And a program waits for its slowest thread, so a
+//! fast CPU is worth more than a shared L2.
+//!
+//! Between choices that are equally good, the one that keeps more of the CPUs
+//! of last time wins: caches are warm there.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+use cosched_core::{CpuSet, Level, Topology};
+
+use crate::kind::UnknownName;
+
+/// Where the threads of one program go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// Close together: fewest packages, then fewest last-level caches, then fewest L2 caches.
+    #[default]
+    Packed,
+    /// Far apart: package by package in turn, siblings of a used core last.
+    Spread,
+}
+
+impl Placement {
+    /// Every placement.
+    pub const ALL: [Placement; 2] = [Placement::Packed, Placement::Spread];
+
+    /// The name by which users ask for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Placement::Packed => "packed",
+            Placement::Spread => "spread",
+        }
+    }
+
+    fn steps(self) -> &'static [Step] {
+        use Level::{L2, Llc, Package};
+        match self {
+            Placement::Packed => {
+                &[Step::Domain(Package), SIBLINGS, Step::Domain(Llc), SPEED, Step::Domain(L2)]
+            }
+            Placement::Spread => {
+                &[SIBLINGS, Step::Domain(Package), Step::Domain(Llc), Step::Domain(L2), SPEED]
+            }
+        }
+    }
+
+    /// How many of `want` threads each domain gets.
+    fn shares(self, domains: &[Vec<Slot>], want: usize) -> Vec<usize> {
+        match self {
+            Placement::Packed => fill_whole(domains, want),
+            Placement::Spread => deal_in_turn(domains, want),
+        }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Placement {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Placement, UnknownName> {
+        Placement::ALL
+            .into_iter()
+            .find(|placement| placement.name() == name)
+            .ok_or_else(|| UnknownName::new("placement", name, Placement::ALL.map(Placement::name)))
+    }
+}
+
+/// Chooses exactly `threads` of the `free` CPUs; `None` if there are not so many.
+///
+/// `prefer` are the CPUs that the program had last; they win between equally good choices.
+/// CPUs that the topology does not know are not used.
+pub fn place(
+    topology: &Topology,
+    free: &CpuSet,
+    threads: usize,
+    placement: Placement,
+    prefer: Option<&CpuSet>,
+) -> Option<CpuSet> {
+    let slots = slots(topology, free, prefer.unwrap_or(&CpuSet::EMPTY));
+    (threads <= slots.len()).then(|| {
+        let mut chosen = CpuSet::EMPTY;
+        choose(slots, threads, placement, placement.steps(), &mut chosen);
+        chosen
+    })
+}
+
+/// A free CPU, with what the choice depends on.
+#[derive(Clone, Copy)]
+struct Slot {
+    id: usize,
+    groups: [u16; Level::ALL.len()],
+    /// 0 for the fastest CPUs there can be.
+    slowness: u16,
+    /// How many siblings of its core are used before this one.
+    layer: u16,
+    /// Whether the program had it last time.
+    kept: bool,
+}
+
+/// One step of the descent.
+enum Step {
+    Domain(Level),
+    Rank(fn(&Slot) -> u16),
+}
+
+const SIBLINGS: Step = Step::Rank(|slot| slot.layer);
+const SPEED: Step = Step::Rank(|slot| slot.slowness);
+
+fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
+    // A sibling that is not free keeps its core busy, whoever has it.
+    let mut used: BTreeMap<u16, u16> = BTreeMap::new();
+    for cpu in topology.cpus().iter().filter(|cpu| !free.contains(cpu.id)) {
+        *used.entry(cpu.group(Level::Core)).or_default() += 1;
+    }
+    let mut cpus: Vec<_> = topology.cpus().iter().filter(|cpu| free.contains(cpu.id)).collect();
+    cpus.sort_by_key(|cpu| (!prefer.contains(cpu.id), cpu.id));
+    cpus.into_iter()
+        .map(|cpu| {
+            let used = used.entry(cpu.group(Level::Core)).or_default();
+            let layer = *used;
+            *used += 1;
+            Slot {
+                id: cpu.id,
+                groups: cpu.groups,
+                slowness: u16::MAX - cpu.capacity,
+                layer,
+                kept: prefer.contains(cpu.id),
+            }
+        })
+        .collect()
+}
+
+fn choose(
+    mut slots: Vec<Slot>,
+    mut want: usize,
+    placement: Placement,
+    steps: &[Step],
+    chosen: &mut CpuSet,
+) {
+    match steps.split_first() {
+        _ if want == 0 => {}
+        None => {
+            slots.sort_by_key(|slot| (!slot.kept, slot.id));
+            for slot in slots.into_iter().take(want) {
+                chosen.insert(slot.id);
+            }
+        }
+        Some((Step::Rank(rank), rest)) => {
+            for class in divided(slots, rank) {
+                let share = want.min(class.len());
+                want -= share;
+                choose(class, share, placement, rest, chosen);
+            }
+        }
+        Some((Step::Domain(level), rest)) => {
+            let domains = divided(slots, |slot| slot.groups[*level as usize]);
+            let shares = placement.shares(&domains, want);
+            for (domain, share) in domains.into_iter().zip(shares) {
+                choose(domain, share, placement, rest, chosen);
+            }
+        }
+    }
+}
+
+/// The slots by a number of theirs, smallest number first.
+fn divided(slots: Vec<Slot>, by: impl Fn(&Slot) -> u16) -> Vec<Vec<Slot>> {
+    let mut parts: BTreeMap<u16, Vec<Slot>> = BTreeMap::new();
+    for slot in slots {
+        parts.entry(by(&slot)).or_default().push(slot);
+    }
+    parts.into_values().collect()
+}
+
+/// Packed: the whole of the largest domains, and the rest where it fits best.
+fn fill_whole(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
+    let mut shares = vec![0; domains.len()];
+    while want > 0 {
+        let open = || (0..domains.len()).filter(|&d| shares[d] == 0);
+        let best = open()
+            .filter(|&d| domains[d].len() >= want)
+            .min_by_key(|&d| {
+                let domain = &domains[d];
+                let crowded = idle_cores(domain) < want;
+                (crowded, slowness(domain), domain.len(), Reverse(kept(domain).min(want)))
+            })
+            .or_else(|| {
+                open().min_by_key(|&d| {
+                    let domain = &domains[d];
+                    (Reverse(domain.len()), slowness(domain), Reverse(kept(domain)))
+                })
+            });
+        let Some(best) = best else { break };
+        shares[best] = want.min(domains[best].len());
+        want -= shares[best];
+    }
+    shares
+}
+
+/// Spread: one to each domain, again and again; of equally fast ones the emptier first,
+/// since fewer other programs are there.
+fn deal_in_turn(domains: &[Vec<Slot>], mut want: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..domains.len()).collect();
+    order.sort_by_key(|&d| {
+        let domain = &domains[d];
+        (slowness(domain), Reverse(domain.len()), Reverse(kept(domain)))
+    });
+    let mut shares = vec![0; domains.len()];
+    while want > 0 {
+        let before = want;
+        for &d in &order {
+            if want > 0 && shares[d] < domains[d].len() {
+                shares[d] += 1;
+                want -= 1;
+            }
+        }
+        if want == before {
+            break;
+        }
+    }
+    shares
+}
+
+fn idle_cores(domain: &[Slot]) -> usize {
+    domain.iter().filter(|slot| slot.layer == 0).count()
+}
+
+fn kept(domain: &[Slot]) -> usize {
+    domain.iter().filter(|slot| slot.kept).count()
+}
+
+/// Of the fastest CPU there.
+fn slowness(domain: &[Slot]) -> u16 {
+    domain.iter().map(|slot| slot.slowness).min().unwrap_or(u16::MAX)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,306 @@
+//! What holds whatever comes and goes, at whatever moment.
+//!
+//! [`Lab`] checks every plan for what must hold for all policies: no unknown
+//! program or CPU, nobody twice, nothing frozen that may not be.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Directive, GroupId, Nanos, Policy, Program, ProgramId, ProgramState};
+use proptest::prelude::*;
+
+use crate::kind::{Kind, Options};
+use crate::placement::Placement;
+use crate::rounds::Gang;
+use crate::testkit::{Lab, cases, program, unit};
+use crate::{cgreedy, greedy};
+
+const CPUS: u16 = 6;
+const GANG_POLICIES: [Kind; 4] = [Kind::Gang, Kind::Greedy, Kind::Cgreedy, Kind::Minwait];
+
+/// Something that happens to the machine.
+#[derive(Clone, Debug)]
+enum Happens {
+    /// The next wake-up comes.
+    QuantumEnds,
+    /// Milliseconds go by.
+    TimePasses(u64),
+    /// A program comes.
+    Arrives(Box<Program>),
+    /// One of the programs, by its position, ends.
+    Exits(usize),
+    /// One wants another number of threads.
+    Asks(usize, u16),
+    /// Somebody stops one, or lets it go on.
+    StopsOrContinues(usize),
+}
+
+fn any_program() -> impl Strategy<Value = Program> {
+    let misses = proptest::option::of(0.0..50.0);
+    let group = proptest::option::weighted(0.15, 0u16..2);
+    (1..=CPUS, misses, group, prop::bool::weighted(0.9)).prop_map(
+        |(threads, misses, group, freezable)| {
+            let mut program = program(0, threads);
+            program.profile.misses_per_kilo_instruction = misses;
+            Program { group: group.map(GroupId), freezable, ..program }
+        },
+    )
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        6 => Just(Happens::QuantumEnds),
+        1 => (1u64..150).prop_map(Happens::TimePasses),
+        2 => any_program().prop_map(|p| Happens::Arrives(Box::new(p))),
+        2 => (0usize..20).prop_map(Happens::Exits),
+        1 => (0usize..20, 1..=CPUS).prop_map(|(which, threads)| Happens::Asks(which, threads)),
+        1 => (0usize..20).prop_map(Happens::StopsOrContinues),
+    ]
+}
+
+fn kinds() -> impl Strategy<Value = (Kind, Options)> {
+    (0..GANG_POLICIES.len(), any::<bool>(), any::<bool>()).prop_map(|(kind, fill, spread)| {
+        let kind = GANG_POLICIES[kind];
+        let fill = fill && matches!(kind, Kind::Greedy | Kind::Cgreedy);
+        let placement = if spread { Placement::Spread } else { Placement::Packed };
+        (kind, Options { fill, placement, ..Options::default() })
+    })
+}
+
+fn make_happen<P: Policy>(lab: &mut Lab<P>, what: Happens, next_slot: &mut u16) {
+    let slot = |which: usize, lab: &Lab<P>| {
+        let programs = &lab.scene.programs;
+        (!programs.is_empty()).then(|| programs[which % programs.len()].id.slot)
+    };
+    match what {
+        Happens::QuantumEnds => {
+            lab.wake();
+        }
+        Happens::TimePasses(ms) => lab.pass(Nanos::from_millis(ms)),
+        Happens::Arrives(mut program) => {
+            program.id.slot = *next_slot;
+            *next_slot += 1;
+            lab.arrive(*program);
+        }
+        Happens::Exits(which) => {
+            if let Some(slot) = slot(which, lab) {
+                lab.exit(slot);
+            }
+        }
+        Happens::Asks(which, threads) => {
+            if let Some(slot) = slot(which, lab) {
+                lab.change(slot, |p| p.asked = threads);
+            }
+        }
+        Happens::StopsOrContinues(which) => {
+            if let Some(slot) = slot(which, lab) {
+                lab.change(slot, |p| match p.state {
+                    ProgramState::StoppedByOther => p.state = ProgramState::Running,
+                    ProgramState::Running => p.state = ProgramState::StoppedByOther,
+                    _ => {}
+                });
+            }
+        }
+    }
+}
+
+/// Counts, for each program that waits, the turns of others, against the units ahead of it.
+#[derive(Default)]
+struct Patience(BTreeMap<u16, (usize, usize)>);
+
+impl Patience {
+    fn watch<P: Policy>(&mut self, lab: &Lab<P>, new_quantum: bool) -> Result<(), TestCaseError> {
+        let waits = |p: &&Program| matches!(p.state, ProgramState::New | ProgramState::Frozen);
+        let all = lab.scene.programs.len();
+        let waiting: Vec<u16> =
+            lab.scene.programs.iter().filter(waits).map(|p| p.id.slot).collect();
+        self.0.retain(|slot, _| waiting.contains(slot));
+        for slot in waiting {
+            let (turns, ahead) = self.0.entry(slot).or_insert((0, all));
+            *turns += usize::from(new_quantum);
+            prop_assert!(turns <= ahead, "{slot} waited {turns} quanta behind {ahead} programs");
+        }
+        Ok(())
+    }
+}
+
+/// A program of some weight, alone, that may be frozen.
+fn plain_program() -> impl Strategy<Value = Program> {
+    (any_program(), 0.25..4.0).prop_map(|(program, weight)| Program {
+        group: None,
+        freezable: true,
+        weight,
+        ..program
+    })
+}
+
+fn plain_programs() -> impl Strategy<Value = Vec<Program>> {
+    prop::collection::vec(plain_program(), 1..10).prop_map(|mut programs| {
+        for (slot, program) in programs.iter_mut().enumerate() {
+            program.id.slot = slot as u16;
+        }
+        programs
+    })
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn nobody_waits_more_quanta_than_there_were_programs_whatever_comes_and_goes(
+        (kind, options) in kinds(),
+        at_start in prop::collection::vec(any_program(), 0..8),
+        story in prop::collection::vec(happens(), 1..60),
+    ) {
+        let mut next_slot = 0;
+        let mut lab = Lab::new(kind.build(&options).unwrap(), CPUS, vec![]);
+        let mut patience = Patience::default();
+        let arrivals = at_start.into_iter().map(|p| Happens::Arrives(Box::new(p)));
+        for what in arrivals.chain(story) {
+            lab.plan.clear();
+            make_happen(&mut lab, what, &mut next_slot);
+            patience.watch(&lab, lab.quantum().is_some())?;
+
+            let stopped = |p: &&Program| p.state == ProgramState::StoppedByOther;
+            let scheduled = lab.scene.programs.iter().filter(|p| !stopped(p));
+            let (run, wait): (Vec<_>, Vec<_>) = scheduled.partition(|p| p.state.may_run());
+            prop_assert!(wait.is_empty() || !run.is_empty(), "somebody waits for nobody");
+            prop_assert!(wait.is_empty() || lab.next_wake().is_some(), "somebody waits for ever");
+        }
+    }
+
+    #[test]
+    fn no_cpu_is_given_twice_and_everybody_in_a_gang_has_as_many_as_asked(
+        (kind, options) in kinds(),
+        at_start in plain_programs(),
+        story in prop::collection::vec(happens(), 1..40),
+    ) {
+        let mut next_slot = at_start.len() as u16;
+        let mut lab = Lab::new(kind.build(&options).unwrap(), CPUS, at_start);
+        for what in story {
+            let what = match what {
+                Happens::Arrives(mut program) => {
+                    (program.group, program.freezable) = (None, true);
+                    Happens::Arrives(program)
+                }
+                Happens::StopsOrContinues(_) => Happens::QuantumEnds,
+                other => other,
+            };
+            lab.plan.clear();
+            make_happen(&mut lab, what, &mut next_slot);
+            let used = lab.cpus_in_use();
+            prop_assert!(used.windows(2).all(|two| two[0] != two[1]), "{used:?}");
+            for (id, directive) in &lab.plan.programs {
+                if let Directive::Run(settings) = directive {
+                    let asked = lab.scene.world().program(*id).map(|p| usize::from(p.asked));
+                    prop_assert_eq!(Some(settings.cpus.unwrap_or(lab.scene.cpus).len()), asked);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn while_nothing_changes_every_program_has_exactly_one_turn_in_a_round(
+        kind in (0usize..3).prop_map(|kind| GANG_POLICIES[kind]),
+        programs in plain_programs(),
+        rounds_before in 0usize..3,
+    ) {
+        let all: Vec<u16> = programs.iter().map(|p| p.id.slot).collect();
+        let mut lab = Lab::new(kind.build(&Options::default()).unwrap(), CPUS, programs);
+        let gangs = lab.quantum().map_or(0, |(_, _, gangs, _)| usize::from(gangs));
+        lab.quanta(rounds_before * gangs);
+        let mut served: Vec<u16> = lab.quanta(gangs).concat();
+        served.sort_unstable();
+        prop_assert_eq!(served, all);
+    }
+
+    #[test]
+    fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it(
+        kind in (0usize..3).prop_map(|kind| GANG_POLICIES[kind]),
+        programs in plain_programs(),
+        quanta_before in 0usize..12,
+        arrives_or_exits in prop_oneof![plain_program().prop_map(Ok), (0u16..10).prop_map(Err)],
+    ) {
+        let mut lab = Lab::new(kind.build(&Options::default()).unwrap(), CPUS, programs);
+        let gangs = |lab: &Lab<_>| lab.quantum().map_or(0, |(_, _, gangs, _)| usize::from(gangs));
+        let before = gangs(&lab);
+        let mut served = lab.quanta(before + quanta_before);
+        match arrives_or_exits {
+            Ok(newcomer) => lab.arrive(Program { id: ProgramId::first(99), ..newcomer }),
+            Err(which) => lab.exit(which % lab.scene.programs.len() as u16),
+        }
+        served.extend(lab.quanta(1));
+        let after = gangs(&lab);
+        served.extend(lab.quanta(before + after));
+        for program in &lab.scene.programs {
+            let serves = |quantum: &Vec<u16>| quantum.contains(&program.id.slot);
+            let longest = served.split(serves).map(<[Vec<u16>]>::len).max();
+            let longest = if program.id.slot == 99 { None } else { longest };
+            prop_assert!(longest <= Some(before + after), "{} in {served:?}", program.id);
+        }
+    }
+
+    #[test]
+    fn no_program_of_a_later_greedy_gang_fits_into_an_earlier_one(
+        threads in prop::collection::vec(1usize..=24, 0..30),
+    ) {
+        let units: Vec<_> =
+            threads.iter().enumerate().map(|(slot, n)| unit(slot as u16, *n, None)).collect();
+        let gangs = greedy::cut(&units, 24);
+        let size = |gang: &Gang| gang.iter().map(|(unit, _)| threads[*unit]).sum::<usize>();
+        let mut placed: Vec<usize> = gangs.iter().flatten().map(|(unit, _)| *unit).collect();
+        placed.sort_unstable();
+        prop_assert_eq!(placed, (0..units.len()).collect::<Vec<_>>());
+        for (position, gang) in gangs.iter().enumerate() {
+            prop_assert!(size(gang) <= 24);
+            for (unit, _) in gangs[position + 1..].iter().flatten() {
+                prop_assert!(size(gang) + threads[*unit] > 24);
+            }
+        }
+    }
+
+    #[test]
+    fn cgreedy_gangs_fit_and_hold_two_programs_at_most_or_three_with_fill(
+        programs in prop::collection::vec((1usize..=24, prop::option::of(0.0..50.0)), 0..30),
+    ) {
+        let units: Vec<_> = programs
+            .iter()
+            .enumerate()
+            .map(|(slot, (threads, misses))| unit(slot as u16, *threads, *misses))
+            .collect();
+        let pairs = cgreedy::cut_in_pairs(&units, 24);
+        let threes = cgreedy::cut_in_threes(&units, 24);
+        for (gangs, most) in [(pairs, 2), (threes, 3)] {
+            let mut placed: Vec<usize> = gangs.iter().flatten().map(|(unit, _)| *unit).collect();
+            placed.sort_unstable();
+            prop_assert_eq!(placed, (0..units.len()).collect::<Vec<_>>());
+            for gang in &gangs {
+                prop_assert!((1..=most).contains(&gang.len()));
+                let size: usize = gang.iter().map(|(unit, _)| units[*unit].threads).sum();
+                prop_assert!(size <= 24);
+            }
+        }
+    }
+
+    #[test]
+    fn fcfs_runs_one_program_at_a_time_and_freezes_none(
+        at_start in plain_programs(),
+        story in prop::collection::vec(happens(), 1..40),
+    ) {
+        let mut next_slot = at_start.len() as u16;
+        let mut lab = Lab::new(Kind::Fcfs.build(&Options::default()).unwrap(), CPUS, at_start);
+        for what in story {
+            let what = match what {
+                Happens::Arrives(mut program) => {
+                    program.group = None;
+                    Happens::Arrives(program)
+                }
+                other => other,
+            };
+            make_happen(&mut lab, what, &mut next_slot);
+            let programs = &lab.scene.programs;
+            let started = programs.iter().filter(|p| p.state != ProgramState::New).count();
+            prop_assert_eq!(started, 1.min(programs.len()));
+            prop_assert!(programs.iter().all(|p| p.state != ProgramState::Frozen));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Gangs that take turns: what `gang`, `greedy` and `cgreedy` share.
+//!
+//! A policy of this family cuts the units into gangs; that is a pure function
+//! ([`Cut`]). Here is the rest: whose turn it is, and for how long. In the thesis the
+//! programs are fixed, so one goes round a list of gangs (section 4.2). With
+//! programs that come and go while the gangs run, the list is another one at
+//! every moment, and a place in it means nothing.
+//!
+//! So we keep a queue of *programs* instead. A program joins it when it comes,
+//! and goes to its back whenever its turn ends. At the end of a quantum the
+//! units are cut anew, and **the turn goes to the gang of whoever is foremost in
+//! the queue** (programs that came together are level; then to the first gang in the
+//! order of the cut). Everybody else is frozen. While nothing changes, that
+//! *is* going round the list. And when something does:
+//!
+//! - each quantum serves the foremost of all, and newcomers queue behind those
+//!   who are there: so nobody waits more quanta than there were units in the
+//!   queue when it joined, whatever comes and goes meanwhile;
+//! - without a change in the meantime it is one round; with one change at most
+//!   the two rounds before and after it.
+//!
+//! A newcomer waits for its turn; if nobody runs it starts at once. If the last
+//! program of the running gang ends, or the CPUs change, the next turn begins
+//! at once with a whole quantum. One gang alone runs without end and without
+//! wake-ups; when something changes its turn is over.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
+
+use crate::kind::Options;
+use crate::placement::Placement;
+use crate::quantum::Quantum;
+use crate::unit::{Member, Unfreezable, Unit, run_together, sort_out};
+
+/// Units that run together: each with its position among the units, and why it is here.
+pub(crate) type Gang = Vec<(usize, Why)>;
+
+/// Cuts units into gangs for so many CPUs: every unit in exactly one, and each gang fits.
+pub(crate) type Cut = fn(&[Unit], usize) -> Vec<Gang>;
+
+/// Chooses who has a second turn in CPUs that a gang leaves free, among units with the longest
+/// wait until their next turn first.
+pub(crate) type Fill = fn(&[(usize, &Unit)], usize) -> Gang;
+
+/// The one wake-up of these policies.
+const TURN_ENDS: Token = Token(0);
+
+/// Gangs in turns.
+#[derive(Debug)]
+pub(crate) struct Rounds {
+    cut: Cut,
+    fill: Option<Fill>,
+    placement: Placement,
+    quantum: Quantum,
+    unfreezable: Unfreezable,
+    /// Each program's number in the queue; lower is further ahead.
+    queue: BTreeMap<ProgramId, u64>,
+    /// The latest number that was given.
+    number: u64,
+    turn: Option<Turn>,
+    round: u64,
+    /// The latest number when the round began.
+    round_began: u64,
+}
+
+/// The present turn, and the world it was made for.
+#[derive(Debug)]
+struct Turn {
+    gang: Vec<ProgramId>,
+    ends: Nanos,
+    units: Vec<Vec<Member>>,
+    cpus: CpuSet,
+}
+
+impl Rounds {
+    pub(crate) fn new(options: &Options, cut: Cut, fill: Option<Fill>) -> Rounds {
+        Rounds {
+            cut,
+            fill,
+            placement: options.placement,
+            quantum: Quantum::new(options.quantum),
+            unfreezable: Unfreezable::default(),
+            queue: BTreeMap::new(),
+            number: 0,
+            turn: None,
+            round: 0,
+            round_began: 0,
+        }
+    }
+
+    /// Takes in who came and forgets who went; says who came.
+    fn update_queue(&mut self, units: &[Unit]) -> Vec<ProgramId> {
+        let present: Vec<ProgramId> = units.iter().flat_map(Unit::ids).collect();
+        self.queue.retain(|id, _| present.contains(id));
+        if let Some(turn) = &mut self.turn {
+            turn.gang.retain(|id| present.contains(id));
+        }
+        let new = present.into_iter().filter(|id| !self.queue.contains_key(id));
+        let new: Vec<ProgramId> = new.collect();
+        self.number += 1;
+        self.queue.extend(new.iter().map(|id| (*id, self.number)));
+        new
+    }
+
+    fn turn_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
+        let Some(turn) = &self.turn else { return true };
+        let endless = turn.ends == Nanos::NEVER;
+        world.now >= turn.ends
+            || causes.contains(&Cause::Woke(TURN_ENDS))
+            || turn.gang.is_empty()
+            || turn.cpus != *world.cpus
+            || (endless && turn.units != shape(units))
+    }
+
+    /// The number of the foremost program of a gang.
+    fn foremost(&self, gang: &Gang, units: &[Unit]) -> u64 {
+        let programs = gang.iter().flat_map(|(unit, _)| units[*unit].ids());
+        programs.filter_map(|id| self.queue.get(&id)).min().copied().unwrap_or(u64::MAX)
+    }
+
+    fn next_turn(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        let last = self.turn.take();
+        self.number += 1;
+        for id in last.iter().flat_map(|turn| &turn.gang) {
+            self.queue.entry(*id).and_modify(|number| *number = self.number);
+        }
+        let gangs = (self.cut)(units, world.cpus.len());
+        let mut order: Vec<usize> = (0..gangs.len()).collect();
+        order.sort_by_key(|&gang| self.foremost(&gangs[gang], units));
+
+        let mut ends = Nanos::NEVER;
+        if let Some(&turn) = order.first() {
+            let weights: Vec<f64> = gangs.iter().map(|gang| weight(gang, units)).collect();
+            let length = self.quantum.length(&weights, turn, world.max_frozen, plan);
+            ends = world.now + length;
+            self.count_round(&gangs[turn], units);
+            let (gang, of) = (turn as u16, gangs.len() as u16);
+            plan.because(None, Why::Quantum { round: self.round, gang, gangs: of, length });
+            self.run_gang(&gangs, &order, units, world, plan);
+            self.turn = Some(Turn {
+                gang: gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids()).collect(),
+                ends,
+                units: shape(units),
+                cpus: *world.cpus,
+            });
+        }
+        if ends != Nanos::NEVER || last.is_some_and(|turn| turn.ends != Nanos::NEVER) {
+            plan.wake_at(ends, TURN_ENDS);
+        }
+    }
+
+    /// A round is over when whoever is foremost joined the queue after the round began.
+    fn count_round(&mut self, gang: &Gang, units: &[Unit]) {
+        if self.round == 0 || self.foremost(gang, units) > self.round_began {
+            self.round += 1;
+            self.round_began = self.number;
+        }
+    }
+
+    fn run_gang(
+        &self,
+        gangs: &[Gang],
+        order: &[usize],
+        units: &[Unit],
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        let mut running = gangs[order[0]].clone();
+        if let Some(fill) = self.fill {
+            let taken: usize = running.iter().map(|(unit, _)| units[*unit].threads).sum();
+            let others = order[1..].iter().rev().flat_map(|&gang| &gangs[gang]);
+            let others: Vec<(usize, &Unit)> =
+                others.map(|(unit, _)| (*unit, &units[*unit])).collect();
+            running.extend(fill(&others, world.cpus.len().saturating_sub(taken)));
+        }
+        let together = running.iter().map(|(unit, why)| (&units[*unit], *why)).collect();
+        run_together(together, *world.cpus, self.placement, world, plan);
+        let runs = |unit| running.iter().any(|(running, _)| *running == unit);
+        for &gang in &order[1..] {
+            let frozen = gangs[gang].iter().map(|(unit, _)| *unit).filter(|unit| !runs(*unit));
+            for id in frozen.flat_map(|unit| units[unit].ids()) {
+                plan.freeze(id);
+                plan.because(Some(id), Why::OtherGang { gang: gang as u16 });
+            }
+        }
+    }
+
+    /// Tells newcomers to wait until the running gang's quantum is over.
+    fn hold(&self, newcomers: &[ProgramId], plan: &mut Plan) {
+        let runs = |id| self.turn.as_ref().is_some_and(|turn| turn.gang.contains(id));
+        let waiting = self.queue.keys().filter(|id| !runs(id)).count();
+        // All of them came at this instant, so everybody else who waits is ahead.
+        let ahead = waiting.saturating_sub(newcomers.len());
+        for id in newcomers {
+            plan.freeze(*id);
+            plan.because(Some(*id), Why::Queued { ahead: ahead as u16 });
+        }
+    }
+}
+
+impl Policy for Rounds {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let (units, unfreezable) = sort_out(world);
+        self.unfreezable.run(&unfreezable, plan);
+        let newcomers = self.update_queue(&units);
+        if self.turn_is_over(causes, world, &units) {
+            self.next_turn(&units, world, plan);
+        } else {
+            self.hold(&newcomers, plan);
+        }
+    }
+}
+
+/// What a cut depends on and a program can change.
+fn shape(units: &[Unit]) -> Vec<Vec<Member>> {
+    units.iter().map(|unit| unit.members.clone()).collect()
+}
+
+/// Of a gang's heaviest unit.
+fn weight(gang: &Gang, units: &[Unit]) -> f64 {
+    gang.iter().map(|(unit, _)| units[*unit].weight).fold(f64::MIN_POSITIVE, f64::max)
+}
+
+/// The units' positions with the larger number first; equals stay in the order of the workload.
+pub(crate) fn descending(units: &[Unit], by: impl Fn(&Unit) -> f64) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..units.len()).collect();
+    order.sort_by(|&a, &b| by(&units[b]).total_cmp(&by(&units[a])));
+    order
+}
+
+/// The candidates that fit into the free CPUs one after another: each is taken if it still fits.
+pub(crate) fn first_fit<'a>(
+    candidates: impl IntoIterator<Item = (usize, &'a Unit)>,
+    mut free: usize,
+) -> Vec<usize> {
+    let fits = |(position, unit): (usize, &Unit)| {
+        let fits = unit.threads <= free;
+        free -= if fits { unit.threads } else { 0 };
+        fits.then_some(position)
+    };
+    candidates.into_iter().filter_map(fits).collect()
+}
+
+#[cfg(test)]
+mod tests;

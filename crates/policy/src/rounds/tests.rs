@@ -1,0 +1,228 @@
+use super::*;
+use crate::kind::Kind;
+use crate::testkit::{Lab, TABLE_5_2, program};
+use cosched_core::{Directive, Exit, GroupId, Program, ProgramState, Settings};
+
+const QUANTUM: Nanos = Nanos::from_millis(100);
+
+fn lab(kind: Kind, cpus: u16, programs: Vec<Program>) -> Lab<Box<dyn Policy + Send>> {
+    Lab::new(kind.build(&Options::default()).unwrap(), cpus, programs)
+}
+
+fn filling(kind: Kind, cpus: u16, programs: Vec<Program>) -> Lab<Box<dyn Policy + Send>> {
+    let options = Options { fill: true, ..Options::default() };
+    Lab::new(kind.build(&options).unwrap(), cpus, programs)
+}
+
+/// Programs 0, 1, 2, ... with these thread counts.
+fn programs(threads: &[u16]) -> Vec<Program> {
+    threads.iter().enumerate().map(|(slot, n)| program(slot as u16, *n)).collect()
+}
+
+/// Like figures 4.1 and 4.2: four programs on six CPUs.
+const FOUR_ON_SIX: [u16; 4] = [4, 3, 2, 5];
+
+#[test]
+fn four_programs_on_six_cpus_take_rounds_of_four_quanta_under_gang() {
+    let mut lab = lab(Kind::Gang, 6, programs(&FOUR_ON_SIX));
+    assert_eq!(lab.quantum(), Some((1, 0, 4, QUANTUM)));
+    assert_eq!(lab.quanta(8), [[0], [1], [2], [3], [0], [1], [2], [3]]);
+    assert_eq!(lab.quantum(), Some((3, 0, 4, QUANTUM)));
+}
+
+#[test]
+fn the_same_four_take_rounds_of_three_quanta_under_greedy() {
+    let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
+    assert_eq!(lab.quantum(), Some((1, 0, 3, QUANTUM)));
+    assert_eq!(lab.quanta(6), [vec![3], vec![0, 2], vec![1], vec![3], vec![0, 2], vec![1]]);
+    assert_eq!(lab.quantum(), Some((3, 0, 3, QUANTUM)));
+}
+
+#[test]
+fn table_5_2_runs_in_the_six_gangs_of_section_5_3_round_after_round() {
+    let mut lab = lab(Kind::Greedy, 24, programs(&TABLE_5_2.map(|row| row.1)));
+    let gangs = [vec![4, 8], vec![0, 11], vec![1, 6], vec![9, 10], vec![2, 5, 7], vec![3]];
+    assert_eq!(lab.quanta(12), [gangs.clone(), gangs].concat());
+}
+
+#[test]
+fn a_gangs_programs_have_cpus_of_their_own_and_one_on_the_whole_machine_none() {
+    let mut lab = lab(Kind::Greedy, 4, programs(&[4, 1, 2]));
+    assert_eq!(lab.plan.directive(ProgramId::first(0)), Some(&Directive::Run(Settings::default())));
+    lab.wake();
+    assert_eq!(lab.running(), [1, 2]);
+    assert_eq!(lab.cpus_in_use(), [0, 1, 2], "the larger first");
+    assert_eq!(lab.scene.programs[2].cpus, Some(CpuSet::first(2)));
+}
+
+#[test]
+fn one_gang_alone_runs_without_wake_ups_and_shares_when_another_comes() {
+    let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
+    assert_eq!(lab.running(), [0, 1]);
+    assert_eq!(lab.next_wake(), None);
+    lab.pass(QUANTUM * 3);
+    lab.arrive(program(2, 1));
+    assert_eq!(lab.quanta(4), [vec![2], vec![0, 1], vec![2], vec![0, 1]]);
+    lab.exit(2);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![0, 1], None));
+}
+
+#[test]
+fn reports_that_change_nothing_leave_everything_alone() {
+    for threads in [vec![2, 2], vec![4, 4]] {
+        let mut lab = lab(Kind::Greedy, 4, programs(&threads));
+        lab.tell(&[Cause::Settled { program: ProgramId::first(0), epoch: 1 }]);
+        assert_eq!(lab.plan, Plan::default());
+    }
+}
+
+#[test]
+fn a_newcomer_waits_for_the_end_of_the_quantum_and_does_not_overtake() {
+    let mut lab = lab(Kind::Gang, 2, programs(&[1, 1]));
+    lab.pass(QUANTUM / 2);
+    lab.arrive(program(9, 1));
+    assert_eq!(lab.running(), [0]);
+    let reason = lab.plan.reasons.iter().find(|r| r.program == Some(ProgramId::first(9)));
+    assert_eq!(reason.map(|r| r.why), Some(Why::Queued { ahead: 1 }));
+    assert_eq!(lab.quanta(5), [[0], [1], [9], [0], [1]]);
+}
+
+#[test]
+fn the_next_gang_starts_at_once_with_a_whole_quantum_when_the_running_one_is_empty() {
+    let mut lab = lab(Kind::Greedy, 2, programs(&[2, 1, 1]));
+    lab.pass(QUANTUM / 4);
+    lab.arrive(program(3, 2));
+    lab.exit(0);
+    assert_eq!(lab.running(), [1, 2]);
+    assert_eq!(lab.next_wake(), Some(QUANTUM / 4 + QUANTUM));
+    lab.exit(1);
+    assert_eq!(lab.running(), [2], "the gang is not empty yet");
+    lab.exit(2);
+    assert_eq!(lab.running(), [3]);
+    lab.exit(3);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![], None));
+    lab.arrive(program(4, 1));
+    assert_eq!(lab.running(), [4], "nobody ran, so it starts at once");
+}
+
+#[test]
+fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it() {
+    let mut lab = lab(Kind::Greedy, 6, programs(&[6, 4, 2, 3, 3]));
+    assert_eq!(lab.quanta(2), [vec![0], vec![1, 2]]);
+    lab.pass(QUANTUM / 2);
+    // The newcomer takes 2's place beside 1, and 2 has to look for another one.
+    lab.arrive(program(5, 2));
+    lab.change(2, |p| p.asked = 1);
+    assert_eq!(lab.quanta(5), [vec![3, 4], vec![0], vec![1, 5], vec![2], vec![3, 4]]);
+}
+
+#[test]
+fn a_changed_thread_count_makes_other_gangs_at_the_next_quantum() {
+    let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2, 2]));
+    assert_eq!(lab.running(), [0, 1]);
+    lab.change(0, |p| p.asked = 4);
+    assert_eq!(lab.running(), [0, 1]);
+    lab.wake();
+    assert_eq!(lab.quanta(4), [vec![1, 2], vec![0], vec![1, 2], vec![0]]);
+}
+
+#[test]
+fn other_cpus_end_the_turn_at_once() {
+    let mut lab = lab(Kind::Greedy, 4, programs(&[2, 2]));
+    lab.scene.cpus = CpuSet::first(2);
+    lab.tell(&[Cause::MachineChanged]);
+    assert_eq!(lab.quanta(3), [[0], [1], [0]]);
+}
+
+#[test]
+fn programs_stopped_by_others_leave_the_queue_and_come_back_at_its_end() {
+    let mut lab = lab(Kind::Gang, 2, programs(&[1, 1, 1]));
+    lab.set_state(0, ProgramState::StoppedByOther);
+    assert_eq!(lab.quanta(3), [[1], [2], [1]]);
+    lab.pass(QUANTUM / 2);
+    lab.set_state(0, ProgramState::Running);
+    assert_eq!(lab.plan.directive(ProgramId::first(0)), Some(&Directive::Freeze));
+    assert_eq!(lab.quanta(4), [[2], [1], [0], [2]]);
+}
+
+#[test]
+fn unfreezable_programs_run_at_once_and_always_and_are_told_so_once() {
+    let stubborn = Program { freezable: false, ..program(2, 2) };
+    let mut lab = lab(Kind::Gang, 2, programs(&[2, 2]));
+    lab.arrive(stubborn);
+    assert_eq!(lab.running(), [0, 2]);
+    lab.wake();
+    assert_eq!(lab.running(), [1, 2]);
+    assert_eq!(lab.plan.directive(ProgramId::first(2)), None);
+}
+
+#[test]
+fn programs_of_a_group_share_their_turns() {
+    let mut all = programs(&[1, 1, 1]);
+    all[0].group = Some(GroupId(1));
+    all[2].group = Some(GroupId(1));
+    let mut lab = lab(Kind::Gang, 4, all);
+    assert_eq!(lab.quanta(3), [vec![0, 2], vec![1], vec![0, 2]]);
+}
+
+#[test]
+fn heavier_programs_have_longer_quanta_and_many_gangs_shorter_ones() {
+    let mut all = programs(&[2, 2]);
+    all[1].weight = 3.0;
+    let mut two = lab(Kind::Gang, 2, all);
+    assert_eq!(two.quantum(), Some((1, 0, 2, QUANTUM)));
+    two.wake();
+    assert_eq!(two.quantum(), Some((1, 1, 2, QUANTUM * 3)));
+
+    let many = lab(Kind::Gang, 2, programs(&[2; 19]));
+    let (_, _, gangs, length) = many.quantum().unwrap();
+    assert_eq!((gangs, length), (19, QUANTUM / 2));
+    let shortened = Why::QuantumShortened { asked: QUANTUM, given: QUANTUM / 2 };
+    assert!(many.plan.reasons.iter().any(|reason| reason.why == shortened));
+}
+
+#[test]
+fn greedy_fill_lends_idle_cpus_to_whoever_would_wait_longest_and_keeps_the_turns() {
+    // Gangs of first-fit: 0 (five of six CPUs), 1 (four), 2 (four).
+    let mut all = programs(&[5, 4, 4, 1, 2]);
+    all[4].arrived = Nanos::ZERO;
+    let mut plain = lab(Kind::Greedy, 6, all.clone());
+    assert_eq!(plain.quanta(3), [vec![0, 3], vec![1, 4], vec![2]]);
+    let mut filled = filling(Kind::Greedy, 6, all);
+    // Behind 2 the free two CPUs go to 4, which would wait longer than 3, whose turn is next.
+    assert_eq!(filled.quanta(4), [vec![0, 3], vec![1, 4], vec![2, 4], vec![0, 3]]);
+}
+
+#[test]
+fn cgreedy_pairs_and_fills_with_one_more() {
+    let mut all = programs(&[2, 2, 1, 1]);
+    for (p, misses) in all.iter_mut().zip([9.0, 1.0, 2.0, 3.0]) {
+        p.profile.misses_per_kilo_instruction = Some(misses);
+    }
+    let mut pairs = lab(Kind::Cgreedy, 5, all.clone());
+    assert_eq!(pairs.quanta(3), [[0, 1], [2, 3], [0, 1]]);
+    let mut threes = filling(Kind::Cgreedy, 5, all);
+    assert_eq!(threes.quanta(3), [vec![0, 1, 2], vec![3], vec![0, 1, 2]]);
+}
+
+#[test]
+fn every_program_is_told_why() {
+    let mut lab = lab(Kind::Greedy, 6, programs(&FOUR_ON_SIX));
+    let mut told: Vec<_> = lab.plan.reasons.iter().filter_map(|r| r.program).collect();
+    told.sort_unstable();
+    assert_eq!(told, (0..4).map(ProgramId::first).collect::<Vec<_>>());
+    lab.tell(&[Cause::Exited(ProgramId::first(9), Exit::Code(0))]);
+    assert!(lab.plan.reasons.is_empty());
+}
+
+#[test]
+fn a_program_that_was_stopped_in_its_turn_has_lost_it() {
+    let mut lab = lab(Kind::Greedy, 2, programs(&[1, 1, 2]));
+    lab.wake();
+    assert_eq!(lab.running(), [0, 1]);
+    lab.set_state(0, ProgramState::StoppedByOther);
+    lab.set_state(0, ProgramState::Running);
+    assert_eq!(lab.running(), [1]);
+    lab.exit(1);
+    assert_eq!(lab.running(), [2], "the gang was empty");
+}

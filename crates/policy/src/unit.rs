@@ -1,0 +1,246 @@
+//! What is scheduled as one: a program, or programs that belong together.
+//!
+//! Programs of one group (a pipe between them, say) stall each other when only
+//! one of them runs. So policies do not schedule programs but *units*: a
+//! program alone, or all programs of a group. A unit's threads are the sum of
+//! its programs' threads, at most all CPUs; where the sum is larger its programs
+//! share the CPUs. Its cache misses are the mean over its threads, and it has
+//! waited as long as whoever waited longest.
+//!
+//! Not scheduled are programs that somebody else stopped and programs whose
+//! command has ended: they are left alone, and a stopped one joins the back of
+//! the queue when it goes on. Programs that may not be frozen, and groups with one of these, run
+//! at once and always, as they were found; they are in no gang, and gangs are
+//! made as if they were not there.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use cosched_core::{CpuSet, Nanos, Plan, Program, ProgramId, ProgramState, Settings, Why, World};
+
+use crate::placement::{Placement, place};
+
+/// One program of a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) id: ProgramId,
+    /// CPUs that it wants, from 1 to all.
+    pub(crate) threads: usize,
+}
+
+/// Programs that run at the same time or not at all.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Unit {
+    /// In the order of the workload.
+    pub(crate) members: Vec<Member>,
+    /// CPUs that it wants, from 1 to all.
+    pub(crate) threads: usize,
+    /// Last-level cache misses per 1000 instructions; `None` if unknown for any of its programs.
+    pub(crate) misses: Option<f64>,
+    /// The largest of its programs' weights, above zero.
+    pub(crate) weight: f64,
+    /// How long it has been waiting.
+    pub(crate) waiting: Nanos,
+}
+
+impl Unit {
+    fn new(programs: &[&Program], cpus: usize, now: Nanos) -> Unit {
+        let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
+        let members: Vec<Member> =
+            programs.iter().map(|p| Member { id: p.id, threads: threads(p) }).collect();
+        let sum: usize = members.iter().map(|member| member.threads).sum();
+        let misses = programs
+            .iter()
+            .map(|p| p.profile.misses_per_kilo_instruction.map(|m| m * threads(p) as f64))
+            .sum::<Option<f64>>();
+        let weights = programs.iter().map(|p| p.weight);
+        Unit {
+            members,
+            threads: sum.min(cpus.max(1)),
+            misses: misses.map(|m| m / sum as f64),
+            weight: weights.fold(f64::MIN_POSITIVE, f64::max),
+            waiting: programs.iter().map(|p| p.waiting(now)).max().unwrap_or_default(),
+        }
+    }
+
+    /// The names of its programs.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = ProgramId> + '_ {
+        self.members.iter().map(|member| member.id)
+    }
+}
+
+/// Who is scheduled, as units in the order of the workload, and who may not be frozen.
+pub(crate) fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
+    let mut units = Vec::new();
+    let mut unfreezable = Vec::new();
+    let mut left: Vec<&Program> = world.programs.iter().filter(|p| schedulable(p)).collect();
+    while let Some(first) = left.first().copied() {
+        let together =
+            |p: &&Program| p.id == first.id || (p.group.is_some() && p.group == first.group);
+        let (programs, others): (Vec<&Program>, Vec<&Program>) =
+            left.into_iter().partition(together);
+        left = others;
+        if programs.iter().all(|p| p.freezable) {
+            units.push(Unit::new(&programs, world.cpus.len(), world.now));
+        } else {
+            unfreezable.extend(programs.iter().map(|p| p.id));
+        }
+    }
+    (units, unfreezable)
+}
+
+fn schedulable(program: &Program) -> bool {
+    !matches!(program.state, ProgramState::StoppedByOther | ProgramState::Exiting)
+}
+
+/// Programs that may not be frozen: each is told once to run as it was found.
+#[derive(Debug, Default)]
+pub(crate) struct Unfreezable(BTreeSet<ProgramId>);
+
+impl Unfreezable {
+    pub(crate) fn run(&mut self, now: &[ProgramId], plan: &mut Plan) {
+        for id in now.iter().filter(|id| !self.0.contains(id)) {
+            plan.run(*id, Settings::default());
+            plan.because(Some(*id), Why::NeverFrozen);
+        }
+        self.0 = now.iter().copied().collect();
+    }
+}
+
+/// Who got which CPUs.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) members: Vec<ProgramId>,
+    pub(crate) cpus: CpuSet,
+}
+
+/// Runs units side by side on free CPUs, larger ones placed first, each with the reason given.
+pub(crate) fn run_together(
+    mut units: Vec<(&Unit, Why)>,
+    mut free: CpuSet,
+    placement: Placement,
+    world: &World<'_>,
+    plan: &mut Plan,
+) -> Vec<Seat> {
+    units.sort_by_key(|(unit, _)| Reverse(unit.threads));
+    let mut seats = Vec::new();
+    for (unit, why) in units {
+        let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
+        let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
+        // A topology that misses some of the CPUs: better unplaced than not run.
+        let cpus = place(world.topology, &free, unit.threads, placement, Some(&last))
+            .unwrap_or(*world.cpus);
+        free = free.difference(&cpus);
+        for (id, cpus) in divided(unit, cpus, placement, world) {
+            plan.run(id, settings(cpus, world));
+            plan.because(Some(id), why);
+        }
+        seats.push(Seat { members: unit.ids().collect(), cpus });
+    }
+    seats
+}
+
+/// A unit's CPUs by program: each its own, or all of them where there are not enough.
+fn divided(
+    unit: &Unit,
+    cpus: CpuSet,
+    placement: Placement,
+    world: &World<'_>,
+) -> Vec<(ProgramId, CpuSet)> {
+    if let [only] = unit.members[..] {
+        return vec![(only.id, cpus)];
+    }
+    let mut members = unit.members.clone();
+    members.sort_by_key(|member| Reverse(member.threads));
+    let mut free = cpus;
+    let apart = members.iter().map(|member| {
+        let last = world.program(member.id).and_then(|p| p.cpus);
+        let own = place(world.topology, &free, member.threads, placement, last.as_ref())?;
+        free = free.difference(&own);
+        Some((member.id, own))
+    });
+    apart.collect::<Option<Vec<_>>>().unwrap_or_else(|| unit.ids().map(|id| (id, cpus)).collect())
+}
+
+/// The whole machine is no restriction: then the program stays as it was found.
+fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
+    if cpus == *world.cpus { Settings::default() } else { Settings::on(cpus) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Scene, program};
+    use cosched_core::{Directive, GroupId};
+
+    fn units_of(programs: Vec<Program>, cpus: u16) -> (Vec<Unit>, Vec<ProgramId>) {
+        sort_out(&Scene::new(cpus, programs).world())
+    }
+
+    #[test]
+    fn programs_of_a_group_add_their_threads_and_average_their_misses_by_thread() {
+        let mut programs = vec![program(0, 1), program(1, 2), program(2, 3)];
+        for (p, misses) in programs.iter_mut().zip([10.0, 1.0, 2.0]) {
+            p.profile.misses_per_kilo_instruction = Some(misses);
+        }
+        programs[0].group = Some(GroupId(7));
+        programs[2].group = Some(GroupId(7));
+        let (units, _) = units_of(programs.clone(), 8);
+        assert_eq!(units.len(), 2);
+        assert_eq!(units[0].ids().collect::<Vec<_>>(), [ProgramId::first(0), ProgramId::first(2)]);
+        assert_eq!((units[0].threads, units[0].misses), (4, Some(4.0)));
+
+        programs[2].profile.misses_per_kilo_instruction = None;
+        let (units, _) = units_of(programs, 3);
+        assert_eq!((units[0].threads, units[0].misses), (3, None), "capped at the CPUs");
+    }
+
+    #[test]
+    fn a_group_with_one_program_that_may_not_be_frozen_runs_always() {
+        let mut programs = vec![program(0, 1), program(1, 1), program(2, 1)];
+        programs[0].group = Some(GroupId(1));
+        programs[1].group = Some(GroupId(1));
+        programs[1].freezable = false;
+        let (units, unfreezable) = units_of(programs, 4);
+        assert_eq!(unfreezable, [ProgramId::first(0), ProgramId::first(1)]);
+        assert_eq!(units.len(), 1);
+    }
+
+    #[test]
+    fn stopped_and_ended_programs_are_not_scheduled() {
+        let mut programs = vec![program(0, 1), program(1, 1), program(2, 1)];
+        programs[0].state = ProgramState::StoppedByOther;
+        programs[1].state = ProgramState::Exiting;
+        let (units, unfreezable) = units_of(programs, 4);
+        assert_eq!(units.len(), 1);
+        assert!(unfreezable.is_empty());
+    }
+
+    #[test]
+    fn a_group_too_large_for_the_machine_shares_all_of_it() {
+        let mut programs = vec![program(0, 2), program(1, 2)];
+        for p in &mut programs {
+            p.group = Some(GroupId(1));
+        }
+        let scene = Scene::new(3, programs);
+        let (world, mut plan) = (scene.world(), Plan::default());
+        let (units, _) = sort_out(&world);
+        let gang = vec![(&units[0], Why::InGang)];
+        let seats = run_together(gang, *world.cpus, Placement::Packed, &world, &mut plan);
+        assert_eq!(seats[0].cpus, *world.cpus);
+        let as_found = Directive::Run(Settings::default());
+        assert!(plan.programs.iter().all(|(_, directive)| *directive == as_found));
+    }
+
+    #[test]
+    fn on_cpus_that_the_topology_does_not_know_programs_run_unplaced() {
+        let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
+        scene.cpus = CpuSet::first(4);
+        let (world, mut plan) = (scene.world(), Plan::default());
+        let (units, _) = sort_out(&world);
+        let gang = units.iter().map(|unit| (unit, Why::InGang)).collect();
+        run_together(gang, *world.cpus, Placement::Packed, &world, &mut plan);
+        let second = plan.directive(ProgramId::first(1));
+        assert_eq!(second, Some(&Directive::Run(Settings::default())));
+    }
+}

@@ -1,0 +1,71 @@
+//! `linux` and `linux-groups`: everything at once, and the kernel decides.
+//!
+//! The baselines. Every program starts when it comes and runs as it was
+//! found; nothing is frozen and nobody is bound to CPUs. Measured through the same code as
+//! the policies, so that a difference between them is one of policy.
+//!
+//! There are two, because Linux divides CPU time in two ways. Without groups
+//! it divides by *thread*: a program with four threads gets four times what one
+//! with a single thread gets. With a CPU cgroup per program, as systemd
+//! services and desktop sessions have, it divides by *program* first.
+
+use cosched_core::{Cause, Plan, Policy, ProgramState, Settings, Why, World};
+
+/// Starts everybody.
+#[derive(Debug)]
+pub(crate) struct Unmanaged {
+    settings: Settings,
+}
+
+impl Unmanaged {
+    /// In one group, sharing by thread.
+    pub(crate) fn together() -> Unmanaged {
+        Unmanaged { settings: Settings::default() }
+    }
+
+    /// A CPU cgroup each, sharing by program.
+    pub(crate) fn in_groups() -> Unmanaged {
+        Unmanaged { settings: Settings { cpu_group: Some(true), ..Settings::default() } }
+    }
+}
+
+impl Policy for Unmanaged {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let arrived = |id| causes.contains(&Cause::Arrived(id));
+        let new = |p: &&cosched_core::Program| p.state == ProgramState::New || arrived(p.id);
+        for program in world.programs.iter().filter(new) {
+            plan.run(program.id, self.settings);
+            plan.because(Some(program.id), Why::LeftToKernel);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::{Lab, program};
+    use cosched_core::Directive;
+
+    #[test]
+    fn everybody_starts_on_arrival_as_found_and_never_hears_of_us_again() {
+        let mut lab = Lab::new(Unmanaged::together(), 2, vec![program(0, 2), program(1, 4)]);
+        assert_eq!(lab.running(), [0, 1]);
+        assert!(lab.plan.programs.iter().all(|(_, d)| *d == Directive::Run(Settings::default())));
+        lab.arrive(program(2, 2));
+        assert_eq!(lab.running(), [0, 1, 2]);
+        assert_eq!(lab.plan.programs.len(), 1);
+        lab.exit(0);
+        assert!(lab.plan.programs.is_empty());
+        assert_eq!(lab.next_wake(), None);
+    }
+
+    #[test]
+    fn in_groups_each_has_its_own() {
+        let lab = Lab::new(Unmanaged::in_groups(), 2, vec![program(0, 2), program(1, 2)]);
+        for (_, directive) in &lab.plan.programs {
+            let Directive::Run(settings) = directive else { panic!("{directive:?}") };
+            assert_eq!(settings.cpu_group, Some(true));
+            assert_eq!(settings.cpus, None);
+        }
+    }
+}

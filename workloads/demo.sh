@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# demo.sh COSCHED: compares all policies on demo.toml, as an ordinary user.
+#
+# What cosched promises, it promises without root. So root gives its rights up
+# first: everything is copied into a temporary folder that belongs to a user
+# made for this, and nothing outside that folder is written.
+set -euo pipefail
+cosched=$(realpath "$1")
+here=$(dirname "$(realpath "$0")")
+user=cosched
+
+home=$(mktemp -d "${TMPDIR:-/tmp}/cosched-demo.XXXXXX")
+trap 'rm -rf "$home"' EXIT
+mkdir "$home/workloads"
+cp -r "$here/bin" "$here/demo.toml" "$here/numpy-matmul.py" "$home/workloads"
+cp "$cosched" "$home/cosched"
+
+# Variables about threads and waiting would decide the outcome; profiles go to the temporary home.
+unset ${!OMP_*} ${!GOMP_*} ${!KMP_*} ${!OPENBLAS_*} XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
+export HOME=$home
+
+as_user=()
+if ((EUID == 0)); then
+    if ! id "$user" >/dev/null 2>&1; then
+        echo "demo: creating the system user \"$user\", which has no login and no home"
+        useradd --system --no-create-home --home-dir /nonexistent --shell /usr/sbin/nologin "$user"
+    fi
+    echo "demo: running as the user \"$user\" in $home"
+    chown -R "$user:" "$home"
+    # Root's own environment is none of that user's business.
+    as_user=(env -i PATH="$PATH" TERM="${TERM:-dumb}" LANG=C.UTF-8 HOME="$home" USER="$user"
+        setpriv --reuid="$user" --regid="$(id -g "$user")" --init-groups)
+fi
+
+cd "$home"
+"${as_user[@]}" ./cosched compare workloads/demo.toml \
+    --policies linux,fcfs,gang,greedy,cgreedy,minwait --solo

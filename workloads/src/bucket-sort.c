@@ -1,0 +1,112 @@
+/*
+ * bucket-sort: integers thrown to random places in memory.
+ *
+ * Each thread counts how many of its keys belong into each bucket, the counts
+ * become places, each thread writes its keys there, and the buckets are sorted
+ * one by one. Scattered writes over some megabytes make the last-level cache
+ * matter, and four phases with barriers make lateness matter.
+ *
+ * Check: every round sorts fresh keys; they must be in order, and their sum
+ * must be what was drawn.
+ */
+#include <omp.h>
+
+#include "common.h"
+#include "random.h"
+
+#define NAME "bucket-sort"
+#define KEYS (1 << 20)
+#define KEY_BITS 20
+#define BUCKET_BITS 10
+#define BUCKETS (1 << BUCKET_BITS)
+#define WIDTH (1 << (KEY_BITS - BUCKET_BITS)) /* different keys in one bucket */
+
+static uint32_t *keys, *sorted;
+static uint32_t (*places)[BUCKETS]; /* per thread: a count at first, then the next place */
+static uint32_t first[BUCKETS + 1]; /* where each bucket begins */
+
+static void add_up_places(int team)
+{
+    uint32_t place = 0;
+    for (int bucket = 0; bucket < BUCKETS; bucket++) {
+        first[bucket] = place;
+        for (int thread = 0; thread < team; thread++) {
+            uint32_t count = places[thread][bucket];
+            places[thread][bucket] = place;
+            place += count;
+        }
+    }
+    first[BUCKETS] = place;
+}
+
+/* Within a bucket, keys are counted and written again in order. */
+static void sort_bucket(int bucket)
+{
+    uint32_t count[WIDTH] = {0};
+    for (uint32_t i = first[bucket]; i < first[bucket + 1]; i++)
+        count[sorted[i] % WIDTH]++;
+    uint32_t place = first[bucket];
+    for (uint32_t low = 0; low < WIDTH; low++)
+        for (uint32_t i = 0; i < count[low]; i++)
+            sorted[place++] = (uint32_t)bucket * WIDTH + low;
+}
+
+/* One round, by a team that is already running. Returns this thread's share of drawn minus found. */
+static int64_t sort_round(int64_t round, int *wrong)
+{
+    uint32_t *mine = places[omp_get_thread_num()];
+    int64_t balance = 0;
+    memset(mine, 0, sizeof places[0]);
+    /* Static loops give a thread the same keys each time, so drawing, counting
+     * and scattering need no barrier but the one before the places are known. */
+#pragma omp for schedule(static)
+    for (int64_t block = 0; block < KEYS / 1024; block++) {
+        uint64_t state = random_jump((uint64_t)round, (uint64_t)block * 1024);
+        for (int64_t i = block * 1024; i < (block + 1) * 1024; i++) {
+            state = random_step(state);
+            keys[i] = (uint32_t)(state >> (64 - KEY_BITS));
+            balance += keys[i];
+            mine[keys[i] / WIDTH]++;
+        }
+    }
+#pragma omp single
+    add_up_places(omp_get_num_threads());
+#pragma omp for schedule(static)
+    for (int64_t block = 0; block < KEYS / 1024; block++)
+        for (int64_t i = block * 1024; i < (block + 1) * 1024; i++)
+            sorted[mine[keys[i] / WIDTH]++] = keys[i];
+#pragma omp for schedule(static)
+    for (int bucket = 0; bucket < BUCKETS; bucket++)
+        sort_bucket(bucket);
+#pragma omp for schedule(static)
+    for (int64_t i = 0; i < KEYS; i++) {
+        balance -= sorted[i];
+        *wrong += i > 0 && sorted[i - 1] > sorted[i];
+    }
+    return balance;
+}
+
+int main(int argc, char **argv)
+{
+    double threads = 0, work = 1;
+    const struct knob knobs[] = {THREADS_KNOB(threads), WORK_KNOB(work), {0}};
+    read_knobs(argc, argv, NAME, "parallel integer sort, with OpenMP", knobs);
+    if (threads > 0)
+        omp_set_num_threads((int)threads);
+
+    double start = seconds_now();
+    int64_t rounds = repetitions(work, 120), balance = 0;
+    int wrong = 0;
+    keys = allocate(KEYS, sizeof *keys);
+    sorted = allocate(KEYS, sizeof *sorted);
+    places = allocate((size_t)omp_get_max_threads(), sizeof *places);
+
+#pragma omp parallel reduction(+ : wrong, balance)
+    for (int64_t round = 0; round < rounds; round++)
+        balance += sort_round(round, &wrong);
+
+    uint64_t checksum = 0;
+    for (int i = 0; i < KEYS; i++)
+        checksum = checksum * 31 + sorted[i];
+    return report(NAME, wrong == 0 && balance == 0, checksum, start);
+}

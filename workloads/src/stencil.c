@@ -1,0 +1,71 @@
+/*
+ * stencil: neighbours on a grid, a barrier after each sweep.
+ *
+ * Jacobi sweeps over a square grid with zero edges: each point becomes the
+ * mean of its four neighbours. A sweep takes a few hundred microseconds, and
+ * two grids fit into most last-level caches, so it stands between the storm
+ * of barriers and the pure streams.
+ *
+ * Check: the grid starts as one arch of a sine in each direction, a shape that
+ * a sweep only makes smaller, by cos(pi / (n + 1)). So every value is known.
+ */
+#include <omp.h>
+
+#include "common.h"
+
+#define NAME "stencil"
+#define SIDE 768 /* inner points per direction */
+#define STRIDE (SIDE + 2)
+#define PI 3.14159265358979323846
+#define TOLERANCE 1e-9
+
+static double arch(int row, int column)
+{
+    const double step = PI / (SIDE + 1);
+    return sin(step * row) * sin(step * column);
+}
+
+int main(int argc, char **argv)
+{
+    double threads = 0, work = 1;
+    const struct knob knobs[] = {THREADS_KNOB(threads), WORK_KNOB(work), {0}};
+    read_knobs(argc, argv, NAME, "Jacobi sweeps over a grid, with OpenMP", knobs);
+    if (threads > 0)
+        omp_set_num_threads((int)threads);
+
+    double start = seconds_now();
+    int64_t sweeps = repetitions(work, 2700);
+    double *from = allocate((size_t)STRIDE * STRIDE, sizeof *from);
+    double *to = allocate((size_t)STRIDE * STRIDE, sizeof *to);
+#pragma omp parallel for schedule(static)
+    for (int row = 0; row < STRIDE; row++)
+        for (int column = 0; column < STRIDE; column++) {
+            bool edge = row == 0 || column == 0 || row == SIDE + 1 || column == SIDE + 1;
+            from[row * STRIDE + column] = to[row * STRIDE + column] = edge ? 0 : arch(row, column);
+        }
+
+    for (int64_t sweep = 0; sweep < sweeps; sweep++) {
+#pragma omp parallel for schedule(static)
+        for (int row = 1; row <= SIDE; row++) {
+            const double *restrict old = from + row * STRIDE;
+            double *restrict new = to + row * STRIDE;
+            for (int column = 1; column <= SIDE; column++)
+                new[column] = 0.25 * (old[column - 1] + old[column + 1] + old[column - STRIDE]
+                                      + old[column + STRIDE]);
+        }
+        double *swap = from;
+        from = to;
+        to = swap;
+    }
+
+    double shrunk = pow(cos(PI / (SIDE + 1)), (double)sweeps), worst = 0, sum = 0;
+    for (int row = 1; row <= SIDE; row++)
+        for (int column = 1; column <= SIDE; column++) {
+            double value = from[row * STRIDE + column];
+            worst = fmax(worst, fabs(value - shrunk * arch(row, column)));
+            sum += value;
+        }
+    free(from);
+    free(to);
+    return report(NAME, worst < TOLERANCE, (uint64_t)llround(sum * 1e3), start);
+}
