@@ -10,6 +10,9 @@ use crate::program::{Exit, ProgramId, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 
+/// More waits than any test needs: a policy and an engine that chase each other are found out.
+const MOST_WAITS: u64 = 100_000;
+
 /// A scripted machine. Programs ignore each other: each makes progress while it may run.
 #[derive(Debug, Default)]
 pub struct Fake {
@@ -31,6 +34,7 @@ pub struct Fake {
     jobs: BTreeMap<ProgramId, Job>,
     pending: BTreeMap<(Nanos, u64), Happening>,
     sequence: u64,
+    waits: u64,
 }
 
 #[derive(Debug)]
@@ -106,6 +110,8 @@ impl Machine for Fake {
         let next = effect.into_iter().chain(completion.map(|(at, _)| at)).min();
         let at = next.unwrap_or(Nanos::NEVER).min(until).max(self.now);
         assert!(at != Nanos::NEVER, "the engine waits for ever: nothing runs and nothing is due");
+        self.waits += 1;
+        assert!(self.waits < MOST_WAITS, "the run does not end; it is {} now", self.now);
         self.advance(at);
         while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= at) {
             let what = entry.remove();

@@ -10,6 +10,10 @@
 //! what terminals send, carries another name, holds nothing open, and leaves cosched's
 //! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
 //! all the same, its end of the socket closes, and cosched can start another.
+//!
+//! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. So the sentinel
+//! looks now and then, and lets every program run while cosched is stopped; nothing else is
+//! undone then, and cosched takes up its work when it goes on.
 
 mod refuge;
 
@@ -21,8 +25,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
 use crate::helper::{self, Helper, HelperError};
-use crate::procfs::Proc;
+use crate::procfs::{Proc, Stat, State};
 use crate::undo::{self, Log, LogError};
 use refuge::Refuge;
 
@@ -30,6 +37,8 @@ use refuge::Refuge;
 const GOODBYE: u8 = b'.';
 /// What the sentinel sends when it is on guard.
 const ON_GUARD: u8 = b'!';
+/// How often to look whether cosched is stopped.
+const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// Far longer than a process takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -116,18 +125,38 @@ fn guard() -> io::Result<()> {
     let log = read_path(&mut channel)?;
     let refuge = Refuge::enter(&Proc::default());
     channel.write_all(&[ON_GUARD])?;
-    let mut last_word = [0];
-    let said_goodbye = loop {
-        match channel.read(&mut last_word) {
-            Ok(0) => break false,
-            Ok(_) => break last_word[0] == GOODBYE,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(_) => break false,
-        }
-    };
+    let said_goodbye = wait_for_the_end(&mut channel, &log);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
     result.map_err(io::Error::other)
+}
+
+/// Waits until cosched has ended, and thaws everything while it is stopped; whether it said goodbye.
+fn wait_for_the_end(channel: &mut UnixStream, log: &Path) -> bool {
+    let proc = Proc::default();
+    let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
+    let mut last_word = [0];
+    loop {
+        match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
+            Ok(0) => {
+                let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
+                if proc.stat(cosched).is_ok_and(stopped) {
+                    // A log that cannot be read now is tried again at the next glance.
+                    let _ = Log::load(log, &proc).map(|book| undo::thaw(&book, &proc));
+                }
+                continue;
+            }
+            Err(Errno::INTR) => continue,
+            // Reading tells what is wrong.
+            Ok(_) | Err(_) => {}
+        }
+        match channel.read(&mut last_word) {
+            Ok(0) => return false,
+            Ok(_) => return last_word[0] == GOODBYE,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return false,
+        }
+    }
 }
 
 fn undo_all(log: &Path) -> Result<(), LogError> {

@@ -29,4 +29,4 @@ pub use book::Book;
 pub use log::{Log, LogError};
 pub use place::log_folder;
 pub use record::{CgroupKind, Record};
-pub use restore::{NotRestored, Restored, restore};
+pub use restore::{NotRestored, Restored, restore, thaw};

@@ -16,6 +16,8 @@
 //! reported, so that the others go on; programs of one group run together.
 
 mod check;
+mod ending;
+mod events;
 mod ledger;
 pub mod outcome;
 mod reconcile;
@@ -27,15 +29,16 @@ mod timers;
 pub use check::{BadPlan, check};
 pub use setup::{Entry, Limits, Setup};
 
-use crate::cause::{Aspect, Cause, Refusal, Token};
-use crate::machine::{Event, Happening, Machine, Signal};
-use crate::plan::{Directive, Plan};
+use crate::cause::{Cause, Token};
+use crate::machine::{Event, Machine};
+use crate::plan::Plan;
 use crate::policy::{Policy, World};
 use crate::program::{Program, ProgramId, ProgramState};
 use crate::sample::Arena;
 use crate::time::Nanos;
+use ending::Closing;
 use ledger::Account;
-use outcome::{Decision, Deviation, Ended, Outcome};
+use outcome::{Decision, Ended, Outcome};
 use reconcile::Control;
 use timers::Timers;
 
@@ -100,13 +103,6 @@ pub struct Engine<M: Machine, P: Policy> {
 struct Pause {
     tokens: Vec<Token>,
     deadline: Nanos,
-}
-
-/// The run is being ended: no policy decides any more.
-#[derive(Debug)]
-struct Closing {
-    kill_at: Nanos,
-    killed: bool,
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
@@ -180,6 +176,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 watch.happened(event);
                 self.book(*event);
             }
+            self.settle();
             if self.now >= self.next_beat {
                 self.next_beat = self.now + self.setup.limits.heartbeat;
                 self.refresh();
@@ -313,134 +310,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Books one event.
-    fn book(&mut self, Event { at, what }: Event) {
-        match what {
-            Happening::Interrupted(signal) => {
-                return self.close(Ended::Interrupted(signal), signal);
-            }
-            Happening::MachineChanged(cpus) => {
-                self.setup.cpus = cpus;
-                self.causes.push(Cause::MachineChanged);
-                return;
-            }
-            Happening::Commanded(command) => return self.causes.push(Cause::Commanded(command)),
-            _ => {}
-        }
-        let Some(id) = what.program() else { return };
-        let Some(i) = self.index(id) else { return };
-        let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
-        let account = &mut self.accounts[usize::from(id.slot)];
-        match what {
-            Happening::Started(_) | Happening::Thawed(_) | Happening::ContinuedByOther(_) => {
-                program.state = ProgramState::Running;
-                control.thawing = false;
-                account.runs(program, at);
-                self.switched(at, matches!(what, Happening::Thawed(_)));
-            }
-            Happening::Froze(_) => {
-                program.state = ProgramState::Frozen;
-                control.thawing = false;
-                control.unreliable = false;
-                account.freezes(program, at);
-            }
-            Happening::StoppedByOther(_) => {
-                program.state = ProgramState::StoppedByOther;
-                account.rests(at);
-                self.deviate(id, Aspect::Running, Refusal::StoppedByOther);
-            }
-            Happening::Applied(_, epoch) => {
-                program.settled_at = at;
-                account.moves(program, at);
-                self.causes.push(Cause::Settled { program: id, epoch });
-            }
-            Happening::Exited(_, exit, usage) => {
-                let surplus = self.closing.is_some() && account.done();
-                account.ends(program, at, (!surplus).then_some((exit, usage)));
-                self.causes.push(Cause::Exited(id, exit));
-                self.leave_world(i, at);
-            }
-            Happening::Refused(_, aspect, why) => {
-                if aspect == Aspect::Frozen {
-                    control.override_freeze = Some(why);
-                }
-                self.deviate(id, aspect, why);
-            }
-            Happening::Unfreezable(_, why) => {
-                program.freezable = false;
-                self.deviate(id, Aspect::Frozen, why);
-            }
-            Happening::Grouped(_, group) => {
-                program.group = Some(group);
-                self.causes.push(Cause::ThreadsChanged(id));
-            }
-            Happening::ThreadsChanged(_) => self.causes.push(Cause::ThreadsChanged(id)),
-            Happening::Requested { program, threads, blocked } => {
-                self.causes.push(Cause::Requested { program, threads, blocked });
-            }
-            Happening::Interrupted(_) | Happening::MachineChanged(_) | Happening::Commanded(_) => {}
-        }
-    }
-
-    /// Takes an ended program out of the world; it may come again.
-    fn leave_world(&mut self, i: usize, at: Nanos) {
-        let id = self.programs.remove(i).id;
-        self.controls.remove(i);
-        self.timers.forget(|observe| observe.program == id);
-        self.outcome.total = self.outcome.total.max(at);
-        let wanted = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
-        if wanted && self.closing.is_none() {
-            self.arrive(id.next(), at);
-        }
-    }
-
-    fn all_done(&self) -> bool {
-        self.accounts.iter().all(Account::done)
-    }
-
-    /// Notes that something is not as wanted, and tells the policy.
-    fn deviate(&mut self, program: ProgramId, wanted: Aspect, why: Refusal) {
-        self.outcome.deviations.push(Deviation { at: self.now, program, wanted, why });
-        self.causes.push(Cause::Deviated { program, wanted, why });
-    }
-
-    /// Every program has done what is asked: whoever runs again only to keep the others company is ended.
-    fn close_if_done(&mut self) {
-        if self.closing.is_none() && self.all_done() && !self.programs.is_empty() {
-            self.close(Ended::Complete, Signal::Terminate);
-        }
-    }
-
-    /// Begins the end of the run; a second call loses patience.
-    fn close(&mut self, ended: Ended, signal: Signal) {
-        self.outcome.ended = ended;
-        let again = self.closing.is_some();
-        let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };
-        self.closing = Some(Closing { kill_at, killed: false });
-        self.pause = None;
-        self.expected.clear();
-        for control in &mut self.controls {
-            control.wanted = Directive::Leave;
-            control.signal = Some(signal);
-        }
-        if !again {
-            self.drop_unstarted();
-        }
-    }
-
-    fn mark_killed(&mut self) {
-        if let Some(closing) = &mut self.closing {
-            closing.killed |= self.now >= closing.kill_at;
-        }
-    }
-
-    /// Programs that never started are not started any more.
-    fn drop_unstarted(&mut self) {
-        let mut keep = self.programs.iter().map(|p| p.state != ProgramState::New);
-        self.controls.retain(|_| keep.next().unwrap_or(true));
-        self.programs.retain(|p| p.state != ProgramState::New);
-    }
-
     fn next_deadline(&self) -> Nanos {
         let arrivals =
             self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
@@ -452,16 +321,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             .chain([self.timers.next(), self.next_beat, self.next_freeze_deadline()])
             .min()
             .unwrap_or(Nanos::NEVER)
-    }
-
-    /// Keeps the time that a switch between gangs took; a switch that starts a program does not count.
-    fn switched(&mut self, at: Nanos, thawed: bool) {
-        if !self.all_run() {
-            return;
-        }
-        if let Some(began) = self.switch_began.take().filter(|_| thawed) {
-            self.outcome.switch_gaps.push(at - began);
-        }
     }
 
     fn conclude(&mut self) -> Outcome {

@@ -29,6 +29,10 @@ pub(super) struct Control {
     pub(super) wanted: Directive,
     /// Its number.
     pub(super) epoch: u64,
+    /// The number of the last directive that was in full effect.
+    pub(super) settled: u64,
+    /// The machine was told new settings and has not confirmed them.
+    pub(super) applying: bool,
     /// The settings that the machine was last told.
     pub(super) told: Settings,
     /// A thaw is under way.
@@ -53,6 +57,8 @@ impl Default for Control {
         Control {
             wanted: Directive::Freeze,
             epoch: 0,
+            settled: 0,
+            applying: false,
             told: Settings::default(),
             thawing: false,
             patience_ends: Nanos::NEVER,
@@ -163,6 +169,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn apply(&mut self, i: usize, settings: Settings, steps: &mut Vec<Step>) {
         if self.controls[i].told != settings {
             self.tell(i, settings);
+            self.controls[i].applying = true;
             steps.push(Step::Apply(self.programs[i].id, settings, self.controls[i].epoch));
         }
     }

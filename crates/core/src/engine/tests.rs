@@ -5,7 +5,7 @@ use crate::plan::{AtExpiry, Observe, Settings, Wake};
 use crate::program::{Exit, GroupId};
 use crate::sample::Measure;
 use crate::workload::Repeat;
-use crate::{CpuSet, Step, Topology};
+use crate::{Aspect, CpuSet, Happening, ProgramId, ProgramState, Refusal, Signal, Step, Topology};
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
@@ -25,8 +25,9 @@ impl<F: FnMut(&[Cause], &World<'_>, &mut Plan)> Policy for Ask<F> {
 /// All CPUs to one program after another, 100 ms each.
 fn in_turn() -> impl Policy {
     let mut turn = 0;
-    Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
-        if world.programs.is_empty() {
+    Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        let nothing_new = causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }));
+        if world.programs.is_empty() || nothing_new {
             return;
         }
         turn += 1;
@@ -161,11 +162,9 @@ fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
 #[test]
 fn a_program_that_was_frozen_too_long_runs_for_a_while_even_if_the_policy_insists() {
     let fake = Fake::new([MS(2500), MS(150)]);
-    let mut asked = 0;
-    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
-        asked += 1;
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
-            match program.id == p(0) || asked == 1 {
+            match program.id == p(0) || world.now < MS(10) {
                 true => plan.run(program.id, Settings::default()),
                 false => plan.freeze(program.id),
             }
@@ -302,4 +301,29 @@ fn a_program_that_somebody_else_stopped_is_left_alone_until_it_goes_on() {
     assert!(!fake.steps().contains(&Step::Thaw(p(1))), "never continued by us");
     assert_eq!(outcome.programs[1].ran, MS(200));
     assert_eq!(outcome.programs[1].waited, Nanos::ZERO, "its stop is not our waiting time");
+}
+
+#[test]
+fn each_directive_is_reported_settled_once_when_it_is_in_effect() {
+    let mut fake = Fake::new([MS(250), MS(250)]);
+    fake.freeze_latency = MS(3);
+    let mut turns = in_turn();
+    let settled = std::rc::Rc::new(std::cell::RefCell::new(Vec::new()));
+    let seen = settled.clone();
+    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        for cause in causes {
+            if let Cause::Settled { program, epoch } = cause {
+                seen.borrow_mut().push((world.now, *program, *epoch));
+            }
+        }
+        turns.decide(causes, world, plan);
+    });
+    run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    let settled = settled.borrow();
+    let frozen = settled.iter().find(|(_, program, epoch)| *program == p(1) && *epoch > 1);
+    assert_eq!(frozen.map(|(at, ..)| *at), Some(MS(103)), "only once the freeze is confirmed");
+    let mut epochs: Vec<u64> = settled.iter().map(|(_, _, epoch)| *epoch).collect();
+    epochs.sort_unstable();
+    epochs.dedup();
+    assert_eq!(epochs.len(), settled.len(), "no directive twice");
 }

@@ -75,19 +75,24 @@ pub enum NotRestored {
     },
 }
 
+/// Lets every program run that is frozen or stopped by cosched, and leaves the rest as it is.
+pub fn thaw(book: &Book, proc: &Proc) -> Restored {
+    let owed = Owed::of(book);
+    let mut work = Work::begin(proc);
+    work.thaw(&owed);
+    for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
+        for process in program.tree.members(proc) {
+            work.resume(process, &owed.stopped_by_others);
+        }
+    }
+    work.done
+}
+
 /// Undoes everything that the book holds, as far as it is not undone already.
 pub fn restore(book: &Book, proc: &Proc) -> Restored {
     let owed = Owed::of(book);
-    let mut work = Work {
-        proc,
-        continued: HashSet::new(),
-        hopeless: HashSet::new(),
-        done: Restored::default(),
-    };
-    for cgroup in &owed.cgroups {
-        let thawed = cgroup.thaw();
-        work.expect(thawed);
-    }
+    let mut work = Work::begin(proc);
+    work.thaw(&owed);
     for (dir, added) in owed.controllers.iter().rev() {
         // A cgroup takes processes back only when it passes nothing on.
         work.expect(pass_on_no_more(dir, added));
@@ -122,7 +127,18 @@ struct Work<'a> {
     done: Restored,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    fn begin(proc: &'a Proc) -> Work<'a> {
+        Work { proc, continued: HashSet::new(), hopeless: HashSet::new(), done: Restored::default() }
+    }
+
+    fn thaw(&mut self, owed: &Owed) {
+        for cgroup in &owed.cgroups {
+            let thawed = cgroup.thaw();
+            self.expect(thawed);
+        }
+    }
+
     /// Goes over everything once; whether there was something to do.
     fn round(&mut self, owed: &Owed) -> bool {
         let mut busy = false;

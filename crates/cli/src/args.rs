@@ -1,0 +1,209 @@
+//! The command line, defined once: parser, `--help` and everything derived from it.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use cosched_linux::ground::{FreezerRung, PinningRung};
+use cosched_policy::{Kind, Placement};
+
+/// Co-schedules multithreaded programs that share this machine.
+///
+/// Exit codes: 0 every program succeeded; 1 a program failed, or cosched could not go on; 2 bad input, nothing was
+/// started; 130 or 143 ended by Ctrl-C or SIGTERM.
+#[derive(Debug, Parser)]
+#[command(name = "cosched", version, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The hidden subcommand.
+pub(crate) const SPIN: &str = "__spin";
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Run programs together under a policy.
+    Run(RunArgs),
+    /// Run the same programs under several policies, one after another, and print one table.
+    Compare(CompareArgs),
+    /// Measure how programs run alone on this machine, and keep the figures for later runs.
+    Profile(ProfileArgs),
+    /// Tell what this kernel, machine and user allow, and how to get more.
+    Doctor(DoctorArgs),
+    /// Undo what a killed cosched may have left behind.
+    Recover(RecoverArgs),
+    /// The program that `doctor --measure` freezes.
+    #[command(name = SPIN, hide = true)]
+    Spin(SpinArgs),
+}
+
+/// What to run: a workload file, or commands.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArgs {
+    /// The workload file (TOML).
+    #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
+    pub(crate) workload: Option<PathBuf>,
+    /// A program, as one string that is split as a shell splits words (run without a shell). May be repeated.
+    #[arg(long = "prog", value_name = "CMD", conflicts_with = "commands")]
+    pub(crate) programs: Vec<String>,
+    /// Commands with their arguments, separated by ':::'.
+    #[arg(last = true, value_name = "CMD ARGS ::: CMD ARGS")]
+    pub(crate) commands: Vec<String>,
+}
+
+/// How policies and this machine do their work.
+#[derive(Debug, Args)]
+pub(crate) struct HowArgs {
+    /// Where the threads of a program go: near each other, or far apart.
+    #[arg(long, default_value = "packed", value_parser = named::<Placement>)]
+    pub(crate) placement: Placement,
+    /// How long a gang runs at a time.
+    #[arg(long, default_value = "100ms", value_parser = duration)]
+    pub(crate) quantum: Duration,
+    /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
+    #[arg(long)]
+    pub(crate) fill: bool,
+    /// No program is frozen longer than this at a time; quanta are shortened to keep it.
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    pub(crate) max_frozen: Duration,
+    /// How to freeze programs; the default is the best there is.
+    #[arg(long, value_enum)]
+    pub(crate) freezer: Option<FreezerArg>,
+    /// How to bind programs to CPUs; the default is affinity masks.
+    #[arg(long, value_enum)]
+    pub(crate) pinning: Option<PinningArg>,
+    /// How long programs may take to end when asked to, before they are killed.
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub(crate) grace: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
+    #[arg(long, short, value_parser = named::<Kind>)]
+    pub(crate) policy: Kind,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// A folder for run.json and the programs' outputs; made if it is not there.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// The policies, separated by commas.
+    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Kind>)]
+    pub(crate) policies: Vec<Kind>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Measure first how long each program takes alone, if that is not known yet.
+    #[arg(long)]
+    pub(crate) solo: bool,
+    /// A folder for one folder per policy; made if it is not there.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print an array of run.json documents instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Measure with these thread counts, such as 1..4 or 1,2,4; the default is what each program asks for.
+    #[arg(long, value_name = "N[..N]")]
+    pub(crate) threads: Option<String>,
+    /// How often to run each; the median counts.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) runs: u16,
+    /// Print the profiles as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also measure how long freezing and thawing take on each rung (takes some seconds).
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// Print what was undone as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SpinArgs {
+    /// How many threads spin.
+    pub(crate) threads: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FreezerArg {
+    /// cgroup.freeze of a writable cgroup v2.
+    CgroupV2,
+    /// The v1 freezer controller.
+    CgroupV1,
+    /// SIGSTOP and SIGCONT: needs no right.
+    Signals,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PinningArg {
+    /// The mask of every thread: needs no right.
+    Affinity,
+    /// The cpuset controller of either cgroup version.
+    Cpuset,
+}
+
+impl From<FreezerArg> for FreezerRung {
+    fn from(arg: FreezerArg) -> FreezerRung {
+        match arg {
+            FreezerArg::CgroupV2 => FreezerRung::CgroupV2,
+            FreezerArg::CgroupV1 => FreezerRung::CgroupV1,
+            FreezerArg::Signals => FreezerRung::Signals,
+        }
+    }
+}
+
+impl From<PinningArg> for PinningRung {
+    fn from(arg: PinningArg) -> PinningRung {
+        match arg {
+            PinningArg::Affinity => PinningRung::Affinity,
+            PinningArg::Cpuset => PinningRung::Cpuset,
+        }
+    }
+}
+
+/// A value that knows its own names.
+fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+    text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// A time as people write it: 100ms, 1s, 2min.
+fn duration(text: &str) -> Result<Duration, String> {
+    let help = "write a time with its unit, such as 100ms or 1s";
+    let parsed: Duration = humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
+    match parsed.is_zero() || parsed > Duration::from_secs(24 * 3600) {
+        true => Err(format!("it must be more than zero and at most a day; {help}")),
+        false => Ok(parsed),
+    }
+}

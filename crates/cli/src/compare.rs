@@ -1,0 +1,55 @@
+//! `cosched compare`: the same programs under several policies, one table.
+
+use std::process::ExitCode;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::result::RunResult;
+
+use crate::args::CompareArgs;
+use crate::failure::{Failure, exit_code};
+use crate::session::{Request, Session};
+use crate::store::Store;
+use crate::{profile, source, table};
+
+/// Runs the workload under each policy, in the order given.
+pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let workload = source::workload(&args.source)?;
+    let session = Session::here()?;
+    let mut store = if args.solo { Some(Store::open()?) } else { Store::open_if_there()? };
+    if let (true, Some(store)) = (args.solo, &mut store) {
+        profile::measure_unknown(&session, &workload, &args.how, store)?;
+    }
+    let mut results: Vec<RunResult> = Vec::new();
+    let (mut ended, mut all_succeeded) = (Ended::Complete, true);
+    for (i, kind) in args.policies.iter().enumerate() {
+        eprintln!("cosched: {kind} ({} of {})", i + 1, args.policies.len());
+        // Many outputs of the same programs would bury the table.
+        let folder = match &args.out {
+            Some(out) => out.join(kind.name()),
+            None => std::env::temp_dir().join(format!("cosched-compare-{}-{i}", std::process::id())),
+        };
+        let ran = session.execute(&Request {
+            workload: &workload,
+            kind: *kind,
+            how: &args.how,
+            out: Some(&folder),
+            stdout_is_taken: true,
+            store: store.as_ref(),
+        });
+        if args.out.is_none() && ran.is_ok() {
+            std::fs::remove_dir_all(&folder).map_err(Failure::broken)?;
+        }
+        let ran = ran?;
+        ended = ran.ended;
+        all_succeeded &= ran.all_succeeded();
+        results.push(ran.result);
+        if ended != Ended::Complete {
+            break;
+        }
+    }
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&results).map_err(Failure::broken)?),
+        false => println!("{}", table::comparison(&results)),
+    }
+    Ok(exit_code(ended, all_succeeded))
+}

@@ -1,0 +1,67 @@
+//! `cosched doctor`: what this kernel, machine and user allow, and how to get more.
+//!
+//! cosched works without any right, and better with some. Which ones are there can hardly be told
+//! from the outside, so [`Rights`] tries them all. This command shows what was found: how far up
+//! the ladder of rights the user stands, each ability, what each policy does with it, and the
+//! command that would give what is missing. With `--measure` it also freezes a program of ours on
+//! every rung, and tells how long that takes.
+
+mod gaps;
+mod machine;
+mod outlook;
+mod show;
+mod spin;
+
+use std::process::ExitCode;
+
+use cosched_linux::procfs::Proc;
+use cosched_linux::rights::Rights;
+use cosched_linux::topology::Sys;
+use serde::Serialize;
+
+use crate::args::DoctorArgs;
+use crate::failure::{Failure, exit_code};
+use crate::session::Session;
+use gaps::{Latency, Stop};
+use machine::MachineReport;
+use outlook::Outlook;
+
+pub(crate) use spin::spin;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-doctor/1";
+
+/// Everything that was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    #[serde(flatten)]
+    rights: Rights,
+    machine: MachineReport,
+    policies: Vec<Outlook>,
+    /// `null` unless it was asked for.
+    gaps: Option<Vec<Latency>>,
+}
+
+/// Finds out, and shows it.
+pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
+    let session = Session::here()?;
+    let rights = Rights::probe(&Proc::default(), &Sys::default()).map_err(Failure::broken)?;
+    let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
+        Ok(gaps) => gaps,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+    };
+    let report = Report {
+        schema: SCHEMA,
+        machine: MachineReport::new(&session),
+        policies: outlook::all(&rights),
+        rights,
+        gaps,
+    };
+    match args.json {
+        true => println!("{}", serde_json::to_string_pretty(&report).map_err(Failure::broken)?),
+        false => println!("{}", show::text(&report)),
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,105 @@
+//! The machine in a few numbers: which CPUs programs may use, what keeps them from the others, how the CPUs are built.
+
+use cosched_core::{CpuSet, Level};
+use cosched_linux::usable::Limit;
+use serde::Serialize;
+
+use crate::session::Session;
+
+/// This machine, as programs may use it.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct MachineReport {
+    /// The processor's name, where the kernel tells it.
+    model: Option<String>,
+    /// How many CPUs are online.
+    online: usize,
+    /// How many of them programs may use.
+    usable: usize,
+    /// Which.
+    cpus: CpuSet,
+    /// Over how many packages the usable CPUs spread.
+    packages: usize,
+    /// Over how many last-level caches.
+    last_level_caches: usize,
+    /// Over how many cores; SMT siblings share one.
+    cores: usize,
+    /// Over how many memory nodes.
+    numa_nodes: usize,
+    /// What takes the other CPUs away.
+    limited_by: Vec<String>,
+}
+
+impl MachineReport {
+    pub(super) fn new(session: &Session) -> MachineReport {
+        let (topology, cpus) = (&session.topology, session.usable.cpus);
+        MachineReport {
+            model: session.description.model.clone(),
+            online: topology.cpus().len(),
+            usable: cpus.len(),
+            cpus,
+            packages: topology.spanned(&cpus, Level::Package),
+            last_level_caches: topology.spanned(&cpus, Level::Llc),
+            cores: topology.spanned(&cpus, Level::Core),
+            numa_nodes: topology.nodes(&cpus).len(),
+            limited_by: session.usable.limited_by.iter().map(limit).collect(),
+        }
+    }
+
+    /// One line, and one more per limit.
+    pub(super) fn text(&self) -> String {
+        let model = self.model.as_deref().unwrap_or("unknown processor");
+        let mut text = format!(
+            "{model}; {} of {} CPUs usable ({}): {}, {}, {}, {}",
+            self.usable,
+            self.online,
+            self.cpus,
+            counted(self.packages, "package"),
+            counted(self.last_level_caches, "last-level cache"),
+            counted(self.cores, "core"),
+            counted(self.numa_nodes, "NUMA node"),
+        );
+        for limit in &self.limited_by {
+            text.push_str(&format!("\n  limited by {limit}"));
+        }
+        text
+    }
+}
+
+fn counted(number: usize, thing: &str) -> String {
+    format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
+}
+
+fn limit(limit: &Limit) -> String {
+    match limit {
+        Limit::Cpuset { cgroup, cpus } => format!("the cpuset {} (CPUs {cpus})", cgroup.display()),
+        Limit::Affinity { cpus } => format!("the affinity mask of the caller (CPUs {cpus})"),
+        Limit::Quota { cgroup, cpus } => {
+            format!("the CPU quota of {} ({cpus} CPUs)", cgroup.display())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_counts_what_the_usable_cpus_span_and_names_what_limits_them() {
+        let report = MachineReport {
+            model: Some("Fast".into()),
+            online: 8,
+            usable: 2,
+            cpus: CpuSet::first(2),
+            packages: 1,
+            last_level_caches: 1,
+            cores: 2,
+            numa_nodes: 1,
+            limited_by: vec![limit(&Limit::Quota { cgroup: "/cg/box".into(), cpus: 2.5 })],
+        };
+        assert_eq!(
+            report.text(),
+            "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA node\n  \
+             limited by the CPU quota of /cg/box (2.5 CPUs)"
+        );
+    }
+}

@@ -1,0 +1,141 @@
+//! What each policy works with on this host, and what it would gain from more.
+//!
+//! Only what this version really uses counts: an ability that no policy touches yet is in the
+//! report of abilities, not here.
+
+use cosched_linux::rights::{Ability, Rights};
+use cosched_policy::Kind;
+use serde::Serialize;
+
+/// One policy on this host.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Outlook {
+    pub(super) policy: &'static str,
+    /// What it works with here.
+    pub(super) uses: String,
+    /// What missing abilities would give it; empty if nothing.
+    pub(super) gains: Vec<&'static str>,
+}
+
+/// Every policy.
+pub(super) fn all(rights: &Rights) -> Vec<Outlook> {
+    Kind::ALL.map(|kind| outlook(kind, rights)).into()
+}
+
+fn outlook(kind: Kind, rights: &Rights) -> Outlook {
+    let (uses, gains) = match kind {
+        Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
+        Kind::LinuxGroups => shares(rights),
+        Kind::Gang | Kind::Greedy | Kind::Minwait => gangs(rights),
+        Kind::Cgreedy => {
+            let (uses, mut gains) = gangs(rights);
+            gains.extend(without(
+                rights,
+                &[Ability::Pmu],
+                "cache misses need not be written by hand, in a later version",
+            ));
+            (format!("{uses}, cache misses from the workload file"), gains)
+        }
+    };
+    Outlook { policy: kind.name(), uses, gains }
+}
+
+fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
+    let has = |ability| rights.has(ability);
+    match () {
+        () if has(Ability::CpuV2) || has(Ability::CpuV1) => {
+            ("a CPU cgroup per program".to_owned(), Vec::new())
+        }
+        () if has(Ability::Autogroup) => (
+            "a session per program, which autogroup makes a CPU group".to_owned(),
+            vec!["cpu controller: programs stay in one session"],
+        ),
+        () => ("cannot work here".to_owned(), vec!["cpu controller or autogroup: it works"]),
+    }
+}
+
+fn gangs(rights: &Rights) -> (String, Vec<&'static str>) {
+    let freezer = match () {
+        () if rights.has(Ability::FreezeV2) => "cgroup-v2",
+        () if rights.has(Ability::FreezerV1) => "cgroup-v1",
+        () => "signals",
+    };
+    let freezers = [Ability::FreezeV2, Ability::FreezerV1];
+    let cpusets = [Ability::CpusetV2, Ability::CpusetV1];
+    let gains = [
+        without(
+            rights,
+            &freezers,
+            "cgroup freezer: programs and shells do not notice that they are stopped",
+        ),
+        without(rights, &cpusets, "cpuset controller: no thread escapes (--pinning cpuset)"),
+        without(rights, &[Ability::Slices], "slices per thread: quanta begin on time under load"),
+    ];
+    (format!("freezing by {freezer}, binding by affinity"), gains.into_iter().flatten().collect())
+}
+
+/// The gain, if none of the abilities is there.
+fn without(rights: &Rights, any: &[Ability], gain: &'static str) -> Option<&'static str> {
+    (!any.iter().any(|ability| rights.has(*ability))).then_some(gain)
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_linux::rights::{Right, Rung};
+
+    use super::*;
+
+    fn host(abilities: &[Ability]) -> Rights {
+        let right = |name: &Ability| Right {
+            name: *name,
+            available: true,
+            detail: String::new(),
+            gives: name.gives(),
+            remedy: None,
+        };
+        Rights {
+            kernel: String::new(),
+            rung: Rung::Unprivileged,
+            rights: abilities.iter().map(right).collect(),
+        }
+    }
+
+    fn of(policy: &str, abilities: &[Ability]) -> Outlook {
+        let all = all(&host(abilities));
+        all.into_iter().find(|outlook| outlook.policy == policy).unwrap()
+    }
+
+    #[test]
+    fn every_policy_has_an_outlook() {
+        let names: Vec<_> = all(&host(&[])).into_iter().map(|outlook| outlook.policy).collect();
+        assert_eq!(names, Kind::ALL.map(Kind::name));
+    }
+
+    #[test]
+    fn gangs_take_the_best_freezer_that_is_there() {
+        assert!(of("gang", &[Ability::Signals]).uses.contains("signals"));
+        assert!(of("gang", &[Ability::FreezerV1]).uses.contains("cgroup-v1"));
+        assert!(of("gang", &[Ability::FreezerV1, Ability::FreezeV2]).uses.contains("cgroup-v2"));
+    }
+
+    #[test]
+    fn with_signals_alone_gangs_would_gain_from_a_freezer_and_with_everything_from_nothing() {
+        assert!(of("minwait", &[Ability::Signals]).gains[0].starts_with("cgroup freezer"));
+        let everything = [Ability::FreezeV2, Ability::CpusetV1, Ability::Slices];
+        assert_eq!(of("minwait", &everything).gains, Vec::<&str>::new());
+        assert_eq!(of("cgreedy", &everything).gains.len(), 1);
+    }
+
+    #[test]
+    fn linux_groups_falls_back_to_autogroup_and_then_cannot_work() {
+        assert!(of("linux-groups", &[Ability::CpuV1, Ability::Autogroup]).uses.contains("cgroup"));
+        assert!(of("linux-groups", &[Ability::Autogroup]).uses.contains("session"));
+        assert_eq!(of("linux-groups", &[]).uses, "cannot work here");
+    }
+
+    #[test]
+    fn baselines_need_nothing_and_gain_nothing() {
+        assert_eq!(of("linux", &[]).gains, Vec::<&str>::new());
+        assert_eq!(of("fcfs", &[]).gains, Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,84 @@
+//! The report for people. Scripts read `--json`.
+
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+use serde::Serialize;
+
+use super::Report;
+use super::gaps::Latency;
+
+/// The whole report.
+pub(super) fn text(report: &Report) -> String {
+    let rights = &report.rights;
+    let mut parts = vec![
+        format!("Linux {}, rung: {}", rights.kernel, name(rights.rung)),
+        format!("Machine: {}", report.machine.text()),
+    ];
+
+    let mut abilities = table(&["ability", "here", "what was found"]);
+    for right in &rights.rights {
+        let here = if right.available { "yes" } else { "no" };
+        abilities.add_row([name(right.name).as_str(), here, &right.detail]);
+    }
+    parts.push(abilities.to_string());
+
+    let mut policies = table(&["policy", "works here with", "would gain from"]);
+    for outlook in &report.policies {
+        let gains =
+            if outlook.gains.is_empty() { "–".to_owned() } else { outlook.gains.join("; ") };
+        policies.add_row([outlook.policy, &outlook.uses, &gains]);
+    }
+    parts.push(policies.to_string());
+
+    let missing = rights.rights.iter().filter(|right| !right.available);
+    let remedies: Vec<String> = missing
+        .filter_map(|right| right.remedy.as_ref().map(|remedy| (right, remedy)))
+        .map(|(right, remedy)| {
+            format!("  {}, for {}:\n    {remedy}", name(right.name), right.gives)
+        })
+        .collect();
+    if !remedies.is_empty() {
+        parts.push(format!("How to get more:\n{}", remedies.join("\n")));
+    }
+    if let Some(gaps) = &report.gaps {
+        parts.push(latencies(gaps));
+    }
+    parts.join("\n\n")
+}
+
+fn latencies(gaps: &[Latency]) -> String {
+    let mut table = table(&[
+        "freezing by",
+        "threads",
+        "freeze ms: half within",
+        "99 % within",
+        "thaw ms: half within",
+        "99 % within",
+    ]);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    for gap in gaps {
+        let times = [gap.freeze_ms_p50, gap.freeze_ms_p99, gap.thaw_ms_p50, gap.thaw_ms_p99];
+        let times = times.map(|time| format!("{time:.3}"));
+        table.add_row([gap.rung.to_owned(), gap.threads.to_string()].into_iter().chain(times));
+    }
+    format!(
+        "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again."
+    )
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table
+}
+
+/// The name that the JSON report has for something, so that people and scripts speak of the same.
+fn name(named: impl Serialize) -> String {
+    match serde_json::to_value(named) {
+        Ok(serde_json::Value::String(name)) => name,
+        other => unreachable!("rungs and abilities are written as names, not as {other:?}"),
+    }
+}

@@ -1,0 +1,46 @@
+//! `cosched`: decides which programs run together, on which CPUs, for how long.
+//!
+//! This crate is thin: one file per subcommand, one for what they share
+//! ([`session`]: a workload, a policy and this machine become a result), and
+//! one each for tables, progress and errors. Exit codes are a contract; see
+//! [`failure`].
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod compare;
+mod doctor;
+mod failure;
+mod profile;
+mod progress;
+mod recover;
+mod run;
+mod session;
+mod source;
+mod store;
+mod table;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    // Helper processes are this same executable.
+    cosched_linux::helper::become_one_if_asked();
+    let arguments = match source::utf8_arguments(std::env::args_os()) {
+        Ok(arguments) => arguments,
+        Err(failure) => return failure.report(),
+    };
+    let result = match args::Cli::parse_from(arguments).command {
+        args::Command::Run(args) => run::run(&args),
+        args::Command::Compare(args) => compare::compare(&args),
+        args::Command::Profile(args) => profile::profile(&args),
+        args::Command::Doctor(args) => doctor::doctor(&args),
+        args::Command::Recover(args) => recover::recover(&args),
+        args::Command::Spin(args) => Ok(doctor::spin(args.threads)),
+    };
+    match result {
+        Ok(code) => code,
+        Err(failure) => failure.report(),
+    }
+}

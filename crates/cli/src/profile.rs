@@ -1,0 +1,169 @@
+//! `cosched profile`: how programs run alone on this machine, measured once and kept.
+//!
+//! Every slowdown is a ratio to the time that the same work takes alone with the same threads and
+//! the same placement. This command measures those times and puts them into the
+//! [store](crate::store); `run` and `compare` find them there. With `--threads` it measures every
+//! program with several thread counts and shows how it scales.
+//!
+//! A program that fails ends the command: the time of a failure says nothing about the work. What
+//! was measured before is kept, as it is when the user interrupts.
+
+mod alone;
+mod counts;
+mod curve;
+mod show;
+
+use std::collections::BTreeSet;
+use std::process::ExitCode;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_linux::procfs::Proc;
+use cosched_linux::rights::{Ability, Rights};
+use cosched_linux::topology::Sys;
+use cosched_policy::Placement;
+
+use crate::args::{HowArgs, ProfileArgs};
+use crate::failure::{Failure, exit_code};
+use crate::session::Session;
+use crate::source;
+use crate::store::{Entry, Key, Store};
+use alone::Stop;
+use curve::Point;
+
+/// What was found of one program.
+struct Profiled<'a> {
+    spec: &'a ProgramSpec,
+    placement: Placement,
+    /// By thread count, ascending; at least one.
+    entries: Vec<(u16, Entry)>,
+}
+
+impl Profiled<'_> {
+    fn curve(&self) -> Vec<Point> {
+        self.entries
+            .iter()
+            .map(|(threads, entry)| Point { threads: *threads, solo: entry.solo })
+            .collect()
+    }
+}
+
+/// Measures the programs of a workload, one by one, and shows what was found.
+pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
+    let workload = source::workload(&args.source)?;
+    let session = Session::here()?;
+    let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
+    let counts = counts.transpose().map_err(Failure::input)?;
+    check_commands(&workload)?;
+    let mut store = Store::open()?;
+
+    match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
+        Ok(profiles) if args.json => println!("{}", show::json(&profiles)),
+        Ok(profiles) => println!("{}\n{}", show::table(&profiles), why_no_misses()?),
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => {
+            eprintln!("cosched: interrupted; what was measured before is kept");
+            return Ok(exit_code(ended, false));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Measures what the store does not know yet. Tells whether the user has interrupted it; what was
+/// measured before is kept.
+pub(crate) fn measure_unknown(
+    session: &Session,
+    workload: &Workload,
+    how: &HowArgs,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    check_commands(workload)?;
+    for spec in &workload.programs {
+        if store.get(&session.key(spec, how))?.is_some() {
+            continue;
+        }
+        match alone::measure(session, spec, how, 1, store) {
+            Ok(_) => {}
+            Err(Stop::Failed(failure)) => return Err(failure),
+            Err(Stop::Interrupted(ended)) => return Ok(ended),
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// A command that does not exist is told before the first program has run for an hour.
+fn check_commands(workload: &Workload) -> Result<(), Failure> {
+    let path = std::env::var_os("PATH");
+    for spec in &workload.programs {
+        spec.executable(path.as_deref()).map_err(Failure::input)?;
+    }
+    Ok(())
+}
+
+fn profiles<'a>(
+    session: &Session,
+    workload: &'a Workload,
+    counts: Option<&[u16]>,
+    args: &ProfileArgs,
+    store: &mut Store,
+) -> Result<Vec<Profiled<'a>>, Stop> {
+    // Programs that are the same are measured once.
+    let mut fresh: BTreeSet<Key> = BTreeSet::new();
+    let mut profiles = Vec::new();
+    for spec in &workload.programs {
+        let mut entries = Vec::new();
+        for spec in with_counts(spec, counts) {
+            let key = session.key(&spec, &args.how);
+            let known = if fresh.contains(&key) { store.get(&key)? } else { None };
+            let entry = match known {
+                Some(entry) => entry,
+                None => alone::measure(session, &spec, &args.how, args.runs, store)?,
+            };
+            fresh.insert(key);
+            entries.push((session.threads(&spec), entry));
+        }
+        profiles.push(Profiled { spec, placement: args.how.placement, entries });
+    }
+    Ok(profiles)
+}
+
+/// The program with each of the thread counts; as it is where none are given.
+fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
+    match counts {
+        None => vec![spec.clone()],
+        Some(counts) => counts
+            .iter()
+            .map(|count| ProgramSpec { threads: Some(*count), ..spec.clone() })
+            .collect(),
+    }
+}
+
+fn why_no_misses() -> Result<&'static str, Failure> {
+    let rights = Rights::probe(&Proc::default(), &Sys::default()).map_err(Failure::broken)?;
+    Ok(match rights.has(Ability::Pmu) {
+        true => {
+            "No cache misses were measured: this version does not read the hardware counters. \
+             Policy cgreedy takes `misses_per_kilo_instruction` from the workload file."
+        }
+        false => {
+            "No cache misses were measured: this machine shows no hardware counters (a PMU). \
+             Policy cgreedy takes `misses_per_kilo_instruction` from the workload file."
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_count_is_asked_of_the_program_and_none_leaves_it_as_it_is() {
+        let commands = vec![vec!["cg".to_owned()]];
+        let workload = Workload::from_commands(commands, "/tmp".as_ref()).unwrap();
+        let threads = |counts| -> Vec<Option<u16>> {
+            with_counts(&workload.programs[0], counts).iter().map(|spec| spec.threads).collect()
+        };
+        assert_eq!(threads(Some(&[1, 4])), [Some(1), Some(4)]);
+        assert_eq!(threads(None), [None]);
+    }
+}

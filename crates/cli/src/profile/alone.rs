@@ -1,0 +1,128 @@
+//! One program alone on the machine: how long it takes.
+//!
+//! It is run through the same code as any workload, as a workload of its own, so that a time
+//! alone and a turnaround mean the same. With a policy of gangs, wherever its threads fit the
+//! machine: then it gets the CPUs that its placement gives it, as it will beside others.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use cosched_core::Nanos;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_policy::Kind;
+
+use super::curve::median;
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::session::{Request, Session};
+use crate::store::{Entry, Store, StoreError};
+
+/// How much of a failed program's standard error is shown.
+const LAST_LINES: usize = 5;
+
+/// Why a measurement did not come to its end.
+#[derive(Debug)]
+pub(super) enum Stop {
+    /// Something is wrong.
+    Failed(Failure),
+    /// The user wants it to end.
+    Interrupted(Ended),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Stop {
+        Stop::Failed(error.into())
+    }
+}
+
+/// Runs a program `runs` times alone, and keeps the median in the store.
+pub(super) fn measure(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+    runs: u16,
+    store: &mut Store,
+) -> Result<Entry, Stop> {
+    let threads = session.threads(spec);
+    let mut times = Vec::new();
+    for run in 1..=runs {
+        eprintln!("cosched: {} alone, threads: {threads}, run {run} of {runs}", spec.name);
+        times.push(time(session, spec, how)?);
+    }
+    let entry = Entry {
+        solo: median(&times).expect("at least one run was asked for and made"),
+        runs,
+        misses_per_kilo_instruction: None,
+        measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+    };
+    store.put(&session.key(spec, how), &entry)?;
+    Ok(entry)
+}
+
+/// The turnaround of one run alone.
+fn time(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Nanos, Stop> {
+    let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
+    let alone =
+        ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
+    let outputs = tempfile::tempdir().map_err(Failure::broken)?;
+    let ran = session.execute(&Request {
+        workload: &Workload { programs: vec![alone] },
+        kind: if fits { Kind::Gang } else { Kind::Linux },
+        // Filling is between gangs, and there is only one.
+        how: &HowArgs { fill: false, ..*how },
+        out: Some(outputs.path()),
+        stdout_is_taken: true,
+        store: None,
+    })?;
+    if ran.ended != Ended::Complete {
+        return Err(Stop::Interrupted(ran.ended));
+    }
+    let program = &ran.result.programs[0];
+    match program.turnaround_seconds {
+        Some(seconds) if ran.all_succeeded() => Ok(Nanos((seconds * 1e9).round() as u64)),
+        _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
+    }
+}
+
+/// The time of a program that failed is not the time of its work.
+fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
+    let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
+    // A program that could not be started has no output.
+    let text = fs::read(outputs.join(format!("{}.stderr", spec.name))).unwrap_or_default();
+    let tail = last_lines(&String::from_utf8_lossy(&text));
+    let told = match tail.is_empty() {
+        true => "it wrote nothing to standard error".to_owned(),
+        false => format!("the end of its standard error:\n{tail}"),
+    };
+    Failure::Broken(format!(
+        "program {} ended with {status}, so its time is not kept; {told}",
+        spec.name
+    ))
+}
+
+fn last_lines(text: &str) -> String {
+    let lines: Vec<&str> = text.trim_end().lines().collect();
+    let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
+    last.iter().map(|line| format!("  {line}")).collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_end_of_a_long_output_is_shown() {
+        let text = (1..=20).map(|n| format!("line {n}\n")).collect::<String>();
+        assert_eq!(last_lines(&text), "  line 16\n  line 17\n  line 18\n  line 19\n  line 20");
+        assert_eq!(last_lines("only\n\n"), "  only");
+        assert_eq!(last_lines(""), "");
+    }
+}

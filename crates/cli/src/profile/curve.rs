@@ -1,0 +1,105 @@
+//! How a program scales: its speedup per thread count, and the count that is worth its CPUs.
+//!
+//! Programs rarely use every further CPU well. Giving a program only as many as still pay leaves
+//! the rest to others, and more gangs fit together. Section 5.2 takes as the *ideal thread count*
+//! the one that reaches 80 % of the best speedup; of several we take the fewest.
+
+use cosched_core::Nanos;
+
+/// The share of the best speedup that is enough.
+const ENOUGH: f64 = 0.8;
+
+/// A program's time alone with a number of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Point {
+    pub(super) threads: u16,
+    pub(super) solo: Nanos,
+}
+
+/// How many times faster a point is than the first one of its curve.
+pub(super) fn speedup(curve: &[Point], point: Point) -> Option<f64> {
+    let first = curve.first()?;
+    (point.solo > Nanos::ZERO).then(|| first.solo.as_secs_f64() / point.solo.as_secs_f64())
+}
+
+/// The fewest threads with 80 % of the best speedup; `None` where there is nothing to choose from.
+pub(super) fn ideal_threads(curve: &[Point]) -> Option<u16> {
+    if curve.len() < 2 {
+        return None;
+    }
+    let best = curve.iter().map(|point| point.solo).min()?;
+    // The speedup is 80 % of the best where the time is the best one / 80 %.
+    let longest = best.as_secs_f64() / ENOUGH;
+    let enough = curve.iter().filter(|point| point.solo.as_secs_f64() <= longest);
+    enough.map(|point| point.threads).min()
+}
+
+/// The middle of the times; of an even number the mean of the two in the middle.
+pub(super) fn median(times: &[Nanos]) -> Option<Nanos> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let upper = *sorted.get(sorted.len() / 2)?;
+    match sorted.len() % 2 {
+        0 => Some((sorted[sorted.len() / 2 - 1] + upper) / 2),
+        _ => Some(upper),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A program that takes 100 s with one thread and speeds up like this.
+    fn curve(speedups: &[(u16, f64)]) -> Vec<Point> {
+        let point = |(threads, speedup): &(u16, f64)| Point {
+            threads: *threads,
+            solo: Nanos((1e11 / speedup) as u64),
+        };
+        speedups.iter().map(point).collect()
+    }
+
+    #[test]
+    fn the_ideal_count_is_the_fewest_threads_with_four_fifths_of_the_best_speedup() {
+        // Best speedups such that 80 % are those of table 5.2: BT 3.26 at 4, IS 1.4 at 2, LU 7.0 at 12.
+        let bt = [(1, 1.0), (2, 1.9), (4, 3.26), (6, 3.3), (8, 3.9), (12, 4.07), (24, 3.6)];
+        assert_eq!(ideal_threads(&curve(&bt)), Some(4));
+        let is = [(1, 1.0), (2, 1.4), (4, 1.7), (8, 1.6), (24, 1.2)];
+        assert_eq!(ideal_threads(&curve(&is)), Some(2));
+        let lu = [(1, 1.0), (4, 3.5), (6, 4.8), (8, 5.9), (12, 7.0), (18, 8.2), (24, 8.7)];
+        assert_eq!(ideal_threads(&curve(&lu)), Some(12));
+    }
+
+    #[test]
+    fn a_program_that_only_slows_down_is_best_with_one_thread() {
+        assert_eq!(ideal_threads(&curve(&[(1, 1.0), (2, 0.7), (4, 0.5)])), Some(1));
+    }
+
+    #[test]
+    fn exactly_four_fifths_is_enough() {
+        let curve = [(1, 10), (2, 5), (4, 4)]
+            .map(|(threads, s)| Point { threads, solo: Nanos::from_secs(s) });
+        assert_eq!(ideal_threads(&curve), Some(2));
+    }
+
+    #[test]
+    fn one_point_leaves_nothing_to_choose() {
+        assert_eq!(ideal_threads(&curve(&[(4, 1.0)])), None);
+        assert_eq!(ideal_threads(&[]), None);
+    }
+
+    #[test]
+    fn the_speedup_counts_from_the_first_point() {
+        let curve = curve(&[(2, 1.0), (4, 1.6)]);
+        assert_eq!(speedup(&curve, curve[0]), Some(1.0));
+        assert!((speedup(&curve, curve[1]).unwrap() - 1.6).abs() < 1e-6);
+        assert_eq!(speedup(&curve, Point { threads: 4, solo: Nanos::ZERO }), None);
+    }
+
+    #[test]
+    fn the_median_does_not_depend_on_the_order_or_on_one_bad_run() {
+        let seconds = |all: &[u64]| all.iter().map(|s| Nanos::from_secs(*s)).collect::<Vec<_>>();
+        assert_eq!(median(&seconds(&[9, 1, 2])), Some(Nanos::from_secs(2)));
+        assert_eq!(median(&seconds(&[4, 100, 2, 3])), Some(Nanos::from_millis(3500)));
+        assert_eq!(median(&[]), None);
+    }
+}

@@ -1,0 +1,69 @@
+//! One line on the terminal while programs run: who runs, who waits, who is done.
+
+use std::collections::BTreeSet;
+
+use cosched_core::engine::Watch;
+use cosched_core::workload::ProgramSpec;
+use cosched_core::{Event, Happening, ProgramState, World};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::session::watched;
+
+/// Names of more programs than this are not spelt out.
+const NAMES: usize = 6;
+
+/// Follows a run; silent where nobody looks, or where the programs' own outputs go to the terminal.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    names: Vec<String>,
+    done: BTreeSet<u16>,
+}
+
+impl Progress {
+    pub(crate) fn new(programs: &[ProgramSpec], outputs_go_elsewhere: bool) -> Progress {
+        let bar = (outputs_go_elsewhere && watched()).then(|| {
+            let bar = ProgressBar::new(programs.len() as u64);
+            let style = ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
+            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+            bar
+        });
+        let names = programs.iter().map(|spec| spec.name.clone()).collect();
+        Progress { bar, names, done: BTreeSet::new() }
+    }
+
+    pub(crate) fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn list(&self, world: &World<'_>, which: impl Fn(ProgramState) -> bool) -> String {
+        let matching = world.programs.iter().filter(|program| which(program.state));
+        let names: Vec<&str> =
+            matching.map(|program| self.names[usize::from(program.id.slot)].as_str()).collect();
+        match names.len() {
+            0 => "nobody".to_owned(),
+            n if n > NAMES => format!("{} and {} more", names[..NAMES].join(" "), n - NAMES),
+            _ => names.join(" "),
+        }
+    }
+}
+
+impl Watch for Progress {
+    fn happened(&mut self, event: &Event) {
+        if let Happening::Exited(id, ..) = event.what {
+            self.done.insert(id.slot);
+            if let Some(bar) = &self.bar {
+                bar.set_position(self.done.len() as u64);
+            }
+        }
+    }
+
+    fn beat(&mut self, world: &World<'_>) {
+        if let Some(bar) = &self.bar {
+            let running = self.list(world, ProgramState::may_run);
+            let waiting = self.list(world, |state| !state.may_run());
+            bar.set_message(format!("running: {running} · waiting: {waiting}"));
+        }
+    }
+}

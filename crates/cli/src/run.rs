@@ -1,0 +1,29 @@
+//! `cosched run`: programs together, under one policy.
+
+use std::process::ExitCode;
+
+use crate::args::RunArgs;
+use crate::failure::{Failure, exit_code};
+use crate::session::{Request, Session};
+use crate::store::Store;
+use crate::{source, table};
+
+/// Runs the workload once and shows what came of it.
+pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    let workload = source::workload(&args.source)?;
+    let session = Session::here()?;
+    let store = Store::open_if_there()?;
+    let ran = session.execute(&Request {
+        workload: &workload,
+        kind: args.policy,
+        how: &args.how,
+        out: args.out.as_deref(),
+        stdout_is_taken: args.json,
+        store: store.as_ref(),
+    })?;
+    match args.json {
+        true => println!("{}", ran.result.to_json()),
+        false => println!("{}", table::run(&ran.result)),
+    }
+    Ok(exit_code(ran.ended, ran.all_succeeded()))
+}

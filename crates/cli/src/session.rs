@@ -1,0 +1,304 @@
+//! What every subcommand that runs programs shares: a workload, a policy and this machine become a result.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io::IsTerminal;
+use std::path::Path;
+use std::time::SystemTime;
+
+use cosched_core::engine::outcome::{Ended, Outcome};
+use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
+use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_core::{Exit, GroupId, Nanos, Profile, Topology};
+use cosched_linux::ground::{GroundError, ShareRung, Wishes};
+use cosched_linux::helper::OWN_EXECUTABLE;
+use cosched_linux::launch::{Order, Output};
+use cosched_linux::machine::{Config, Job, Linux, MachineError};
+use cosched_linux::procfs::Proc;
+use cosched_linux::topology::Sys;
+use cosched_linux::undo;
+use cosched_linux::usable::Usable;
+use cosched_policy::{Demand, Kind, Options};
+use rustix::time::{ClockId, clock_gettime};
+
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::store::{Key, Store};
+
+/// How often the progress display is refreshed.
+const HEARTBEAT: Nanos = Nanos::from_millis(250);
+/// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
+const FIRST_NAMED_GROUP: u16 = 1 << 15;
+
+/// This machine, as programs may use it.
+#[derive(Debug)]
+pub(crate) struct Session {
+    pub(crate) topology: Topology,
+    pub(crate) usable: Usable,
+    pub(crate) description: MachineDescription,
+    environment: Vec<(OsString, OsString)>,
+}
+
+/// One run to be made.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) kind: Kind,
+    pub(crate) how: &'a HowArgs,
+    /// A folder for the programs' outputs and run.json.
+    pub(crate) out: Option<&'a Path>,
+    /// Whether standard output is wanted for something else.
+    pub(crate) stdout_is_taken: bool,
+    /// Whether to look solo times up.
+    pub(crate) store: Option<&'a Store>,
+}
+
+/// A run that was made.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) result: RunResult,
+    pub(crate) ended: Ended,
+}
+
+impl Ran {
+    /// Whether every program ended with status 0.
+    pub(crate) fn all_succeeded(&self) -> bool {
+        self.result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
+    }
+}
+
+impl Session {
+    /// Finds out what this machine is.
+    pub(crate) fn here() -> Result<Session, Failure> {
+        let (proc, sys) = (Proc::default(), Sys::default());
+        let topology = sys.topology().map_err(Failure::broken)?;
+        let usable = Usable::find(&topology, &proc).map_err(Failure::broken)?;
+        let description = MachineDescription {
+            cpus: usable.cpus.len(),
+            model: proc.cpu_model(),
+            kernel: rustix::system::uname().release().to_string_lossy().into_owned(),
+        };
+        Ok(Session { topology, usable, description, environment: std::env::vars_os().collect() })
+    }
+
+    /// How many CPUs a program wants at once.
+    pub(crate) fn threads(&self, spec: &ProgramSpec) -> u16 {
+        spec.asked_threads(self.environment.iter().cloned(), self.usable.cpus.len())
+    }
+
+    /// Under which key a program's solo time is kept.
+    pub(crate) fn key(&self, spec: &ProgramSpec, how: &HowArgs) -> Key {
+        Key::new(spec, self.threads(spec), how.placement, &self.description)
+    }
+
+    /// Checks everything that can be wrong before anything is started, and runs.
+    pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+        let programs = &request.workload.programs;
+        let profiles = programs.iter().map(|spec| self.profile(spec, request)).collect::<Result<Vec<_>, _>>()?;
+        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+        let demands: Vec<Demand<'_>> = programs
+            .iter()
+            .zip(&threads)
+            .zip(&profiles)
+            .map(|((spec, threads), profile)| Demand {
+                name: &spec.name,
+                threads: *threads,
+                misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+            })
+            .collect();
+        request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
+        let options = options(request.how);
+        let policy = request.kind.build(&options).map_err(Failure::input)?;
+        let jobs = programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
+        if let Some(out) = request.out {
+            prepare_out(out)?;
+        }
+
+        let setup = self.setup(request, &threads, &profiles);
+        let config = Config {
+            executable: OWN_EXECUTABLE.into(),
+            log_folder: undo::log_folder().map_err(Failure::input)?,
+            topology: self.topology.clone(),
+            cpus: self.usable.cpus,
+            wishes: wishes(request),
+            jobs,
+        };
+        let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let machine = Linux::new(config).map_err(|error| match error {
+            MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => Failure::input(error),
+            error => Failure::broken(error),
+        })?;
+        let rungs = rungs(&machine);
+        let cpu_before = own_cpu_seconds();
+        let mut progress = Progress::new(programs, request.out.is_some());
+        let (mut machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
+        progress.finish();
+        let own_cpu_seconds = own_cpu_seconds() - cpu_before;
+        for note in machine.take_notes() {
+            let name = &programs[usize::from(note.program.slot)].name;
+            eprintln!("cosched: {name} {}", note.text);
+        }
+        let left = machine.left_running();
+        let restored = machine.close();
+        let mut outcome = outcome.map_err(Failure::broken)?;
+        for failed in restored.map_err(Failure::broken)?.failed {
+            eprintln!("cosched: {failed}");
+        }
+        for (id, _) in left {
+            outcome.programs[usize::from(id.slot)].left_running = true;
+        }
+        let context = self.context(request, &threads, &profiles, started_at, rungs, own_cpu_seconds);
+        finish(&outcome, &context, request.out)
+    }
+
+    /// What is known of a program: from the workload file, else from the store.
+    fn profile(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Profile, Failure> {
+        let stored = match request.store {
+            Some(store) => store.get(&self.key(spec, request.how))?,
+            None => None,
+        };
+        let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
+        Ok(Profile {
+            solo: stored.map(|entry| entry.solo),
+            misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
+        })
+    }
+
+    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+        let env = spec.environment(self.environment.iter().cloned());
+        let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+        let order = Order {
+            executable: spec.executable(path).map_err(Failure::input)?,
+            argv: spec.command.clone(),
+            cwd: spec.cwd.clone(),
+            env,
+            ..Order::default()
+        };
+        let file = |end: &str| request.out.map(|out| out.join(format!("{}.{end}", spec.name)));
+        let output = |path: Option<_>, otherwise| match path {
+            Some(path) => Output::File { path, append: false },
+            None => otherwise,
+        };
+        let taken = if request.stdout_is_taken { Output::Stderr } else { Output::Inherit };
+        Ok(Job {
+            order,
+            stdout: output(file("stdout"), taken),
+            stderr: output(file("stderr"), Output::Inherit),
+            freezable_for_sure: spec.freezable == Some(true),
+            grouped_by_user: spec.group.is_some(),
+        })
+    }
+
+    fn setup(&self, request: &Request<'_>, threads: &[u16], profiles: &[Profile]) -> Setup {
+        let mut names: HashMap<&str, GroupId> = HashMap::new();
+        let mut entries = Vec::new();
+        for ((spec, asked), profile) in request.workload.programs.iter().zip(threads).zip(profiles) {
+            let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
+            entries.push(Entry {
+                arrives: spec.start,
+                asked: *asked,
+                weight: spec.weight,
+                repeat: spec.repeat,
+                freezable: spec.freezable != Some(false),
+                group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
+                profile: *profile,
+            });
+        }
+        Setup {
+            topology: self.topology.clone(),
+            cpus: self.usable.cpus,
+            programs: entries,
+            limits: Limits {
+                max_frozen: request.how.max_frozen.into(),
+                grace: request.how.grace.into(),
+                heartbeat: if request.out.is_some() { HEARTBEAT } else { Nanos::NEVER },
+                ..Limits::default()
+            },
+        }
+    }
+
+    fn context(
+        &self,
+        request: &Request<'_>,
+        threads: &[u16],
+        profiles: &[Profile],
+        started_at: String,
+        rungs: Rungs,
+        own_cpu_seconds: f64,
+    ) -> Context {
+        let makes_gangs = request.kind.makes_gangs();
+        let program = |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
+            name: spec.name.clone(),
+            command: spec.command.clone(),
+            threads: *threads,
+            solo: profile.solo,
+        };
+        Context {
+            policy: request.kind.to_string(),
+            placement: makes_gangs.then(|| request.how.placement.to_string()),
+            quantum: makes_gangs.then(|| request.how.quantum.into()),
+            started_at,
+            machine: self.description.clone(),
+            rungs,
+            own_cpu_seconds,
+            programs: request.workload.programs.iter().zip(threads).zip(profiles).map(program).collect(),
+        }
+    }
+}
+
+/// The options of a policy, from the command line.
+fn options(how: &HowArgs) -> Options {
+    Options { quantum: how.quantum.into(), placement: how.placement, fill: how.fill }
+}
+
+fn wishes(request: &Request<'_>) -> Wishes {
+    Wishes {
+        freezer: request.how.freezer.map(Into::into),
+        pinning: request.how.pinning.map(Into::into),
+        shares: request.kind == Kind::LinuxGroups,
+    }
+}
+
+fn rungs(machine: &Linux) -> Rungs {
+    let share = match machine.ground().share() {
+        None => "",
+        Some(ShareRung::Cgroup) => ", shares by cgroup",
+        Some(ShareRung::Autogroup) => ", shares by autogroup",
+    };
+    Rungs {
+        freezing: machine.ground().freezer().name().to_owned(),
+        pinning: format!("{}{share}", machine.ground().pinning().name()),
+    }
+}
+
+/// A folder that may be written to and holds no run yet: an earlier one is not overwritten.
+fn prepare_out(out: &Path) -> Result<(), Failure> {
+    let told = |what: &str| Failure::Input(format!("--out {}: {what}", out.display()));
+    fs::create_dir_all(out).map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
+    match out.join("run.json").exists() {
+        true => Err(told("it already holds a run; choose another folder, or remove this one")),
+        false => Ok(()),
+    }
+}
+
+fn finish(outcome: &Outcome, context: &Context, out: Option<&Path>) -> Result<Ran, Failure> {
+    let result = RunResult::new(outcome, context);
+    if let Some(out) = out {
+        result.save(&out.join("run.json")).map_err(Failure::broken)?;
+    }
+    Ok(Ran { result, ended: outcome.ended })
+}
+
+/// CPU time of this process so far.
+fn own_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Whether people look at standard error.
+pub(crate) fn watched() -> bool {
+    std::io::stderr().is_terminal()
+}

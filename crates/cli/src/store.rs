@@ -1,0 +1,190 @@
+//! What is known of programs from runs alone: a small store that outlives the runs.
+//!
+//! How much a program loses to the others can only be told by one who knows
+//! how long it takes alone. That takes a run of its own, so it is measured once and kept: one
+//! entry per program, thread count, placement and machine (see [`Key`]), in one file below the
+//! user's data folder.
+//!
+//! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It
+//! can be open in one process at a time; so it is opened for the moment of one transaction only,
+//! and whoever finds it taken waits a little. Everything is read in one go when the store is
+//! opened: looking a program up costs nothing, and two stores at work together only miss what the
+//! other has added since.
+//!
+//! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
+
+mod entry;
+mod place;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use redb::{Database, DatabaseError, ReadableTable, TableDefinition, TableError};
+
+use crate::failure::Failure;
+
+pub(crate) use entry::{Entry, Key};
+
+/// Keys and entries, both as JSON.
+const TABLE: TableDefinition<'_, &str, &str> = TableDefinition::new("profiles");
+/// How long to wait for another process that has the file open: many times what a transaction takes.
+const PATIENCE: Duration = Duration::from_secs(2);
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The profiles of this user.
+#[derive(Debug)]
+pub(crate) struct Store {
+    file: PathBuf,
+    patience: Duration,
+    /// Everything that was in the file when it was opened, and what was put since.
+    known: BTreeMap<String, String>,
+}
+
+/// Why profiles cannot be read or kept.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// Nothing says where the user's files are.
+    #[error(
+        "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to an absolute path; \
+         set one of them, for example HOME=/root"
+    )]
+    NoHome,
+    /// The folder cannot be made.
+    #[error("{}: cannot be made: {source}; set XDG_DATA_HOME to a folder that you may write to", folder.display())]
+    Folder { folder: PathBuf, source: io::Error },
+    /// Another process does not let go of the file.
+    #[error(
+        "{}: is kept open by another process; let that cosched finish, or set XDG_DATA_HOME to another folder",
+        file.display()
+    )]
+    Busy { file: PathBuf },
+    /// The system refuses to read or write.
+    #[error("{}: cannot be used: {source}; check its permissions and the space left", file.display())]
+    Unusable { file: PathBuf, source: io::Error },
+    /// The content is not what was written.
+    #[error("{}: is damaged ({why}); remove the file, and measure again with `cosched profile`", file.display())]
+    Damaged { file: PathBuf, why: String },
+}
+
+/// What the library says; boxed, because it is large and rare.
+struct Trouble(Box<redb::Error>);
+
+impl<E: Into<redb::Error>> From<E> for Trouble {
+    fn from(error: E) -> Trouble {
+        Trouble(Box::new(error.into()))
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::NoHome => Failure::input(error),
+            other => Failure::broken(other),
+        }
+    }
+}
+
+impl Store {
+    /// The store of this user, made if it is not there.
+    pub(crate) fn open() -> Result<Store, StoreError> {
+        Store::open_at(&place::file().ok_or(StoreError::NoHome)?)
+    }
+
+    /// The store of this user, if there is one.
+    pub(crate) fn open_if_there() -> Result<Option<Store>, StoreError> {
+        match place::file() {
+            Some(file) if file.exists() => Store::read(file, PATIENCE).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn open_at(file: &Path) -> Result<Store, StoreError> {
+        if let Some(folder) = file.parent() {
+            fs::create_dir_all(folder)
+                .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
+        }
+        Store::read(file.to_owned(), PATIENCE)
+    }
+
+    fn read(file: PathBuf, patience: Duration) -> Result<Store, StoreError> {
+        let mut store = Store { file, patience, known: BTreeMap::new() };
+        store.known = store.transaction(|database| {
+            let mut known = BTreeMap::new();
+            let table = match database.begin_read()?.open_table(TABLE) {
+                Err(TableError::TableDoesNotExist(_)) => return Ok(known),
+                other => other?,
+            };
+            for item in table.iter()? {
+                let (key, entry) = item?;
+                known.insert(key.value().to_owned(), entry.value().to_owned());
+            }
+            Ok(known)
+        })?;
+        Ok(store)
+    }
+
+    /// What is known under a key.
+    pub(crate) fn get(&self, key: &Key) -> Result<Option<Entry>, StoreError> {
+        let entry = self.known.get(key.as_str()).map(|text| serde_json::from_str(text));
+        entry.transpose().map_err(|error| self.damaged(error))
+    }
+
+    /// Keeps what is known, in place of what was known before.
+    pub(crate) fn put(&mut self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
+        let text = serde_json::to_string(entry)
+            .expect("an entry has no map, so it can be written as JSON");
+        self.transaction(|database| {
+            let transaction = database.begin_write()?;
+            transaction.open_table(TABLE)?.insert(key.as_str(), text.as_str())?;
+            Ok(transaction.commit()?)
+        })?;
+        self.known.insert(key.as_str().to_owned(), text);
+        Ok(())
+    }
+
+    /// Opens the file for a moment, as soon as nobody else has it open.
+    fn transaction<T>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, Trouble>,
+    ) -> Result<T, StoreError> {
+        // The library checks what it reads, but answers some damage by a panic.
+        let result = catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));
+        result
+            .map_err(|_| self.damaged("its parts do not fit together"))?
+            .map_err(|error| self.trouble(error))
+    }
+
+    fn database(&self) -> Result<Database, Trouble> {
+        let deadline = Instant::now() + self.patience;
+        loop {
+            match Database::create(&self.file) {
+                Err(DatabaseError::DatabaseAlreadyOpen) if Instant::now() < deadline => {
+                    std::thread::sleep(PAUSE);
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+
+    fn trouble(&self, Trouble(error): Trouble) -> StoreError {
+        let file = self.file.clone();
+        match *error {
+            redb::Error::DatabaseAlreadyOpen => StoreError::Busy { file },
+            redb::Error::Io(source) if source.raw_os_error().is_some() => {
+                StoreError::Unusable { file, source }
+            }
+            // What the library itself calls an i/o error is a file that is too short or something else.
+            other => self.damaged(other),
+        }
+    }
+
+    fn damaged(&self, why: impl std::fmt::Display) -> StoreError {
+        StoreError::Damaged { file: self.file.clone(), why: why.to_string() }
+    }
+}

@@ -1,0 +1,78 @@
+//! What is kept, and under which key.
+//!
+//! A time alone is worth something only for the same work on the same machine. What makes it the
+//! same: the command with its arguments, the directory that relative paths start from, the
+//! variables that the workload sets, the thread count, the placement, and the machine by its CPU
+//! model and the number of CPUs that programs may use. The kernel's release is left out: it
+//! changes with every update and moves a time alone by little.
+
+use std::collections::BTreeMap;
+
+use cosched_core::Nanos;
+use cosched_core::result::MachineDescription;
+use cosched_core::workload::ProgramSpec;
+use cosched_policy::Placement;
+use serde::{Deserialize, Serialize};
+
+/// Raised when a key is made of other parts: old entries are then not found any more.
+const VERSION: u32 = 1;
+
+/// Names one program on one machine.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(String);
+
+/// The parts, in the order in which they are written.
+#[derive(Serialize)]
+struct Parts<'a> {
+    version: u32,
+    command: &'a [String],
+    cwd: &'a str,
+    env: &'a BTreeMap<String, String>,
+    threads: u16,
+    placement: String,
+    model: Option<&'a str>,
+    cpus: usize,
+}
+
+impl Key {
+    /// The key of a program that wants `threads` CPUs at once.
+    pub(crate) fn new(
+        spec: &ProgramSpec,
+        threads: u16,
+        placement: Placement,
+        machine: &MachineDescription,
+    ) -> Key {
+        let parts = Parts {
+            version: VERSION,
+            command: &spec.command,
+            // Programs start in directories of UTF-8 names only, so nothing is lost.
+            cwd: &spec.cwd.to_string_lossy(),
+            env: &spec.env,
+            threads,
+            placement: placement.to_string(),
+            model: machine.model.as_deref(),
+            cpus: machine.cpus,
+        };
+        Key(serde_json::to_string(&parts)
+            .expect("all map keys are strings, so it can be written as JSON"))
+    }
+
+    /// The parts as one line of JSON.
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// What is known of a program from runs alone.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Entry {
+    /// How long it takes: the median of the runs.
+    #[serde(rename = "solo_nanoseconds")]
+    pub(crate) solo: Nanos,
+    /// How many runs were made.
+    pub(crate) runs: u16,
+    /// Last-level cache misses per 1000 instructions, where they could be counted.
+    pub(crate) misses_per_kilo_instruction: Option<f64>,
+    /// When, RFC 3339.
+    pub(crate) measured_at: String,
+}

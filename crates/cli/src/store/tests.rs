@@ -1,0 +1,154 @@
+use std::thread;
+
+use cosched_core::Nanos;
+use cosched_core::result::MachineDescription;
+use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_policy::Placement;
+use tempfile::TempDir;
+
+use super::*;
+
+fn program(keys: &str) -> ProgramSpec {
+    let text = format!("[[program]]\ncommand = ['cg', '4']\n{keys}");
+    Workload::parse(&text, "/tmp/jobs.toml".as_ref()).unwrap().programs.remove(0)
+}
+
+fn machine() -> MachineDescription {
+    MachineDescription { cpus: 2, model: Some("Fast".into()), kernel: "6.18".into() }
+}
+
+fn key(threads: u16) -> Key {
+    Key::new(&program(""), threads, Placement::Packed, &machine())
+}
+
+fn entry(seconds: u64) -> Entry {
+    Entry {
+        solo: Nanos::from_secs(seconds),
+        runs: 3,
+        misses_per_kilo_instruction: None,
+        measured_at: "2026-01-01T00:00:00Z".into(),
+    }
+}
+
+/// A folder that is removed with the value, and the file of a store in it.
+fn place() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("cosched/profiles.redb");
+    (folder, file)
+}
+
+#[test]
+fn a_key_is_written_the_same_way_every_time() {
+    assert_eq!(
+        key(2).as_str(),
+        r#"{"version":1,"command":["cg","4"],"cwd":"/tmp","env":{},"threads":2,"placement":"packed","model":"Fast","cpus":2}"#
+    );
+}
+
+#[test]
+fn whatever_changes_the_time_alone_changes_the_key_and_nothing_else_does() {
+    let with = |keys| Key::new(&program(keys), 2, Placement::Packed, &machine());
+    for other in [
+        with("env = { OMP_PROC_BIND = 'true' }"),
+        with("cwd = '/'"),
+        key(1),
+        Key::new(&program(""), 2, Placement::Spread, &machine()),
+        Key::new(&program(""), 2, Placement::Packed, &MachineDescription { cpus: 4, ..machine() }),
+        Key::new(
+            &program(""),
+            2,
+            Placement::Packed,
+            &MachineDescription { model: None, ..machine() },
+        ),
+    ] {
+        assert_ne!(other, key(2));
+    }
+    for same in
+        ["name = 'other'", "start = '1s'", "repeat = 3", "weight = 2.0", "freezable = false"]
+    {
+        assert_eq!(with(same), key(2), "{same}");
+    }
+    let updated = MachineDescription { kernel: "6.19".into(), ..machine() };
+    assert_eq!(Key::new(&program(""), 2, Placement::Packed, &updated), key(2));
+}
+
+#[test]
+fn what_was_put_is_found_by_the_next_store_and_replaced_by_what_is_put_later() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    assert_eq!(store.get(&key(2)).unwrap(), None);
+    store.put(&key(2), &entry(5)).unwrap();
+    store.put(&key(1), &entry(9)).unwrap();
+    store.put(&key(2), &entry(4)).unwrap();
+    assert_eq!(store.get(&key(2)).unwrap(), Some(entry(4)));
+    let later = Store::open_at(&file).unwrap();
+    assert_eq!(later.get(&key(2)).unwrap(), Some(entry(4)));
+    assert_eq!(later.get(&key(1)).unwrap(), Some(entry(9)));
+    assert_eq!(later.get(&key(3)).unwrap(), None);
+}
+
+#[test]
+fn stores_that_are_used_at_once_lose_nothing() {
+    let (_folder, file) = place();
+    thread::scope(|scope| {
+        for threads in 1..=4 {
+            let file = &file;
+            // Time enough on a machine that is busy with other tests.
+            let patience = Duration::from_secs(60);
+            scope.spawn(move || {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+                let mut store = Store::read(file.clone(), patience).unwrap();
+                store.put(&key(threads), &entry(threads.into())).unwrap();
+            });
+        }
+    });
+    let store = Store::open_at(&file).unwrap();
+    for threads in 1..=4 {
+        assert_eq!(store.get(&key(threads)).unwrap(), Some(entry(threads.into())));
+    }
+}
+
+#[test]
+fn a_file_that_somebody_keeps_open_is_told_when_patience_ends() {
+    let (_folder, file) = place();
+    Store::open_at(&file).unwrap();
+    let held = Database::open(&file).unwrap();
+    let refused = Store::read(file.clone(), Duration::ZERO).unwrap_err();
+    assert!(matches!(&refused, StoreError::Busy { file: told } if *told == file), "{refused}");
+    drop(held);
+    Store::read(file, Duration::ZERO).unwrap();
+}
+
+#[test]
+fn a_damaged_file_is_told_with_its_remedy_and_left_as_it_is() {
+    let (_folder, file) = place();
+    Store::open_at(&file).unwrap().put(&key(2), &entry(5)).unwrap();
+    let whole = fs::read(&file).unwrap();
+    let half = whole[..whole.len() / 2].to_vec();
+    for content in [b"no database at all".to_vec(), vec![b'x'; 20_000], whole[..100].to_vec(), half]
+    {
+        fs::write(&file, &content).unwrap();
+        let refused = Store::open_at(&file).unwrap_err();
+        assert!(matches!(refused, StoreError::Damaged { .. }), "{refused}");
+        let told = refused.to_string();
+        assert!(told.contains("profiles.redb") && told.contains("remove the file"), "{told}");
+        assert_eq!(fs::read(&file).unwrap(), content);
+    }
+}
+
+#[test]
+fn an_entry_of_another_form_is_damage_too() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    store.known.insert(key(2).as_str().to_owned(), r#"{"solo":1}"#.into());
+    assert!(matches!(store.get(&key(2)), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn a_folder_that_cannot_be_made_is_named() {
+    let (folder, _) = place();
+    fs::write(folder.path().join("in-the-way"), "").unwrap();
+    let refused =
+        Store::open_at(&folder.path().join("in-the-way/cosched/profiles.redb")).unwrap_err();
+    assert!(matches!(refused, StoreError::Folder { .. }), "{refused}");
+}

@@ -1,0 +1,66 @@
+//! How a run ends: because everything is done, or because the user wants it to.
+//!
+//! Either way everybody still there is first let go (thawed, unbound), then asked
+//! to end, and ended after a grace period; a second request loses patience at
+//! once. No policy decides any more, so nobody is frozen or started meanwhile.
+
+use super::Engine;
+use super::ledger::Account;
+use super::outcome::Ended;
+use crate::machine::{Machine, Signal};
+use crate::plan::Directive;
+use crate::policy::Policy;
+use crate::program::ProgramState;
+use crate::time::Nanos;
+
+/// The run is being ended.
+#[derive(Debug)]
+pub(super) struct Closing {
+    /// When those who are left are ended.
+    pub(super) kill_at: Nanos,
+    /// Whether they were.
+    pub(super) killed: bool,
+}
+
+impl<M: Machine, P: Policy> Engine<M, P> {
+    pub(super) fn all_done(&self) -> bool {
+        self.accounts.iter().all(Account::done)
+    }
+
+    /// Every program has done what is asked: whoever runs again only to keep the others company is ended.
+    pub(super) fn close_if_done(&mut self) {
+        if self.closing.is_none() && self.all_done() && !self.programs.is_empty() {
+            self.close(Ended::Complete, Signal::Terminate);
+        }
+    }
+
+    /// Begins the end of the run; a second call loses patience.
+    pub(super) fn close(&mut self, ended: Ended, signal: Signal) {
+        self.outcome.ended = ended;
+        let again = self.closing.is_some();
+        let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };
+        self.closing = Some(Closing { kill_at, killed: false });
+        self.pause = None;
+        self.expected.clear();
+        for control in &mut self.controls {
+            control.wanted = Directive::Leave;
+            control.signal = Some(signal);
+        }
+        if !again {
+            self.drop_unstarted();
+        }
+    }
+
+    pub(super) fn mark_killed(&mut self) {
+        if let Some(closing) = &mut self.closing {
+            closing.killed |= self.now >= closing.kill_at;
+        }
+    }
+
+    /// Programs that never started are not started any more.
+    pub(super) fn drop_unstarted(&mut self) {
+        let mut keep = self.programs.iter().map(|p| p.state != ProgramState::New);
+        self.controls.retain(|_| keep.next().unwrap_or(true));
+        self.programs.retain(|p| p.state != ProgramState::New);
+    }
+}

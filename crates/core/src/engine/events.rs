@@ -1,0 +1,126 @@
+//! Booking what happened: events become states, accounts and causes.
+
+use super::Engine;
+use super::outcome::{Deviation, Ended};
+use crate::cause::{Aspect, Cause, Refusal};
+use crate::machine::{Event, Happening, Machine};
+use crate::plan::Directive;
+use crate::policy::Policy;
+use crate::program::{ProgramId, ProgramState};
+use crate::time::Nanos;
+
+impl<M: Machine, P: Policy> Engine<M, P> {
+    /// Books one event.
+    pub(super) fn book(&mut self, Event { at, what }: Event) {
+        match what {
+            Happening::Interrupted(signal) => {
+                return self.close(Ended::Interrupted(signal), signal);
+            }
+            Happening::MachineChanged(cpus) => {
+                self.setup.cpus = cpus;
+                self.causes.push(Cause::MachineChanged);
+                return;
+            }
+            Happening::Commanded(command) => return self.causes.push(Cause::Commanded(command)),
+            _ => {}
+        }
+        let Some(id) = what.program() else { return };
+        let Some(i) = self.index(id) else { return };
+        let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
+        let account = &mut self.accounts[usize::from(id.slot)];
+        match what {
+            Happening::Started(_) | Happening::Thawed(_) | Happening::ContinuedByOther(_) => {
+                program.state = ProgramState::Running;
+                control.thawing = false;
+                account.runs(program, at);
+                self.switched(at, matches!(what, Happening::Thawed(_)));
+            }
+            Happening::Froze(_) => {
+                program.state = ProgramState::Frozen;
+                control.thawing = false;
+                control.unreliable = false;
+                account.freezes(program, at);
+            }
+            Happening::StoppedByOther(_) => {
+                program.state = ProgramState::StoppedByOther;
+                account.rests(at);
+                self.deviate(id, Aspect::Running, Refusal::StoppedByOther);
+            }
+            Happening::Applied(_, epoch) => {
+                control.applying &= epoch != control.epoch;
+                account.moves(program, at);
+            }
+            Happening::Exited(_, exit, usage) => {
+                let surplus = self.closing.is_some() && account.done();
+                account.ends(program, at, (!surplus).then_some((exit, usage)));
+                self.causes.push(Cause::Exited(id, exit));
+                self.leave_world(i, at);
+            }
+            Happening::Refused(_, aspect, why) => {
+                if aspect == Aspect::Frozen {
+                    control.override_freeze = Some(why);
+                }
+                self.deviate(id, aspect, why);
+            }
+            Happening::Unfreezable(_, why) => {
+                program.freezable = false;
+                self.deviate(id, Aspect::Frozen, why);
+            }
+            Happening::Grouped(_, group) => {
+                program.group = Some(group);
+                self.causes.push(Cause::ThreadsChanged(id));
+            }
+            Happening::ThreadsChanged(_) => self.causes.push(Cause::ThreadsChanged(id)),
+            Happening::Requested { program, threads, blocked } => {
+                self.causes.push(Cause::Requested { program, threads, blocked });
+            }
+            Happening::Interrupted(_) | Happening::MachineChanged(_) | Happening::Commanded(_) => {}
+        }
+    }
+
+    /// Takes an ended program out of the world; it may come again.
+    pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
+        let id = self.programs.remove(i).id;
+        self.controls.remove(i);
+        self.timers.forget(|observe| observe.program == id);
+        self.outcome.total = self.outcome.total.max(at);
+        let wanted = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
+        if wanted && self.closing.is_none() {
+            self.arrive(id.next(), at);
+        }
+    }
+
+    /// Notes that something is not as wanted, and tells the policy.
+    pub(super) fn deviate(&mut self, program: ProgramId, wanted: Aspect, why: Refusal) {
+        self.outcome.deviations.push(Deviation { at: self.now, program, wanted, why });
+        self.causes.push(Cause::Deviated { program, wanted, why });
+    }
+
+    /// Keeps the time that a switch between gangs took; a switch that starts a program does not count.
+    pub(super) fn switched(&mut self, at: Nanos, thawed: bool) {
+        if !self.all_run() {
+            return;
+        }
+        if let Some(began) = self.switch_began.take().filter(|_| thawed) {
+            self.outcome.switch_gaps.push(at - began);
+        }
+    }
+
+    /// Tells the policy, once for each directive, that it is in full effect.
+    pub(super) fn settle(&mut self) {
+        for (program, control) in self.programs.iter_mut().zip(&mut self.controls) {
+            let in_effect = match control.wanted {
+                Directive::Run(_) => program.state == ProgramState::Running && !control.applying,
+                Directive::Freeze => {
+                    matches!(program.state, ProgramState::Frozen | ProgramState::New)
+                }
+                Directive::Leave => false,
+            };
+            if in_effect && control.settled != control.epoch {
+                control.settled = control.epoch;
+                program.settled_at = self.now;
+                self.causes.push(Cause::Settled { program: program.id, epoch: control.epoch });
+            }
+        }
+    }
+}
