@@ -201,7 +201,8 @@ fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, 
 /// A time as people write it: 100ms, 1s, 2min.
 fn duration(text: &str) -> Result<Duration, String> {
     let help = "write a time with its unit, such as 100ms or 1s";
-    let parsed: Duration = humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
+    let parsed: Duration =
+        humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
     match parsed.is_zero() || parsed > Duration::from_secs(24 * 3600) {
         true => Err(format!("it must be more than zero and at most a day; {help}")),
         false => Ok(parsed),

@@ -17,29 +17,26 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let mut store = if args.solo { Some(Store::open()?) } else { Store::open_if_there()? };
     if let (true, Some(store)) = (args.solo, &mut store) {
-        profile::measure_unknown(&session, &workload, &args.how, store)?;
+        let ended = profile::measure_unknown(&session, &workload, &args.how, store)?;
+        if ended != Ended::Complete {
+            return Ok(exit_code(ended, false));
+        }
     }
+    // Many outputs of the same programs would bury the table.
+    let hidden = tempfile::tempdir().map_err(Failure::broken)?;
+    let folder = args.out.as_deref().unwrap_or(hidden.path());
     let mut results: Vec<RunResult> = Vec::new();
     let (mut ended, mut all_succeeded) = (Ended::Complete, true);
     for (i, kind) in args.policies.iter().enumerate() {
         eprintln!("cosched: {kind} ({} of {})", i + 1, args.policies.len());
-        // Many outputs of the same programs would bury the table.
-        let folder = match &args.out {
-            Some(out) => out.join(kind.name()),
-            None => std::env::temp_dir().join(format!("cosched-compare-{}-{i}", std::process::id())),
-        };
         let ran = session.execute(&Request {
             workload: &workload,
             kind: *kind,
             how: &args.how,
-            out: Some(&folder),
+            out: Some(&folder.join(kind.name())),
             stdout_is_taken: true,
             store: store.as_ref(),
-        });
-        if args.out.is_none() && ran.is_ok() {
-            std::fs::remove_dir_all(&folder).map_err(Failure::broken)?;
-        }
-        let ran = ran?;
+        })?;
         ended = ran.ended;
         all_succeeded &= ran.all_succeeded();
         results.push(ran.result);

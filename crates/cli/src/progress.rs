@@ -23,7 +23,8 @@ impl Progress {
     pub(crate) fn new(programs: &[ProgramSpec], outputs_go_elsewhere: bool) -> Progress {
         let bar = (outputs_go_elsewhere && watched()).then(|| {
             let bar = ProgressBar::new(programs.len() as u64);
-            let style = ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
+            let style =
+                ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });

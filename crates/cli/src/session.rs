@@ -97,7 +97,10 @@ impl Session {
     /// Checks everything that can be wrong before anything is started, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let profiles = programs.iter().map(|spec| self.profile(spec, request)).collect::<Result<Vec<_>, _>>()?;
+        let profiles = programs
+            .iter()
+            .map(|spec| self.profile(spec, request))
+            .collect::<Result<Vec<_>, _>>()?;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let demands: Vec<Demand<'_>> = programs
             .iter()
@@ -112,7 +115,8 @@ impl Session {
         request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
         let options = options(request.how);
         let policy = request.kind.build(&options).map_err(Failure::input)?;
-        let jobs = programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
+        let jobs =
+            programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             prepare_out(out)?;
         }
@@ -124,11 +128,14 @@ impl Session {
             topology: self.topology.clone(),
             cpus: self.usable.cpus,
             wishes: wishes(request),
+            own_sessions: request.kind.makes_gangs(),
             jobs,
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
-            MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => Failure::input(error),
+            MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
+                Failure::input(error)
+            }
             error => Failure::broken(error),
         })?;
         let rungs = rungs(&machine);
@@ -150,7 +157,8 @@ impl Session {
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
-        let context = self.context(request, &threads, &profiles, started_at, rungs, own_cpu_seconds);
+        let context =
+            self.context(request, &threads, &profiles, started_at, rungs, own_cpu_seconds);
         finish(&outcome, &context, request.out)
     }
 
@@ -195,7 +203,8 @@ impl Session {
     fn setup(&self, request: &Request<'_>, threads: &[u16], profiles: &[Profile]) -> Setup {
         let mut names: HashMap<&str, GroupId> = HashMap::new();
         let mut entries = Vec::new();
-        for ((spec, asked), profile) in request.workload.programs.iter().zip(threads).zip(profiles) {
+        for ((spec, asked), profile) in request.workload.programs.iter().zip(threads).zip(profiles)
+        {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
             entries.push(Entry {
                 arrives: spec.start,
@@ -203,6 +212,8 @@ impl Session {
                 weight: spec.weight,
                 repeat: spec.repeat,
                 freezable: spec.freezable != Some(false),
+                malleable: spec.malleable,
+                runs_already: false,
                 group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
                 profile: *profile,
             });
@@ -230,12 +241,13 @@ impl Session {
         own_cpu_seconds: f64,
     ) -> Context {
         let makes_gangs = request.kind.makes_gangs();
-        let program = |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
-            name: spec.name.clone(),
-            command: spec.command.clone(),
-            threads: *threads,
-            solo: profile.solo,
-        };
+        let program =
+            |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
+                name: spec.name.clone(),
+                command: spec.command.clone(),
+                threads: *threads,
+                solo: profile.solo,
+            };
         Context {
             policy: request.kind.to_string(),
             placement: makes_gangs.then(|| request.how.placement.to_string()),
@@ -244,7 +256,14 @@ impl Session {
             machine: self.description.clone(),
             rungs,
             own_cpu_seconds,
-            programs: request.workload.programs.iter().zip(threads).zip(profiles).map(program).collect(),
+            programs: request
+                .workload
+                .programs
+                .iter()
+                .zip(threads)
+                .zip(profiles)
+                .map(program)
+                .collect(),
         }
     }
 }
@@ -277,7 +296,8 @@ fn rungs(machine: &Linux) -> Rungs {
 /// A folder that may be written to and holds no run yet: an earlier one is not overwritten.
 fn prepare_out(out: &Path) -> Result<(), Failure> {
     let told = |what: &str| Failure::Input(format!("--out {}: {what}", out.display()));
-    fs::create_dir_all(out).map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
+    fs::create_dir_all(out)
+        .map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
     match out.join("run.json").exists() {
         true => Err(told("it already holds a run; choose another folder, or remove this one")),
         false => Ok(()),

@@ -21,7 +21,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -153,11 +153,14 @@ impl Store {
         &self,
         work: impl FnOnce(&Database) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
-        // The library checks what it reads, but answers some damage by a panic.
-        let result = catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));
+        // The library answers some damage by a panic; what it says then helps nobody.
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let result = panic::catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));
+        panic::set_hook(hook);
         result
             .map_err(|_| self.damaged("its parts do not fit together"))?
-            .map_err(|error| self.trouble(error))
+            .map_err(|trouble| self.trouble(trouble))
     }
 
     fn database(&self) -> Result<Database, Trouble> {

@@ -7,8 +7,16 @@ use cosched_core::result::{ProgramResult, RunResult};
 
 /// One run: a row per program, and the workload below.
 pub(crate) fn run(result: &RunResult) -> String {
-    let header =
-        ["program", "threads", "turnaround s", "running s", "waiting s", "alone s", "slowdown", "end"];
+    let header = [
+        "program",
+        "threads",
+        "turnaround s",
+        "running s",
+        "waiting s",
+        "alone s",
+        "slowdown",
+        "end",
+    ];
     let mut table = table(&header);
     for program in &result.programs {
         table.add_row([
@@ -73,7 +81,10 @@ fn summary(result: &RunResult) -> String {
         metrics.responsiveness_longest_gap_seconds,
     ));
     if metrics.unfairness.is_none() {
-        lines.push("Slowdowns need solo times: `cosched profile` with the same arguments measures them.".into());
+        lines.push(
+            "Slowdowns need solo times: `cosched profile` with the same arguments measures them."
+                .into(),
+        );
     }
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));

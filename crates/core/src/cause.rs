@@ -17,6 +17,10 @@ pub enum Cause {
     Exited(ProgramId, Exit),
     /// Threads of a program were born or ended (told only where threads are observed).
     ThreadsChanged(ProgramId),
+    /// Somebody else let a program go on that somebody else had stopped.
+    Continued(ProgramId),
+    /// A program was found to belong to another group than before.
+    Grouped(ProgramId),
     /// CPUs came, went, or changed hands.
     MachineChanged,
     /// A wake-up that the policy asked for; what it asked to have done at its expiry is done.
@@ -36,7 +40,7 @@ pub enum Cause {
     Settled {
         /// Whose directive.
         program: ProgramId,
-        /// The number that the engine gave the directive.
+        /// The number of the directive: [`Program::epoch`](crate::Program::epoch) if it is the latest.
         epoch: u64,
     },
     /// The machine could not do what was wanted, or somebody undid it.
@@ -48,7 +52,7 @@ pub enum Cause {
         /// Why.
         why: Refusal,
     },
-    /// The user asks for something.
+    /// The user asked for something, and the engine has done its part of it.
     Commanded(Command),
 }
 
@@ -109,9 +113,7 @@ pub enum Refusal {
 /// What a user may ask of a running instance.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Command {
-    /// Take this program in.
-    Attach(ProgramId),
-    /// Put everything of this program back as found and let it go.
+    /// Put everything of this program back as found and let it go: it is no longer in the world.
     Detach(ProgramId),
     /// Give this program another share.
     Weight(ProgramId, f64),

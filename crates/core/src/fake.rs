@@ -149,7 +149,7 @@ impl Machine for Fake {
                     self.script(self.now + self.thaw_latency, Happening::Thawed(id));
                 }
                 Step::Apply(id, _, epoch) => self.script(self.now, Happening::Applied(id, epoch)),
-                Step::ApplyThread(..) => {}
+                Step::ApplyThread(..) | Step::Observe(_) => {}
                 Step::Signal(id, signal) => {
                     if signal == Signal::Kill || !self.stubborn.contains(&id) {
                         let exit = Exit::Signal(if signal == Signal::Kill { 9 } else { 15 });

@@ -51,7 +51,9 @@ pub enum Step {
     Thaw(ProgramId),
     /// Change its settings; answered by [`Happening::Applied`] with the number given here.
     Apply(ProgramId, Settings, u64),
-    /// Change one thread's settings.
+    /// Begin to measure, change how often, or stop; comes before the program's start if it can.
+    Observe(Observe),
+    /// Change one thread's settings; an [`Step::Apply`] of its program follows and confirms both.
     ApplyThread(ThreadId, ThreadRule),
     /// Put everything back as found, let it run, and touch it no more.
     Leave(ProgramId),

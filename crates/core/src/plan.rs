@@ -126,7 +126,7 @@ pub enum Class {
     FixedPriority(u8),
 }
 
-/// An exception for one thread.
+/// An exception for one thread; an empty one takes an earlier one back.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct ThreadRule {
     /// The thread's CPUs.
@@ -161,8 +161,8 @@ pub enum AtExpiry {
 /// A measurement that a policy wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Observe {
-    /// Of which program.
-    pub program: ProgramId,
+    /// Of which program; `None` for the machine as a whole.
+    pub program: Option<ProgramId>,
     /// What.
     pub measure: Measure,
     /// How often; [`Nanos::NEVER`] for only at wake-ups that read, [`Nanos::ZERO`] to stop measuring.

@@ -69,7 +69,7 @@ pub enum ProgramState {
     Frozen,
     /// Stopped by somebody else (a shell's job control, a debugger): left alone.
     StoppedByOther,
-    /// Its command has ended; descendants may still be there.
+    /// It was asked to end, or is about to leave the world for another reason.
     Exiting,
 }
 
@@ -148,6 +148,10 @@ pub struct Program {
     pub group: Option<GroupId>,
     /// Whether it may be frozen at all.
     pub freezable: bool,
+    /// Whether its thread count may be changed from outside.
+    pub malleable: bool,
+    /// The number of the last directive that changed anything for it.
+    pub epoch: u64,
     /// When it came.
     pub arrived: Nanos,
     /// How long it has run, from confirmed effects.
@@ -160,7 +164,7 @@ pub struct Program {
     pub settled_at: Nanos,
     /// What is known of it from runs alone.
     pub profile: Profile,
-    /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes threads.
+    /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes them.
     pub threads: Range<u32>,
 }
 

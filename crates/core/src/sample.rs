@@ -16,6 +16,8 @@ pub enum Measure {
     Threads,
     /// Time waiting for user locks, per thread.
     LockWait,
+    /// For which locks the threads waited.
+    LockShares,
     /// Hardware counters: instructions, cycles, last-level cache references and misses.
     Counters,
     /// Samples of the instruction pointer.
@@ -53,6 +55,8 @@ pub struct Sample {
     pub on_cpu: Nanos,
     /// Time frozen by us in the interval.
     pub frozen: Nanos,
+    /// Time spent runnable without a CPU.
+    pub run_delay: Option<Nanos>,
     /// Time spent waiting for user locks.
     pub lock_wait: Option<Nanos>,
     /// Instructions retired.
@@ -63,6 +67,8 @@ pub struct Sample {
     pub llc_references: Option<u64>,
     /// Last-level cache misses.
     pub llc_misses: Option<u64>,
+    /// Memory traffic, bytes.
+    pub memory_bytes: Option<u64>,
     /// Progress ticks that the program reported.
     pub progress: Option<u64>,
     /// Context switches because the thread waited.
@@ -71,7 +77,7 @@ pub struct Sample {
     pub involuntary_switches: Option<u64>,
     /// Number of other programs that ran during the interval.
     pub co_runners: u16,
-    /// How far the sample can be trusted.
+    /// How far the worst of what is there can be trusted.
     pub quality: Quality,
 }
 

@@ -36,9 +36,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("fair, as found", found),
         ("fair, slice 0.1 ms", SchedAttr { runtime: Nanos::from_micros(100), ..found }),
         ("fair, nice -10", SchedAttr { nice: -10, ..found }),
-        ("fair, nice -10, slice 0.1 ms", SchedAttr { nice: -10, runtime: Nanos::from_micros(100), ..found }),
+        (
+            "fair, nice -10, slice 0.1 ms",
+            SchedAttr { nice: -10, runtime: Nanos::from_micros(100), ..found },
+        ),
         ("batch", SchedAttr { policy: SchedPolicy::Batch, ..found }),
-        ("fifo 1", SchedAttr { policy: SchedPolicy::Fifo, priority: 1, nice: 0, runtime: Nanos::ZERO, ..found }),
+        (
+            "fifo 1",
+            SchedAttr {
+                policy: SchedPolicy::Fifo,
+                priority: 1,
+                nice: 0,
+                runtime: Nanos::ZERO,
+                ..found
+            },
+        ),
     ];
     let mut lateness: Vec<Vec<Nanos>> = vec![Vec::new(); settings.len()];
     let (clock, mut poll) = (Clock::start(), Poll::new(&[])?);
@@ -59,7 +71,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     drop(spinners);
-    println!("lateness of a wake-up beside {per_cpu} spinning thread(s) per CPU, {cpus} CPUs, microseconds");
+    println!(
+        "lateness of a wake-up beside {per_cpu} spinning thread(s) per CPU, {cpus} CPUs, microseconds"
+    );
     println!("{:<30} {:>8} {:>8} {:>8}", "cosched's own scheduling", "p50", "p99", "max");
     for ((name, _), late) in settings.iter().zip(&lateness) {
         let micros = |share| quantile(late, share).map_or(f64::NAN, |n| n.0 as f64 / 1e3);
@@ -74,7 +88,10 @@ struct Spinners(Vec<Child>);
 impl Spinners {
     fn start(n: usize) -> std::io::Result<Spinners> {
         let me = std::env::current_exe()?;
-        (0..n).map(|_| Command::new(&me).arg("spin").spawn()).collect::<Result<_, _>>().map(Spinners)
+        (0..n)
+            .map(|_| Command::new(&me).arg("spin").spawn())
+            .collect::<Result<_, _>>()
+            .map(Spinners)
     }
 }
 

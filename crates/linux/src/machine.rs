@@ -6,9 +6,10 @@
 //! hundredth of a second, so the answer is re-read instead, every 20 us at first
 //! and more rarely the longer it takes.
 //!
-//! To be on time while programs spin on every CPU, cosched asks for the
-//! shortest slice that the kernel gives: it needs no right, and a thread with a short slice that
-//! wakes is let in before a running one has used up its own.
+//! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks for the
+//! shortest slice that the kernel gives; where it may, it takes the highest nice priority; and programs that it
+//! schedules in gangs get sessions of their own, so that where the kernel shares CPUs by session
+//! (autogroup) cosched's share does not shrink with the number of their threads.
 //!
 //! The parts: `program` is one live program with its freezer and its pinning,
 //! `steps` carries out what the engine wants, `reports` listens to the shims, and
@@ -16,6 +17,7 @@
 
 mod inspect;
 mod program;
+mod punctual;
 mod reports;
 mod steps;
 
@@ -38,18 +40,16 @@ use crate::helper::HelperError;
 use crate::launch::{Launcher, Order, Output};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
-use crate::sched_attr;
 use crate::sentinel::Sentinel;
 use crate::undo::{self, Log, LogError, Restored};
 use inspect::Inspector;
 use program::{Live, State};
+use punctual::Punctual;
 
 /// The shortest time between two looks at a freeze that is under way, and the share of the time passed
 /// that later looks wait.
 const FIRST_LOOK: Nanos = Nanos::from_micros(20);
 const LATER_LOOKS: u64 = 8;
-/// cosched's own slice: the shortest that the kernel gives.
-const OWN_SLICE: Nanos = Nanos::from_micros(100);
 const SENTINEL: u64 = u64::MAX - 2;
 
 /// What a run on this machine needs to know.
@@ -65,6 +65,8 @@ pub struct Config {
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
+    /// Whether every program gets a session of its own instead of cosched's.
+    pub own_sessions: bool,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
 }
@@ -127,9 +129,11 @@ pub struct Linux {
     topology: Topology,
     cpus: CpuSet,
     own_mask: CpuSet,
+    punctual: Punctual,
     ground: Ground,
     log: Log,
     sentinel: Sentinel,
+    own_sessions: bool,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
     /// Programs that count as ended and have processes left.
@@ -170,11 +174,11 @@ impl Linux {
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
         let poll = Poll::new(&signals)?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
-        be_on_time();
         Ok(Linux {
             clock: Clock::start(),
             poll,
             launcher: Launcher::new(&config.executable, proc.clone()),
+            punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
             proc,
             executable: config.executable,
@@ -184,6 +188,7 @@ impl Linux {
             ground,
             log,
             sentinel,
+            own_sessions: config.own_sessions,
             jobs: config.jobs,
             live: BTreeMap::new(),
             leftovers: Vec::new(),
@@ -300,8 +305,8 @@ impl Machine for Linux {
 
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), MachineError> {
         let mut ready = Vec::new();
-        while self.queue.is_empty() && self.clock.now() < until {
-            let deadline = until.min(self.next_look()).min(self.inspector.next());
+        loop {
+            let deadline = until.min(self.next_look()).min(self.next_inspection());
             ready.clear();
             self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             for ready in &ready {
@@ -309,6 +314,9 @@ impl Machine for Linux {
             }
             self.look_at_freezes();
             self.inspect()?;
+            if !self.queue.is_empty() || self.clock.now() >= until {
+                break;
+            }
         }
         out.append(&mut self.queue);
         Ok(())
@@ -334,24 +342,11 @@ impl Machine for Linux {
                 Step::Signal(id, signal) => {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }
-                // No thread is ever named to policies here, so none can be meant.
-                Step::ApplyThread(..) => {}
+                // Nothing is measured here yet, and no thread is named to policies, so none can be meant.
+                Step::Observe(_) | Step::ApplyThread(..) => {}
             }
         }
         Ok(())
-    }
-}
-
-/// Asks for the shortest slice; a kernel without slices per thread takes no notice. What cosched starts
-/// must not inherit it.
-fn be_on_time() {
-    if let Ok(found) = sched_attr::get(0) {
-        if found.policy.has_slices() {
-            let _ = sched_attr::set(
-                0,
-                &sched_attr::SchedAttr { runtime: OWN_SLICE, ..found.reset_on_fork() },
-            );
-        }
     }
 }
 

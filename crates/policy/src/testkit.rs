@@ -31,6 +31,8 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         weight: 1.0,
         group: None,
         freezable: true,
+        malleable: false,
+        epoch: 0,
         arrived: Nanos::ZERO,
         ran: Nanos::ZERO,
         waited: Nanos::ZERO,

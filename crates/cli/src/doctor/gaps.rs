@@ -65,7 +65,7 @@ pub(super) fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>
     for rung in rungs(rights) {
         for threads in THREADS {
             eprintln!(
-                "cosched: freezing {threads} spinning threads by {}, {REPETITIONS} times",
+                "cosched: freezing {threads} spinning threads by {} again and again",
                 rung.name()
             );
             latencies.push(latency(session, rung, threads)?);
@@ -141,6 +141,7 @@ fn config(
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
+        own_sessions: true,
         jobs: vec![Job {
             order,
             stdout: Output::File { path: output.to_owned(), append: false },

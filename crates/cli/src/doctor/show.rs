@@ -25,7 +25,7 @@ pub(super) fn text(report: &Report) -> String {
     let mut policies = table(&["policy", "works here with", "would gain from"]);
     for outlook in &report.policies {
         let gains =
-            if outlook.gains.is_empty() { "–".to_owned() } else { outlook.gains.join("; ") };
+            if outlook.gains.is_empty() { "–".to_owned() } else { outlook.gains.join("\n") };
         policies.add_row([outlook.policy, &outlook.uses, &gains]);
     }
     parts.push(policies.to_string());
@@ -47,21 +47,17 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 fn latencies(gaps: &[Latency]) -> String {
-    let mut table = table(&[
-        "freezing by",
-        "threads",
-        "freeze ms: half within",
-        "99 % within",
-        "thaw ms: half within",
-        "99 % within",
-    ]);
+    let header =
+        ["freezing by", "threads", "times", "freeze p50 ms", "p99 ms", "thaw p50 ms", "p99 ms"];
+    let mut table = table(&header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     for gap in gaps {
         let times = [gap.freeze_ms_p50, gap.freeze_ms_p99, gap.thaw_ms_p50, gap.thaw_ms_p99];
         let times = times.map(|time| format!("{time:.3}"));
-        table.add_row([gap.rung.to_owned(), gap.threads.to_string()].into_iter().chain(times));
+        let what = [gap.rung.to_owned(), gap.threads.to_string(), gap.repetitions.to_string()];
+        table.add_row(what.into_iter().chain(times));
     }
     format!(
         "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again."

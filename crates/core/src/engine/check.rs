@@ -3,7 +3,7 @@
 use crate::cpuset::CpuSet;
 use crate::plan::{Directive, Plan};
 use crate::policy::World;
-use crate::program::ProgramId;
+use crate::program::{ProgramId, ThreadId};
 use crate::time::Nanos;
 
 /// What is wrong with a plan.
@@ -12,6 +12,9 @@ pub enum BadPlan {
     /// It names a program that is not there.
     #[error("the plan names {0}, which is not in the world")]
     UnknownProgram(ProgramId),
+    /// It names a thread that is not there.
+    #[error("the plan names {0:?}, which is not in the world")]
+    UnknownThread(ThreadId),
     /// It names a program twice.
     #[error("the plan names {0} twice")]
     NamedTwice(ProgramId),
@@ -21,6 +24,9 @@ pub enum BadPlan {
     /// It binds a program to CPUs that may not be used.
     #[error("the plan binds {0} to CPUs {1}, which programs may not use")]
     ForeignCpu(ProgramId, Box<CpuSet>),
+    /// It grants no thread, or more than were asked for.
+    #[error("the plan grants {0} threads to {1}, which asked for {2}")]
+    BadGrant(u16, ProgramId, u16),
     /// It asks to be woken in the past.
     #[error("the plan asks for a wake-up at {0}, which is past")]
     PastWake(Nanos),
@@ -39,16 +45,33 @@ pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
             return Err(BadPlan::NamedTwice(*program));
         }
         let Directive::Run(settings) = directive else { continue };
-        let Some(cpus) = settings.cpus else { continue };
-        if cpus.is_empty() {
-            return Err(BadPlan::NoCpu(*program));
+        let asked = world.program(*program).map_or(u16::MAX, |program| program.asked);
+        if let Some(grant) = settings.grant.filter(|grant| !(1..=asked).contains(grant)) {
+            return Err(BadPlan::BadGrant(grant, *program, asked));
         }
-        if !cpus.is_subset(world.cpus) {
-            return Err(BadPlan::ForeignCpu(*program, Box::new(cpus.difference(world.cpus))));
-        }
+        check_cpus(*program, settings.cpus, world)?;
+    }
+    for (id, rule) in &plan.threads {
+        let thread = world.threads.iter().find(|thread| thread.id == *id);
+        check_cpus(thread.ok_or(BadPlan::UnknownThread(*id))?.program, rule.cpus, world)?;
+    }
+    let unknown = |program: &ProgramId| world.program(*program).is_none();
+    if let Some(program) = plan.observe.iter().filter_map(|observe| observe.program).find(unknown) {
+        return Err(BadPlan::UnknownProgram(program));
     }
     match plan.wake.iter().find(|wake| wake.at < world.now) {
         Some(wake) => Err(BadPlan::PastWake(wake.at)),
         None => Ok(()),
+    }
+}
+
+fn check_cpus(program: ProgramId, cpus: Option<CpuSet>, world: &World<'_>) -> Result<(), BadPlan> {
+    let Some(cpus) = cpus else { return Ok(()) };
+    if cpus.is_empty() {
+        return Err(BadPlan::NoCpu(program));
+    }
+    match cpus.is_subset(world.cpus) {
+        true => Ok(()),
+        false => Err(BadPlan::ForeignCpu(program, Box::new(cpus.difference(world.cpus)))),
     }
 }

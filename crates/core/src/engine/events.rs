@@ -2,8 +2,8 @@
 
 use super::Engine;
 use super::outcome::{Deviation, Ended};
-use crate::cause::{Aspect, Cause, Refusal};
-use crate::machine::{Event, Happening, Machine};
+use crate::cause::{Aspect, Cause, Command, Refusal};
+use crate::machine::{Event, Happening, Machine, Step};
 use crate::plan::Directive;
 use crate::policy::Policy;
 use crate::program::{ProgramId, ProgramState};
@@ -21,7 +21,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.causes.push(Cause::MachineChanged);
                 return;
             }
-            Happening::Commanded(command) => return self.causes.push(Cause::Commanded(command)),
+            Happening::Commanded(command) => return self.obey(command),
             _ => {}
         }
         let Some(id) = what.program() else { return };
@@ -34,6 +34,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 control.thawing = false;
                 account.runs(program, at);
                 self.switched(at, matches!(what, Happening::Thawed(_)));
+                if matches!(what, Happening::ContinuedByOther(_)) {
+                    self.causes.push(Cause::Continued(id));
+                }
             }
             Happening::Froze(_) => {
                 program.state = ProgramState::Frozen;
@@ -47,7 +50,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.deviate(id, Aspect::Running, Refusal::StoppedByOther);
             }
             Happening::Applied(_, epoch) => {
-                control.applying &= epoch != control.epoch;
+                control.applying = control.applying.filter(|applying| *applying != epoch);
                 account.moves(program, at);
             }
             Happening::Exited(_, exit, usage) => {
@@ -68,21 +71,43 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             }
             Happening::Grouped(_, group) => {
                 program.group = Some(group);
+                self.causes.push(Cause::Grouped(id));
+            }
+            Happening::ThreadsChanged(_) => {
+                self.timers.hurry(id, self.now);
                 self.causes.push(Cause::ThreadsChanged(id));
             }
-            Happening::ThreadsChanged(_) => self.causes.push(Cause::ThreadsChanged(id)),
-            Happening::Requested { program, threads, blocked } => {
-                self.causes.push(Cause::Requested { program, threads, blocked });
+            Happening::Requested { threads, blocked, .. } => {
+                program.asked = threads;
+                control.apply_anyway |= blocked;
+                self.causes.push(Cause::Requested { program: id, threads, blocked });
             }
             Happening::Interrupted(_) | Happening::MachineChanged(_) | Happening::Commanded(_) => {}
         }
+    }
+
+    /// Does the engine's part of what the user asks for.
+    fn obey(&mut self, command: Command) {
+        let (Command::Detach(id) | Command::Weight(id, _)) = command;
+        let Some(i) = self.index(id) else { return };
+        match command {
+            Command::Weight(_, weight) => self.programs[i].weight = weight,
+            Command::Detach(_) => {
+                self.pending.push(Step::Leave(id));
+                self.accounts[usize::from(id.slot)].detaches(self.now);
+                self.programs.remove(i);
+                self.controls.remove(i);
+                self.timers.forget(|observe| observe.program == Some(id));
+            }
+        }
+        self.causes.push(Cause::Commanded(command));
     }
 
     /// Takes an ended program out of the world; it may come again.
     pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
         let id = self.programs.remove(i).id;
         self.controls.remove(i);
-        self.timers.forget(|observe| observe.program == id);
+        self.timers.forget(|observe| observe.program == Some(id));
         self.outcome.total = self.outcome.total.max(at);
         let wanted = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
         if wanted && self.closing.is_none() {
@@ -110,16 +135,18 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn settle(&mut self) {
         for (program, control) in self.programs.iter_mut().zip(&mut self.controls) {
             let in_effect = match control.wanted {
-                Directive::Run(_) => program.state == ProgramState::Running && !control.applying,
+                Directive::Run(_) => {
+                    program.state == ProgramState::Running && control.applying.is_none()
+                }
                 Directive::Freeze => {
                     matches!(program.state, ProgramState::Frozen | ProgramState::New)
                 }
                 Directive::Leave => false,
             };
-            if in_effect && control.settled != control.epoch {
-                control.settled = control.epoch;
+            if in_effect && control.settled != program.epoch {
+                control.settled = program.epoch;
                 program.settled_at = self.now;
-                self.causes.push(Cause::Settled { program: program.id, epoch: control.epoch });
+                self.causes.push(Cause::Settled { program: program.id, epoch: program.epoch });
             }
         }
     }

@@ -20,6 +20,7 @@ pub(super) struct Account {
     ran: Nanos,
     running_since: Option<(Nanos, Option<CpuSet>)>,
     frozen_since: Option<Nanos>,
+    detached: bool,
 }
 
 impl Account {
@@ -31,6 +32,7 @@ impl Account {
             ran: Nanos::ZERO,
             running_since: None,
             frozen_since: None,
+            detached: false,
         }
     }
 
@@ -41,7 +43,7 @@ impl Account {
 
     /// Whether the program has done what the workload asks of it.
     pub(super) fn done(&self) -> bool {
-        self.outcome.done.is_some()
+        self.detached || self.outcome.done.is_some()
     }
 
     /// Whether the workload wants a further run after the last completion.
@@ -102,6 +104,12 @@ impl Account {
     /// The program comes (again).
     pub(super) fn arrives(&mut self) {
         self.ran = Nanos::ZERO;
+    }
+
+    /// The user let it go: it is not waited for.
+    pub(super) fn detaches(&mut self, at: Nanos) {
+        self.rests(at);
+        self.detached = true;
     }
 
     /// Its command ended; `None` for a run that only kept the others company and was ended by us.

@@ -21,6 +21,7 @@ mod events;
 mod ledger;
 pub mod outcome;
 mod reconcile;
+mod rules;
 mod setup;
 #[cfg(test)]
 mod tests;
@@ -30,8 +31,8 @@ pub use check::{BadPlan, check};
 pub use setup::{Entry, Limits, Setup};
 
 use crate::cause::{Cause, Token};
-use crate::machine::{Event, Machine};
-use crate::plan::Plan;
+use crate::machine::{Event, Machine, Step};
+use crate::plan::{Directive, Plan, Settings};
 use crate::policy::{Policy, World};
 use crate::program::{Program, ProgramId, ProgramState};
 use crate::sample::Arena;
@@ -40,6 +41,7 @@ use ending::Closing;
 use ledger::Account;
 use outcome::{Decision, Ended, Outcome};
 use reconcile::Control;
+use rules::Rules;
 use timers::Timers;
 
 /// What an observer of a run is told, for progress displays and logs.
@@ -85,6 +87,10 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Slots that have not arrived yet.
     expected: Vec<u16>,
     timers: Timers,
+    /// Exceptions for single threads.
+    rules: Rules,
+    /// Steps that follow from a plan directly, not from a difference of states.
+    pending: Vec<Step>,
     arena: Arena,
     causes: Vec<Cause>,
     plan: Plan,
@@ -127,6 +133,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             accounts: setup.programs.iter().map(Account::new).collect(),
             expected: (0..slots).map(|slot| slot as u16).collect(),
             timers: Timers::default(),
+            rules: Rules::default(),
+            pending: Vec::new(),
             arena: Arena::default(),
             causes: Vec::new(),
             plan: Plan::default(),
@@ -157,7 +165,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         loop {
             self.admit_arrivals();
             self.expire()?;
-            if !self.causes.is_empty() && self.closing.is_none() {
+            if !self.causes.is_empty() && self.closing.is_none() && self.pause.is_none() {
                 self.decide(watch)?;
             }
             self.close_if_done();
@@ -207,7 +215,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     fn arrive(&mut self, id: ProgramId, at: Nanos) {
         let entry = &self.setup.programs[usize::from(id.slot)];
-        let program = Program {
+        let mut program = Program {
             id,
             state: ProgramState::New,
             asked: entry.asked,
@@ -216,6 +224,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             weight: entry.weight,
             group: entry.group,
             freezable: entry.freezable,
+            malleable: entry.malleable,
+            epoch: 0,
             arrived: at,
             ran: Nanos::ZERO,
             waited: Nanos::ZERO,
@@ -224,10 +234,17 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             profile: entry.profile,
             threads: 0..0,
         };
-        self.accounts[usize::from(id.slot)].arrives();
+        let account = &mut self.accounts[usize::from(id.slot)];
+        account.arrives();
+        let mut control = Control::default();
+        if entry.runs_already {
+            program.state = ProgramState::Running;
+            control.wanted = Directive::Run(Settings::default());
+            account.runs(&mut program, at);
+        }
         let index = self.programs.partition_point(|p| p.id < id);
         self.programs.insert(index, program);
-        self.controls.insert(index, Control::default());
+        self.controls.insert(index, control);
         self.causes.push(Cause::Arrived(id));
     }
 
@@ -262,11 +279,22 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             return Ok(());
         }
         self.machine.read(&reads, &mut self.arena).map_err(Error::Machine)?;
-        let mut sampled: Vec<ProgramId> = reads.iter().map(|o| o.program).collect();
+        self.share_out_threads();
+        let mut sampled: Vec<ProgramId> = reads.iter().filter_map(|o| o.program).collect();
         sampled.sort_unstable();
         sampled.dedup();
         self.causes.extend(sampled.into_iter().map(Cause::Sampled));
         Ok(())
+    }
+
+    /// Gives every program its range of the list of threads.
+    fn share_out_threads(&mut self) {
+        let threads = &self.arena.threads;
+        for program in &mut self.programs {
+            let from = threads.partition_point(|thread| thread.program < program.id);
+            let to = threads.partition_point(|thread| thread.program <= program.id);
+            program.threads = from as u32..to as u32;
+        }
     }
 
     fn decide(&mut self, watch: &mut dyn Watch) -> Result<(), Error<M::Error>> {
@@ -286,6 +314,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Takes a plan over as what is wanted from now on.
     fn adopt(&mut self, plan: &Plan) {
         self.timers.adopt(plan, self.now);
+        self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));
+        let changed = self.rules.adopt(plan, &self.arena.threads, &mut self.pending);
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
             let control = &mut self.controls[i];
@@ -293,14 +323,24 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 control.override_freeze = None;
             }
             if control.wanted != *directive {
-                self.epochs += 1;
                 control.wanted = *directive;
-                control.epoch = self.epochs;
+                self.count_directive(i);
             }
+        }
+        for id in changed {
+            let Some(i) = self.index(id) else { continue };
+            self.controls[i].apply_anyway = true;
+            self.count_directive(i);
         }
         if !plan.reasons.is_empty() {
             self.outcome.decisions.push(Decision { at: self.now, reasons: plan.reasons.clone() });
         }
+    }
+
+    /// The program has a new directive: gives it a number.
+    fn count_directive(&mut self, i: usize) {
+        self.epochs += 1;
+        self.programs[i].epoch = self.epochs;
     }
 
     /// Brings the running times in the world up to the present.
@@ -314,11 +354,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let arrivals =
             self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
         let pause = self.pause.iter().map(|p| p.deadline);
+        // What falls due during a pause waits for its end.
+        let timers = if self.pause.is_none() { self.timers.next() } else { Nanos::NEVER };
         let kill = self.closing.iter().filter(|c| !c.killed).map(|c| c.kill_at);
         arrivals
             .chain(pause)
             .chain(kill)
-            .chain([self.timers.next(), self.next_beat, self.next_freeze_deadline()])
+            .chain([timers, self.next_beat, self.next_freeze_deadline()])
             .min()
             .unwrap_or(Nanos::NEVER)
     }

@@ -7,8 +7,8 @@
 //! | goal \ state | New | Starting | Running | Freezing | Frozen |
 //! |---|---|---|---|---|---|
 //! | freeze | – | wait | freeze | wait | – |
-//! | run | start\* | apply | apply | thaw | apply, thaw\* |
-//! | leave | – | leave | leave | leave | leave |
+//! | run | start\* | wait | apply | apply, thaw | apply, thaw\* |
+//! | leave | – | wait | leave | leave | leave |
 //!
 //! \* only once nobody who is to be frozen may still run on its CPUs: that keeps
 //! gangs apart, and is the whole of the switching protocol.
@@ -27,12 +27,12 @@ use crate::time::Nanos;
 pub(super) struct Control {
     /// The last directive.
     pub(super) wanted: Directive,
-    /// Its number.
-    pub(super) epoch: u64,
     /// The number of the last directive that was in full effect.
     pub(super) settled: u64,
-    /// The machine was told new settings and has not confirmed them.
-    pub(super) applying: bool,
+    /// The number under which the machine was told new settings that it has not confirmed.
+    pub(super) applying: Option<u64>,
+    /// The next settings are to be applied even if they are the old ones: somebody waits for the answer.
+    pub(super) apply_anyway: bool,
     /// The settings that the machine was last told.
     pub(super) told: Settings,
     /// A thaw is under way.
@@ -56,9 +56,9 @@ impl Default for Control {
     fn default() -> Control {
         Control {
             wanted: Directive::Freeze,
-            epoch: 0,
             settled: 0,
-            applying: false,
+            applying: None,
+            apply_anyway: false,
             told: Settings::default(),
             thawing: false,
             patience_ends: Nanos::NEVER,
@@ -74,7 +74,7 @@ impl Default for Control {
 impl<M: Machine, P: Policy> Engine<M, P> {
     /// The steps that can be taken now.
     pub(super) fn reconcile(&mut self) -> Vec<Step> {
-        let mut steps = Vec::new();
+        let mut steps = std::mem::take(&mut self.pending);
         let goals: Vec<Directive> = (0..self.programs.len()).map(|i| self.goal(i)).collect();
         for (i, goal) in goals.iter().enumerate() {
             if *goal == Directive::Freeze && self.programs[i].state == ProgramState::Running {
@@ -105,7 +105,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 wanted => wanted,
             };
         }
-        if self.pause.is_some() && started {
+        if self.pause.is_some() {
             return Directive::Freeze;
         }
         if control.wanted == Directive::Freeze && started && self.group_runs(i) {
@@ -141,6 +141,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     ) {
         let id = self.programs[i].id;
         let state = self.programs[i].state;
+        self.controls[i].left = false;
         match state {
             ProgramState::New if !self.blocked(i, settings, goals) => {
                 self.tell(i, settings);
@@ -167,10 +168,12 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Tells the machine new settings, if they are new.
     fn apply(&mut self, i: usize, settings: Settings, steps: &mut Vec<Step>) {
-        if self.controls[i].told != settings {
+        let anyway = std::mem::take(&mut self.controls[i].apply_anyway);
+        if anyway || self.controls[i].told != settings {
             self.tell(i, settings);
-            self.controls[i].applying = true;
-            steps.push(Step::Apply(self.programs[i].id, settings, self.controls[i].epoch));
+            let epoch = self.programs[i].epoch;
+            self.controls[i].applying = Some(epoch);
+            steps.push(Step::Apply(self.programs[i].id, settings, epoch));
         }
     }
 
@@ -201,6 +204,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         if !control.left {
             control.left = true;
+            control.told = Settings::default();
+            program.cpus = None;
+            program.granted = program.asked;
             steps.push(Step::Leave(program.id));
         }
         if let Some(signal) = control.signal.take() {

@@ -32,6 +32,10 @@ pub struct Entry {
     pub repeat: Repeat,
     /// Whether it may be frozen.
     pub freezable: bool,
+    /// Whether its thread count may be changed from outside.
+    pub malleable: bool,
+    /// Whether it runs already when it comes (it is attached), instead of waiting for its start.
+    pub runs_already: bool,
     /// Programs to freeze and run together with.
     pub group: Option<GroupId>,
     /// What is known of it from runs alone.
@@ -47,6 +51,8 @@ impl Entry {
             weight: 1.0,
             repeat: Repeat::Times(1),
             freezable: true,
+            malleable: false,
+            runs_already: false,
             group: None,
             profile: Profile::default(),
         }

@@ -7,6 +7,8 @@ use crate::sample::Measure;
 use crate::workload::Repeat;
 use crate::{Aspect, CpuSet, Happening, ProgramId, ProgramState, Refusal, Signal, Step, Topology};
 
+mod contract;
+
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 
 fn p(slot: u16) -> ProgramId {
@@ -263,7 +265,11 @@ fn a_measurement_pause_freezes_everybody_before_it_reads() {
             for program in world.programs {
                 plan.run(program.id, Settings::default());
                 let measure = Measure::CpuTime;
-                plan.observe.push(Observe { program: program.id, measure, period: Nanos::NEVER });
+                plan.observe.push(Observe {
+                    program: Some(program.id),
+                    measure,
+                    period: Nanos::NEVER,
+                });
             }
             let first = AtExpiry::FreezeAndRead;
             plan.wake.push(Wake { token: Token(3), at: world.now + MS(100), first });

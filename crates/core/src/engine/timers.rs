@@ -1,6 +1,8 @@
 //! The wake-ups and measurements that a policy has asked for.
 
 use crate::plan::{AtExpiry, Observe, Plan, Wake};
+use crate::program::ProgramId;
+use crate::sample::Measure;
 use crate::time::Nanos;
 
 /// Wake-ups by token, measurements by program and kind.
@@ -44,16 +46,28 @@ impl Timers {
         due
     }
 
-    /// The measurements to make now: those whose period is over, or all of them at a wake-up that reads.
+    /// The measurements to make now: those whose period is over and everything else that is observed of
+    /// the same program, or all of them at a wake-up that reads.
     pub(super) fn take_reads(&mut self, now: Nanos, all: bool) -> Vec<Observe> {
+        let due_now = self.observed.iter().filter(|(_, due)| all || *due <= now);
+        let of: Vec<Option<ProgramId>> = due_now.map(|(observe, _)| observe.program).collect();
         let mut reads = Vec::new();
         for (observe, due) in &mut self.observed {
-            if all || *due <= now {
+            if of.contains(&observe.program) {
                 reads.push(*observe);
                 *due = now + observe.period;
             }
         }
         reads
+    }
+
+    /// Makes the list of a program's threads due, if it is observed.
+    pub(super) fn hurry(&mut self, program: ProgramId, now: Nanos) {
+        for (observe, due) in &mut self.observed {
+            if observe.program == Some(program) && observe.measure == Measure::Threads {
+                *due = now;
+            }
+        }
     }
 
     /// Forgets the measurements of programs that are no longer there.

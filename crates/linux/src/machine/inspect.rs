@@ -74,25 +74,36 @@ impl Inspector {
     pub(super) fn is_traced(&self, id: ProgramId) -> bool {
         self.watched.get(&id).is_some_and(|watched| watched.traced)
     }
-
-    /// When the next look is due.
-    pub(super) fn next(&self) -> Nanos {
-        let times = self.watched.values().map(|watched| watched.stops_at.min(watched.bonds_at));
-        times.min().unwrap_or(Nanos::NEVER)
-    }
 }
 
 impl Linux {
+    /// When the next look is due.
+    pub(super) fn next_inspection(&self) -> Nanos {
+        let next = |(id, watched): (&ProgramId, &Watched)| match self.hides_stops(*id) {
+            true => watched.bonds_at,
+            false => watched.stops_at.min(watched.bonds_at),
+        };
+        self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
+    }
+
+    /// Whether a stop by somebody else could not be told from our own: the look waits until the program runs.
+    fn hides_stops(&self, id: ProgramId) -> bool {
+        self.live.get(&id).is_some_and(|live| {
+            live.ended.is_none() && matches!(live.state, State::Freezing { .. } | State::Frozen)
+        })
+    }
+
     /// The looks that are due.
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
-        if now < self.inspector.next() {
+        if now < self.next_inspection() {
             return Ok(());
         }
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         for id in ids {
+            let hidden = self.hides_stops(id);
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
-            let (stops, holds) = (now >= watched.stops_at, now >= watched.bonds_at);
+            let (stops, holds) = (now >= watched.stops_at && !hidden, now >= watched.bonds_at);
             if stops {
                 watched.stops_at = now + STOPS;
             }

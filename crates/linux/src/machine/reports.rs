@@ -92,7 +92,7 @@ impl Linux {
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));
         }
         self.tell(Happening::Exited(live.id, exit, usage));
-        if live.launched.is_some() {
+        if live.launched.is_some() || !members.is_empty() {
             self.leftovers.push(live);
         }
         Ok(())

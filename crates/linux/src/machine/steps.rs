@@ -25,7 +25,8 @@ impl Linux {
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
         order.cgroups = plot.procs();
-        order.new_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
+        let shares_by_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
+        order.new_session = self.own_sessions || shares_by_session;
         order.cpus = settings.cpus.filter(|_| by_mask);
         let append = id.generation > 0;
         let spec =
@@ -38,6 +39,7 @@ impl Linux {
             Ok(live) => live,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
+        self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
         if let Some(set) = spec.order.cpus {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;

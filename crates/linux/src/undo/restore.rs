@@ -129,7 +129,12 @@ struct Work<'a> {
 
 impl<'a> Work<'a> {
     fn begin(proc: &'a Proc) -> Work<'a> {
-        Work { proc, continued: HashSet::new(), hopeless: HashSet::new(), done: Restored::default() }
+        Work {
+            proc,
+            continued: HashSet::new(),
+            hopeless: HashSet::new(),
+            done: Restored::default(),
+        }
     }
 
     fn thaw(&mut self, owed: &Owed) {

@@ -1,0 +1,145 @@
+//! `cosched profile` from the outside: what it says, what it keeps, and how it ends.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A user's folder of their own: nothing is known in it yet.
+fn home() -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    std::fs::create_dir(home.path().join("tmp")).unwrap();
+    home
+}
+
+fn cosched(home: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(arguments).env("XDG_DATA_HOME", home).env("TMPDIR", home.join("tmp"));
+    command.env_remove("OMP_NUM_THREADS");
+    command
+}
+
+fn run(home: &TempDir, arguments: &[&str]) -> Output {
+    cosched(home.path(), arguments).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether a later run knows how long `true` takes alone.
+fn is_known(home: &TempDir) -> bool {
+    let ran = json(&run(home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
+    !ran["programs"][0]["solo_seconds"].is_null()
+}
+
+#[test]
+fn what_was_measured_is_what_a_later_run_compares_with() {
+    let home = home();
+    assert!(!is_known(&home));
+    let profiled = json(&run(&home, &["profile", "--runs", "3", "--json", "--", "true"]));
+    assert_eq!(profiled["schema"], "cosched-profile/1");
+    let point = &profiled["programs"][0]["threads"][0];
+    assert_eq!(point["runs"], 3);
+    let ran = json(&run(&home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
+    assert_eq!(ran["programs"][0]["solo_seconds"], point["solo_seconds"]);
+    // Another placement gives other times, so it was not measured.
+    let spread = ["run", "--policy", "fcfs", "--placement", "spread", "--json", "--", "true"];
+    assert!(json(&run(&home, &spread))["programs"][0]["solo_seconds"].is_null());
+}
+
+#[test]
+fn each_thread_count_is_passed_on_and_listed() {
+    let home = home();
+    let file = home.path().join("seen");
+    let script = format!("echo $OMP_NUM_THREADS >> {}", file.display());
+    let profiled =
+        json(&run(&home, &["profile", "--threads", "2,1,5", "--json", "--", "sh", "-c", &script]));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "1\n2\n5\n");
+    let points = profiled["programs"][0]["threads"].as_array().unwrap();
+    let counts: Vec<_> = points.iter().map(|point| point["threads"].as_u64().unwrap()).collect();
+    assert_eq!(counts, [1, 2, 5]);
+    assert!(counts.contains(&profiled["programs"][0]["ideal_threads"].as_u64().unwrap()));
+}
+
+#[test]
+fn programs_that_are_the_same_are_measured_once_and_listed_each() {
+    let home = home();
+    let file = home.path().join("runs");
+    let script = format!("echo run >> {}", file.display());
+    let commands = ["profile", "--json", "--", "sh", "-c", &script, ":::", "sh", "-c", &script];
+    let profiled = json(&run(&home, &commands));
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "run\n");
+    assert_eq!(profiled["programs"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_program_that_fails_is_told_with_the_end_of_its_standard_error_and_not_kept() {
+    let home = home();
+    let failed = run(&home, &["profile", "--", "sh", "-c", "echo no input file >&2; exit 3"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let told = text(&failed.stderr);
+    assert!(told.contains("program sh") && told.contains("status 3"), "{told}");
+    assert!(told.contains("no input file"), "{told}");
+    assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn bad_input_is_refused_before_anything_runs() {
+    let home = home();
+    let file = home.path().join("ran");
+    let touch = file.to_str().unwrap();
+    for (arguments, told) in [
+        (vec!["profile", "--threads", "0", "--", "touch", touch], "choose from 1 to"),
+        (vec!["profile", "--threads", "4..2", "--", "touch", touch], "smaller number first"),
+        (vec!["profile", "--threads", "few", "--", "touch", touch], "'few' is not a thread count"),
+        (vec!["profile", "--", "touch", touch, ":::", "no-such-command"], "no-such-command"),
+    ] {
+        let refused = run(&home, &arguments);
+        assert_eq!(refused.status.code(), Some(2), "{arguments:?}");
+        assert!(text(&refused.stderr).contains(told), "{}", text(&refused.stderr));
+    }
+    assert!(!file.exists());
+}
+
+#[test]
+fn without_a_place_to_keep_profiles_the_remedy_is_told() {
+    let home = home();
+    let mut command = cosched(home.path(), &["profile", "--", "true"]);
+    let refused = command.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("set one of them"), "{}", text(&refused.stderr));
+}
+
+#[test]
+fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
+    let home = home();
+    let pid_file = home.path().join("pid");
+    let endless =
+        format!("echo $$ > {0}.part; mv {0}.part {0}; exec sleep 1000", pid_file.display());
+    let mut command = cosched(home.path(), &["profile", "--", "true", ":::", "sh", "-c", &endless]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    while !pid_file.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before the second program ran");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let pid = std::fs::read_to_string(pid_file).unwrap();
+    let target = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(target, rustix::process::Signal::INT).unwrap();
+    let lines: Vec<_> =
+        BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).collect();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(lines.iter().any(|line| line.contains("is kept")), "{lines:?}");
+    assert!(!Path::new("/proc").join(pid.trim()).exists());
+    assert_eq!(std::fs::read_dir(home.path().join("tmp")).unwrap().count(), 0);
+    assert!(is_known(&home));
+}

@@ -1,0 +1,142 @@
+//! What policies that measure, lend threads or bind single threads rely on.
+
+use std::cell::RefCell;
+
+use super::*;
+use crate::ThreadRule;
+
+fn run_all(world: &World<'_>, plan: &mut Plan) {
+    world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+}
+
+fn pause_at(at: Nanos) -> Wake {
+    Wake { token: Token(3), at, first: AtExpiry::FreezeAndRead }
+}
+
+#[test]
+fn what_falls_due_during_a_measurement_pause_waits_for_its_end() {
+    let mut fake = Fake::new([MS(250), MS(250)]);
+    fake.freeze_latency = MS(2);
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Arrived(p(0))) {
+            run_all(world, plan);
+            for program in world.programs {
+                let measure = Measure::CpuTime;
+                plan.observe.push(Observe { program: Some(program.id), measure, period: MS(100) });
+            }
+            plan.wake.push(pause_at(MS(100)));
+        }
+    });
+    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert_eq!(fake.reads[0].0, MS(102));
+}
+
+#[test]
+fn nothing_is_decided_and_nobody_starts_during_a_measurement_pause() {
+    let mut fake = Fake::new([MS(500), MS(500)]);
+    fake.freeze_latency = MS(2);
+    let mut programs = setup(vec![Entry::new(1), Entry::new(1)]);
+    programs.programs[1].arrives = MS(101);
+    let asked = RefCell::new(Vec::new());
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        asked.borrow_mut().push(world.now);
+        run_all(world, plan);
+        if causes.contains(&Cause::Arrived(p(0))) {
+            plan.wake.push(pause_at(MS(100)));
+        }
+    });
+    let (fake, _) = run(fake, policy, programs);
+    let start = |(_, step): &&(Nanos, Step)| matches!(step, Step::Start(id, _) if *id == p(1));
+    assert_eq!(fake.submitted.iter().find(start).map(|(at, _)| *at), Some(MS(102)));
+    assert!(!asked.borrow().contains(&MS(101)));
+}
+
+#[test]
+fn a_policy_is_told_when_a_stopped_program_goes_on() {
+    let mut fake = Fake::new([MS(500), MS(200)]);
+    fake.script(MS(30), Happening::StoppedByOther(p(1)));
+    fake.script(MS(330), Happening::ContinuedByOther(p(1)));
+    let told = RefCell::new(None);
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Continued(p(1))) {
+            *told.borrow_mut() = Some(world.now);
+        }
+        run_all(world, plan);
+    });
+    run(fake, policy, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert_eq!(*told.borrow(), Some(MS(330)));
+}
+
+#[test]
+fn a_program_that_was_let_go_can_be_taken_again() {
+    let narrow = Settings::on(CpuSet::first(1));
+    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        let Some(program) = world.programs.first() else { return };
+        let turn = world.now.0 / MS(100).0;
+        match turn {
+            0 | 2 => plan.run(program.id, narrow),
+            1 | 3 => plan.programs.push((program.id, Directive::Leave)),
+            _ => return,
+        }
+        plan.wake_at(MS(100 * (turn + 1)), Token(0));
+    });
+    let (fake, _) = run(Fake::new([MS(500)]), policy, setup(vec![Entry::new(1)]));
+    let steps = fake.steps();
+    assert_eq!(steps.iter().filter(|step| matches!(step, Step::Leave(_))).count(), 2);
+    assert!(
+        steps.iter().any(|step| matches!(step, Step::Apply(_, settings, _) if *settings == narrow))
+    );
+}
+
+#[test]
+fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() {
+    let mut fake = Fake::new([MS(500)]);
+    let request = Happening::Requested { program: p(0), threads: 2, blocked: true };
+    fake.script(MS(10), request);
+    fake.script(MS(20), request);
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        for program in world.programs {
+            plan.run(program.id, Settings { grant: Some(1), ..Settings::default() });
+        }
+    });
+    let (fake, _) = run(fake, policy, setup(vec![Entry::new(2)]));
+    let answers = fake.submitted.iter().filter(|(_, step)| matches!(step, Step::Apply(..)));
+    assert_eq!(answers.map(|(at, _)| *at).collect::<Vec<_>>(), [MS(10), MS(20)]);
+}
+
+#[test]
+fn rules_for_threads_that_are_not_in_the_world_are_a_mistake() {
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        run_all(world, plan);
+        let thread = crate::ThreadId { slot: 0, generation: 0 };
+        plan.threads.push((thread, ThreadRule { cpus: Some(CpuSet::first(1)), slice: None }));
+    });
+    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![Entry::new(2)]));
+    let (_, outcome) = engine.run(&mut ());
+    assert!(matches!(outcome, Err(Error::Plan(BadPlan::UnknownThread(_)))));
+}
+
+#[test]
+fn a_program_that_runs_already_is_not_started() {
+    let mut entry = Entry::new(1);
+    entry.runs_already = true;
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        assert!(world.programs.iter().all(|program| program.state == ProgramState::Running));
+        plan.wake_at(world.now + MS(10), Token(0));
+    });
+    let mut fake = Fake::new([MS(50)]);
+    fake.script(MS(35), Happening::Exited(p(0), Exit::Code(0), crate::Usage::default()));
+    let (fake, outcome) = run(fake, policy, setup(vec![entry]));
+    assert!(fake.submitted.is_empty());
+    assert_eq!(outcome.programs[0].ran, MS(35));
+}
+
+#[test]
+fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
+    let mut fake = Fake::new([MS(100), MS(4000)]);
+    fake.script(MS(50), Happening::Commanded(crate::Command::Detach(p(1))));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    assert!(fake.steps().contains(&Step::Leave(p(1))));
+    assert_eq!(outcome.programs[0].done, Some(outcome.total));
+    assert_eq!(outcome.programs[1].done, None);
+}
