@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
+use cosched_policy::Kind;
 
 use crate::args::CompareArgs;
 use crate::failure::{Failure, exit_code};
@@ -33,7 +34,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             workload: &workload,
             kind: *kind,
             how: &args.how,
-            out: Some(&folder.join(kind.name())),
+            out: Some(&folder.join(folder_name(&args.policies, i))),
             stdout_is_taken: true,
             store: store.as_ref(),
         })?;
@@ -49,4 +50,12 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         false => println!("{}", table::comparison(&results)),
     }
     Ok(exit_code(ended, all_succeeded))
+}
+
+/// The policy's name, told apart when a policy is asked for more than once.
+fn folder_name(policies: &[Kind], i: usize) -> String {
+    match policies[..i].iter().filter(|kind| **kind == policies[i]).count() {
+        0 => policies[i].to_string(),
+        earlier => format!("{}-{}", policies[i], earlier + 1),
+    }
 }
