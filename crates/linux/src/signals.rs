@@ -21,6 +21,12 @@ pub fn ignore(signal: Signal) -> io::Result<()> {
     }
 }
 
+/// Sends a signal to one thread of a process; says whether it was there and the caller may.
+pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
+    // SAFETY: the call takes three numbers and touches no memory of ours.
+    unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
+}
+
 /// Gives every signal its default effect and blocks none: how a program expects to start.
 ///
 /// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.

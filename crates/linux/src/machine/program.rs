@@ -21,7 +21,7 @@ pub(super) struct Live {
     pub(super) state: State,
     /// The channel to its shim; `None` before the order is given and after the shim has ended.
     pub(super) launched: Option<Launched>,
-    /// The session that it was started in.
+    /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
     /// How its command ended, once it has.
     pub(super) ended: Option<(Exit, Usage)>,

@@ -27,7 +27,8 @@ impl Linux {
                     live.tree.main = Some(process);
                     live.state = State::Running;
                     self.log.note(Record::Main { program: id, process })?;
-                    live.session = self.proc.stat(process.pid).map(|stat| stat.session).ok();
+                    // A program that opens a session leads it.
+                    live.session.get_or_insert(process.pid);
                     self.inspector.expect(id, self.clock.now());
                     self.tell(Happening::Started(id));
                 }
