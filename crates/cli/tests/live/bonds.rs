@@ -1,0 +1,146 @@
+//! What ties programs to others: those that share a pipe run together, those that serve are left running.
+
+use std::path::Path;
+
+use cosched_core::result::TimelineEntry;
+use cosched_core::{Aspect, Refusal};
+
+use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
+
+/// The distribution's; another one in `PATH` may need a home to start from.
+const PYTHON: &str = "/usr/bin/python3";
+
+fn everything() -> String {
+    format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
+}
+
+#[test]
+fn programs_that_share_a_named_pipe_run_together() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+        assert!(made.success());
+        let writer = "exec 3<>pipe; while [ ! -e opened ]; do sleep 0.002; done; \
+            while [ ! -e stop ]; do echo line >&3; sleep 0.002; done; echo end >&3";
+        let reader =
+            "exec 3<>pipe; touch opened; while [ \"$line\" != end ]; do read line <&3; done";
+        let other = "i=0; while [ $i -lt 100 ]; do sleep 0.005; i=$((i+1)); done; touch stop";
+        let tables = [
+            program("writer", &everything(), writer),
+            program("reader", &everything(), reader),
+            program("other", &everything(), other),
+        ];
+        let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+        let ended = place.run(&tables, &options).ended().with(0);
+        let together = "shares pipes, sockets or memory with another program: they run together";
+        for name in ["writer", "reader"] {
+            assert!(ended.stderr.contains(&format!("{name} {together}")), "{}", ended.stderr);
+        }
+        assert!(!ended.stderr.contains(&format!("other {together}")));
+        // Before that they took turns like all others, and never ran at the same time.
+        let result = ended.result();
+        let [writer, reader, _] = &result.programs[..] else { panic!() };
+        assert!(shared_seconds(&writer.timeline, &reader.timeline) > 0.01, "{rung:?}");
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn programs_of_one_group_by_name_run_together() {
+    let place = Place::new();
+    let keys = format!("{}\ngroup = 'pair'", everything());
+    let tables = ["a", "b"].map(|name| {
+        program(name, &keys, "i=0; while [ $i -lt 100 ]; do sleep 0.003; i=$((i+1)); done")
+    });
+    let third = program("c", &everything(), STAMPS);
+    let tables = [&tables[..], &[third]].concat();
+    let result = place.run(&tables, "--policy gang --quantum 10ms").ended().with(0).result();
+    // Turns of one group begin and end at the same times, but for the moments in between.
+    let spans = |i: usize| result.programs[i].timeline.len();
+    assert!(spans(0) > 1 && spans(1) > 1);
+    let shared: f64 = shared_seconds(&result.programs[0].timeline, &result.programs[1].timeline);
+    let least = result.programs[0].running_seconds.min(result.programs[1].running_seconds);
+    assert!(shared > 0.5 * least, "{shared} of {least} s");
+}
+
+/// How long both were allowed to run at the same time.
+fn shared_seconds(a: &[TimelineEntry], b: &[TimelineEntry]) -> f64 {
+    let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
+    pairs.map(|(a, b)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0)).sum()
+}
+
+/// A program that serves on a port of the loopback interface until it is told to stop.
+fn server(keys: &str) -> String {
+    let text = "import socket, time, os\n\
+        s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()\n\
+        open(\"listens\", \"w\").close()\n\
+        while not os.path.exists(\"stop\"): print(time.time_ns(), flush=True); time.sleep(0.001)\n";
+    let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");
+    format!("[[program]]\nname = 'server'\n{command}\n{}\n{keys}\n", everything())
+}
+
+/// Runs the server beside a program that leaves stamps, and returns how often the server was cut short.
+fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
+    let place = Place::new();
+    // Long enough for cosched to have looked at what the server holds.
+    let other =
+        format!("while [ ! -e listens ]; do sleep 0.01; done; sleep 1; {STAMPS}; touch stop");
+    let tables = [server(keys), program("other", &everything(), &other)];
+    let options = format!("--policy gang --quantum 20ms --freezer {}", rung.0);
+    let ended = place.run(&tables, &options).ended().with(0);
+    (place, ended)
+}
+
+#[test]
+fn a_program_that_listens_is_left_running() {
+    if !Path::new(PYTHON).exists() {
+        return skip(format!("there is no {PYTHON}"));
+    }
+    for rung in Rung::here() {
+        let (place, ended) = served(rung, "");
+        let noted = "server is left running while others have their turn: it listens on a socket";
+        assert!(ended.stderr.contains(noted), "{}", ended.stderr);
+        let result = ended.result();
+        let refused =
+            result.deviations.iter().filter(|d| d.program.slot == 0 && d.why == Refusal::Listens);
+        assert_eq!(refused.map(|d| d.wanted).collect::<Vec<_>>(), [Aspect::Frozen]);
+        // Its last turn is all of the time that the other left stamps.
+        let outputs = ["server", "other"].map(|name| place.read(&format!("out/{name}.stdout")));
+        let last = result.programs[0].timeline.last().unwrap();
+        assert!(last.1 - last.0 > 0.1, "{last:?}");
+        assert!(
+            blocks(&outputs)[1] > result.programs[1].timeline.len()
+                || result.programs[1].timeline.len() > 5
+        );
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn a_program_that_listens_is_frozen_if_the_user_says_so() {
+    if !Path::new(PYTHON).exists() {
+        return skip(format!("there is no {PYTHON}"));
+    }
+    for rung in Rung::here() {
+        let (place, ended) = served(rung, "freezable = true");
+        assert_eq!(ended.stderr, "");
+        let result = ended.result();
+        if result.deviations.is_empty() {
+            let outputs = ["server", "other"].map(|name| place.read(&format!("out/{name}.stdout")));
+            let turns = result.programs.iter().map(|program| program.timeline.len());
+            assert!(blocks(&outputs).into_iter().zip(turns).all(|(blocks, turns)| blocks <= turns));
+        }
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn a_program_that_must_not_be_frozen_is_not() {
+    let place = Place::new();
+    let keys = format!("{}\nfreezable = false", everything());
+    let tables = [program("free", &keys, STAMPS), program("other", &everything(), STAMPS)];
+    let ended = place.run(&tables, "--policy gang --quantum 10ms").ended().with(0);
+    let free = &ended.result().programs[0];
+    assert_eq!((free.longest_frozen_seconds, free.timeline.len()), (0.0, 1));
+    eventually("the end", || place.marked().all().is_empty());
+}

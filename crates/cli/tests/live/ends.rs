@@ -1,0 +1,97 @@
+//! The end of cosched by a signal: programs are ended, what happened is written, nothing is left.
+
+use rustix::process::Signal;
+
+use super::support::{Place, Rung, eventually, program};
+
+const SPIN: &str = "while :; do :; done";
+
+/// Three programs without end; the third has not come when the others run.
+fn endless() -> [String; 3] {
+    [
+        program("a", "threads = 1", &format!("echo $$ > a; sleep 1000 & {SPIN}")),
+        program("b", "threads = 1", &format!("echo $$ > b; {SPIN}")),
+        program("later", "threads = 1\nstart = '1h'", "touch later"),
+    ]
+}
+
+fn ended_by(signal: Signal, code: i32, name: &str) {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+        let cosched = place.run(&endless(), &options);
+        eventually("two programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
+        assert_eq!(place.undo_logs().len(), 1);
+        cosched.signal(signal);
+        let ended = cosched.ended().with(code);
+        let result = ended.result();
+        assert_eq!(result.interrupted_by.as_deref(), Some(name));
+        let [a, b, later] = &result.programs[..] else { panic!() };
+        for program in [a, b] {
+            assert!(program.exit_status.unwrap() > 128, "{rung:?} {:?}", program.exit);
+            assert!(!program.timeline.is_empty() && program.running_seconds > 0.0);
+            assert!(!program.left_running);
+        }
+        assert_eq!(
+            (later.exit_status, later.started_seconds, later.turnaround_seconds),
+            (None, None, None)
+        );
+        assert!(!place.path("later").exists());
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_programs_and_cosched_with_130() {
+    ended_by(Signal::INT, 130, "SIGINT");
+}
+
+#[test]
+fn sigterm_ends_the_programs_and_cosched_with_143() {
+    ended_by(Signal::TERM, 143, "SIGTERM");
+}
+
+#[test]
+fn a_closed_terminal_ends_the_programs_like_sigterm() {
+    ended_by(Signal::HUP, 143, "SIGTERM");
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_the_grace() {
+    let place = Place::new();
+    let stubborn = format!("trap '' INT TERM; echo $$ > a; {SPIN}");
+    let tables = [program("a", "threads = 1", &stubborn)];
+    let cosched = place.run(&tables, "--policy gang --grace 1h");
+    eventually("the program", || !place.read("a").is_empty());
+    cosched.signal(Signal::INT);
+    // Both must not arrive as one.
+    eventually("the first", || is_not_pending(cosched.pid(), Signal::INT));
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    assert_eq!(ended.result().programs[0].exit_status, Some(137));
+    place.nothing_is_left_of(&ended);
+}
+
+/// Whether a process has taken note of a signal.
+fn is_not_pending(pid: i32, signal: Signal) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+    let pending = u64::from_str_radix(line.trim(), 16).unwrap();
+    pending & 1 << (signal.as_raw() - 1) == 0
+}
+
+#[test]
+fn what_is_stopped_by_somebody_else_is_ended_too() {
+    let place = Place::new();
+    let tables = [program("a", "threads = 1", "kill -STOP $$; sleep 1000")];
+    let cosched = place.run(&tables, "--policy gang --grace 300ms");
+    let is_stopped = || {
+        let marked = place.marked();
+        marked.programs().iter().any(|process| marked.is_stopped(*process))
+    };
+    eventually("the stop", is_stopped);
+    cosched.signal(Signal::TERM);
+    let ended = cosched.ended().with(143);
+    assert_eq!(ended.result().programs[0].exit_status, Some(137));
+    place.nothing_is_left_of(&ended);
+}

@@ -1,0 +1,195 @@
+//! Bad input: exit code 2, a message with the place and the remedy, and nothing started or left.
+
+use std::ffi::OsStr;
+use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+
+use super::support::{Ended, Place, User, program, skip};
+
+/// A program that shows that it was started.
+fn tell_tale(keys: &str) -> String {
+    program("first", keys, "touch started")
+}
+
+/// Checks that a run was refused before anything happened.
+#[track_caller]
+fn refused(place: &Place, ended: Ended, saying: &[&str]) {
+    let ended = ended.with(2).saying(saying);
+    assert_eq!(ended.stdout, "");
+    assert!(!place.path("started").exists(), "a program was started");
+    assert!(!place.path("out/run.json").exists());
+    place.nothing_is_left_of(&ended);
+}
+
+/// A workload of a tell-tale and what is given, run with these options.
+#[track_caller]
+fn refuses(tables: &[String], options: &str, saying: &[&str]) {
+    let place = Place::new();
+    let tables: Vec<String> =
+        [tell_tale("threads = 1")].into_iter().chain(tables.to_vec()).collect();
+    let ended = place.run(&tables, options).ended();
+    refused(&place, ended, saying);
+}
+
+#[test]
+fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
+    let second = |keys: &str| vec![program("second", keys, ":")];
+    let cases: [(&str, &[&str]); 9] = [
+        (
+            "thread = 2",
+            &["jobs.toml:8:1", "program 2 (second)", "thread", "did you mean 'threads'?"],
+        ),
+        (
+            "threads = 0",
+            &["jobs.toml:8:11", "threads is 0", "from 1 to 65535", "leave the key out"],
+        ),
+        ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number"]),
+        ("cwd = 'not/there'", &["jobs.toml:8:", "cwd", "not/there", "create it"]),
+        ("start = '2 bananas'", &["jobs.toml:8:", "start", "2 bananas", "100ms"]),
+        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "above 0"]),
+        ("repeat = 'forever'", &["jobs.toml:8:", "repeat", "until-all-finish"]),
+        ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
+        ("= 3", &["jobs.toml:8:", "not valid TOML"]),
+    ];
+    for (keys, saying) in cases {
+        refuses(&second(keys), "--policy gang", saying);
+    }
+    refuses(&[program("first", "", ":")], "--policy gang", &["name 'first'", "unique"]);
+}
+
+#[test]
+fn a_command_that_does_not_exist_is_refused_before_the_others_are_started() {
+    for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
+        let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");
+        refuses(&[table], "--policy gang", &[command]);
+    }
+}
+
+#[test]
+fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
+    let place = Place::new();
+    let ended = place.run(&[], "--policy gang").ended();
+    refused(&place, ended, &["jobs.toml", "no program to run", "name at least one"]);
+
+    let run = ["run", "missing.toml", "--policy", "gang"];
+    let ended = place.cosched(&run).ended();
+    refused(&place, ended, &["missing.toml", "cannot be read", "check the path"]);
+
+    fs::create_dir(place.path("folder.toml")).unwrap();
+    let ended = place.cosched(&["run", "folder.toml", "--policy", "gang"]).ended();
+    refused(&place, ended, &["folder.toml", "cannot be read"]);
+
+    place.write("latin1.toml", b"# caf\xe9\n");
+    let ended = place.cosched(&["run", "latin1.toml", "--policy", "gang"]).ended();
+    refused(&place, ended, &["latin1.toml:1", "UTF-8"]);
+
+    let ended = place.cosched(&["run", "--policy", "gang"]).ended();
+    refused(&place, ended, &["nothing to run", "--policy gang -- CMD"]);
+}
+
+#[test]
+fn a_workload_file_without_permission_to_read_is_refused() {
+    let place = Place::of(User::ordinary());
+    place.write("jobs.toml", tell_tale(""));
+    fs::set_permissions(place.path("jobs.toml"), Permissions::from_mode(0o000)).unwrap();
+    let ended = place.cosched(&["run", "jobs.toml", "--policy", "gang"]).ended();
+    refused(&place, ended, &["jobs.toml", "cannot be read", "check the path and its permissions"]);
+}
+
+#[test]
+fn a_quantum_must_be_a_time_that_makes_sense() {
+    for quantum in ["0", "0s", "1year", "100", "1us", "2min", "-1s", "soon"] {
+        let options = format!("--policy gang --quantum={quantum}");
+        refuses(&[], &options, &["quantum"]);
+    }
+}
+
+#[test]
+fn other_options_are_checked_too() {
+    refuses(&[], "--policy gang --grace 5", &["--grace", "unit"]);
+    refuses(&[], "--policy gang --max-frozen 0s", &["--max-frozen"]);
+    refuses(&[], "--policy tetris", &["tetris", "linux-groups", "minwait"]);
+    refuses(&[], "--policy gang --placement diagonal", &["diagonal", "packed", "spread"]);
+    refuses(&[], "--policy gang --freezer ice", &["ice", "cgroup-v2", "signals"]);
+    refuses(&[], "--policy gang --fill", &["fill", "greedy", "'gang'", "leave it out"]);
+    refuses(&[], "", &["--policy"]);
+}
+
+#[test]
+fn an_argument_that_is_not_utf_8_is_refused() {
+    let place = Place::new();
+    place.write("jobs.toml", tell_tale(""));
+    let odd = OsStr::from_bytes(b"od\xffd");
+    let plain = ["run", "--policy", "gang", "--", "touch", "started", ":::", "echo"];
+    let arguments: Vec<&OsStr> = plain.iter().map(OsStr::new).chain([odd]).collect();
+    let ended = place.cosched(&arguments).ended();
+    refused(&place, ended, &["argument 9", "not UTF-8"]);
+}
+
+#[test]
+fn more_threads_than_cpus_are_refused_by_the_policies_that_make_gangs_only() {
+    let big = vec![program("big", "threads = 1000\nmisses_per_kilo_instruction = 1", "echo ran")];
+    for policy in ["gang", "greedy", "minwait"] {
+        let saying = ["'big' wants 1000 threads", "Set `threads`", policy, "'fcfs' or 'linux'"];
+        refuses(&big, &format!("--policy {policy}"), &saying);
+    }
+    for policy in ["linux", "fcfs"] {
+        let place = Place::new();
+        let ended = place.run(&big, &format!("--policy {policy}")).ended().with(0);
+        assert_eq!(place.read("out/big.stdout"), "ran\n");
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn cgreedy_does_not_guess_cache_misses() {
+    let saying = ["cache misses", "'first'", "`misses_per_kilo_instruction`", "`cosched profile`"];
+    refuses(&[], "--policy cgreedy", &saying);
+}
+
+#[test]
+fn an_earlier_run_is_not_overwritten() {
+    let place = Place::new();
+    place.run(&[program("a", "", "echo one")], "--policy linux").ended().with(0);
+    let before = place.read("out/run.json");
+    let ended = place.run(&[tell_tale("")], "--policy linux").ended();
+    let ended =
+        ended.with(2).saying(&["--out out", "already holds a run", "choose another folder"]);
+    assert_eq!(place.read("out/run.json"), before);
+    assert_eq!(place.read("out/a.stdout"), "one\n");
+    assert!(!place.path("started").exists());
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn an_output_folder_that_cannot_be_made_is_refused() {
+    let place = Place::new();
+    place.write("file", "");
+    place.write("jobs.toml", tell_tale(""));
+    let run = ["run", "jobs.toml", "--policy", "linux", "--out", "file/out"];
+    let ended = place.cosched(&run).ended();
+    refused(&place, ended, &["--out file/out", "cannot be made"]);
+}
+
+#[test]
+fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
+    let place = Place::of(User::ordinary());
+    for freezer in ["cgroup-v2", "cgroup-v1"] {
+        let options = format!("--policy gang --freezer {freezer}");
+        let ended = place.run(&[tell_tale("threads = 1")], &options).ended();
+        if place.path("out/run.json").exists() {
+            return skip(format!("{freezer} is open to this user"));
+        }
+        refused(&place, ended, &["was asked for", "leave the option out"]);
+    }
+}
+
+#[test]
+fn a_workload_file_and_commands_exclude_each_other() {
+    let place = Place::new();
+    place.write("jobs.toml", tell_tale(""));
+    let run = ["run", "jobs.toml", "--policy", "linux", "--prog", "touch started"];
+    let ended = place.cosched(&run).ended();
+    refused(&place, ended, &["cannot be used with"]);
+}

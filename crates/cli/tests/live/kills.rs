@@ -1,0 +1,288 @@
+//! Violence: `cosched` and its helpers are killed or stopped, at any moment, and no program suffers from it.
+//!
+//! `COSCHED_KILLS` says how often cosched is killed on each way of freezing.
+
+use std::time::{Duration, Instant};
+
+use cosched_linux::affinity;
+use cosched_linux::tree::Process;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::support::{Cosched, Place, Rung, cgroups_named, eventually, program};
+
+const SPIN: &str = "while :; do :; done";
+/// The latest moment at which cosched is killed.
+const LATEST: Duration = Duration::from_millis(300);
+/// How long it may take until everything is restored: a bound for a machine that is busy with other things.
+const BOUND: Duration = Duration::from_secs(10);
+
+fn kills() -> u64 {
+    std::env::var("COSCHED_KILLS").map_or(25, |text| text.parse().unwrap())
+}
+
+/// Programs that are frozen, bound and thawed all the time.
+fn busy() -> [String; 3] {
+    [
+        program("a", "threads = 1", &format!("sleep 1000 & echo $$ > a; {SPIN}")),
+        program("b", "threads = 1", "echo $$ > b; while :; do (:); done"),
+        program("c", "threads = 2", &format!("echo $$ > c; {SPIN}")),
+    ]
+}
+
+fn start(place: &Place, rung: Rung) -> Cosched {
+    // Somebody with one CPU has to do without the third.
+    let cpus = affinity::get(0).unwrap().len();
+    let programs = &busy()[..if cpus < 2 { 2 } else { 3 }];
+    place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {}", rung.0))
+}
+
+/// Moments spread over the time in which cosched prepares, starts programs and switches between them.
+fn moment(kill: u64) -> Duration {
+    // Multiples of the golden ratio spread any number of moments evenly, in an order without pattern.
+    LATEST.mul_f64((kill as f64 * 0.618_033_988_749).fract())
+}
+
+/// What is not as it was before cosched came; nothing if all is well.
+fn wrongs(place: &Place, cosched: i32) -> Vec<String> {
+    let (marked, found) = (place.marked(), affinity::get(0).unwrap());
+    let mut wrongs = Vec::new();
+    for process in marked.programs() {
+        if marked.is_held(process) {
+            wrongs.push(format!("{process} is frozen"));
+        }
+        if marked.cpus(process).is_some_and(|cpus| cpus != found) {
+            wrongs.push(format!("{process} is pinned"));
+        }
+    }
+    for name in [format!("cosched-{cosched}"), format!("cosched-probe-{cosched}")] {
+        wrongs.extend(cgroups_named(&name).iter().map(|dir| format!("{} is left", dir.display())));
+    }
+    wrongs.extend(marked.named("csentinel").iter().map(|process| format!("{process} is left")));
+    wrongs.extend(marked.named("exe").iter().map(|process| format!("{process} is left")));
+    wrongs
+}
+
+/// Waits until all is well, and says how long that took.
+fn restored(place: &Place, cosched: i32) -> Duration {
+    let since = Instant::now();
+    loop {
+        let wrongs = wrongs(place, cosched);
+        if wrongs.is_empty() {
+            return since.elapsed();
+        }
+        assert!(since.elapsed() < BOUND, "not restored: {wrongs:?}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// The programs' first processes, as they have written them down.
+fn firsts(place: &Place) -> Vec<Process> {
+    let pids = ["a", "b", "c"].map(|name| place.read(name).trim().parse::<i32>().ok());
+    let programs = place.marked().programs();
+    let lives = |pid: i32| programs.iter().copied().find(|process| process.pid == pid);
+    pids.into_iter()
+        .flatten()
+        .map(|pid| lives(pid).expect("the program has not survived"))
+        .collect()
+}
+
+/// A log that is left, because nobody was on guard yet, owes nothing.
+fn recovers_nothing(place: &Place) {
+    let ended = place.cosched(&["recover", "--json"]).ended().with(0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    for undone in report["undone"].as_array().unwrap() {
+        for (what, count) in undone.as_object().unwrap().iter().filter(|(_, v)| v.is_number()) {
+            assert_eq!(count, 0, "{what}");
+        }
+    }
+}
+
+fn killed_at_random_moments(rung: Rung) {
+    if !rung.is_here() {
+        return;
+    }
+    let (mut times, mut started) = (Vec::new(), 0);
+    for kill in 0..kills() {
+        let place = Place::new();
+        let cosched = start(&place, rung);
+        let pid = cosched.pid();
+        std::thread::sleep(moment(kill));
+        cosched.kill();
+        times.push(restored(&place, pid));
+        let survivors = firsts(&place);
+        let marked = place.marked();
+        let before: Vec<u64> = survivors.iter().map(|process| marked.ticks(*process)).collect();
+        for (process, before) in survivors.iter().zip(before) {
+            eventually("a program's going on", || marked.ticks(*process) > before);
+        }
+        started += survivors.len();
+        recovers_nothing(&place);
+        place.no_trace_is_left_of(pid);
+    }
+    times.sort_unstable();
+    let (half, worst) = (times[times.len() / 2], times[times.len() - 1]);
+    eprintln!(
+        "{}: {} kills, {started} programs alive, restored after {half:?} (p50), {worst:?} (max)",
+        rung.0,
+        times.len()
+    );
+    assert!(started > 0, "no program was ever started");
+}
+
+#[test]
+fn whenever_cosched_is_killed_programs_in_v2_cgroups_are_as_before() {
+    killed_at_random_moments(Rung("cgroup-v2"));
+}
+
+#[test]
+fn whenever_cosched_is_killed_programs_in_v1_cgroups_are_as_before() {
+    killed_at_random_moments(Rung("cgroup-v1"));
+}
+
+#[test]
+fn whenever_cosched_is_killed_programs_frozen_by_signals_are_as_before() {
+    killed_at_random_moments(Rung("signals"));
+}
+
+/// Waits until all three programs have started.
+fn all_started(place: &Place) {
+    let expected = if affinity::get(0).unwrap().len() < 2 { 2 } else { 3 };
+    eventually("the programs", || {
+        ["a", "b", "c"].iter().filter(|name| !place.read(name).is_empty()).count() == expected
+    });
+}
+
+#[test]
+fn a_killed_sentinel_is_replaced_and_the_next_one_is_on_guard() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let cosched = start(&place, rung);
+        all_started(&place);
+        let marked = place.marked();
+        let [first] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };
+        marked.signal(first, Signal::KILL);
+        eventually(
+            "another sentinel",
+            || matches!(marked.named("csentinel")[..], [second] if second != first),
+        );
+        let pid = cosched.pid();
+        cosched.kill();
+        restored(&place, pid);
+        firsts(&place);
+        place.no_trace_is_left_of(pid);
+    }
+}
+
+#[test]
+fn what_a_killed_cosched_and_its_killed_sentinel_leave_is_recovered_by_hand() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let cosched = start(&place, rung);
+        all_started(&place);
+        // Stopped first, so that it starts no other sentinel.
+        cosched.signal(Signal::STOP);
+        let marked = place.marked();
+        eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+        marked.named("csentinel").into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
+        let pid = cosched.pid();
+        cosched.kill();
+        eventually("the helpers' end", || marked.named("cosched").is_empty());
+        assert_eq!(place.forgotten_logs().len(), 1);
+        assert!(!wrongs(&place, pid).is_empty());
+
+        let ended = place.cosched(&["recover", "--json"]).ended().with(0);
+        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+        let undone = &report["undone"][0];
+        assert_eq!(undone["failed"], 0);
+        assert!(undone["threads_unpinned"].as_u64().unwrap() > 0, "{report}");
+        assert_eq!(undone["cgroups_removed"].as_u64().unwrap() > 0, rung != Rung("signals"));
+        assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+        firsts(&place);
+        place.no_trace_is_left_of(pid);
+
+        let again = place.cosched(&["recover"]).ended().with(0);
+        assert_eq!(again.stdout, "Nothing was left behind.\n");
+    }
+}
+
+#[test]
+fn the_log_of_a_cosched_that_lives_is_not_touched_by_recover() {
+    let place = Place::new();
+    let cosched = start(&place, Rung("signals"));
+    all_started(&place);
+    let before = place.undo_logs();
+    let mut recover = place.user.command(&place.executable);
+    recover.arg("recover").env("XDG_RUNTIME_DIR", place.path("run"));
+    let said = recover.output().unwrap().stdout;
+    assert_eq!(String::from_utf8_lossy(&said), "Nothing was left behind.\n");
+    assert_eq!(place.undo_logs(), before);
+    cosched.signal(Signal::TERM);
+    place.nothing_is_left_of(&cosched.ended().with(143));
+}
+
+#[test]
+fn a_program_whose_shim_is_killed_is_let_go_and_the_others_go_on() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        // The kernel sends SIGHUP to a stopped program whose parent ends.
+        let script = format!("trap '' HUP; echo $$ $PPID > a; {SPIN}");
+        let tables = [
+            program("a", "threads = 1", &script),
+            program("b", "threads = 1", "while [ ! -e killed ]; do sleep 0.01; done; echo done"),
+        ];
+        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let cosched = place.run(&tables, &options);
+        eventually("the program", || place.read("a").ends_with('\n') && place.has_noted("main"));
+        let marked = place.marked();
+        let pids: Vec<i32> =
+            place.read("a").split_whitespace().map(|p| p.parse().unwrap()).collect();
+        let shim = marked.named("shim").into_iter().find(|shim| shim.pid == pids[1]).unwrap();
+        marked.signal(shim, Signal::KILL);
+        place.write("killed", "");
+        let ended = cosched.ended().with(1).saying(&["a lost its parent process"]);
+        let result = ended.result();
+        assert_eq!(
+            (result.programs[0].exit_status, result.programs[1].exit_status),
+            (Some(127), Some(0))
+        );
+        assert!(result.programs[0].left_running, "{rung:?}");
+        let [left] = marked.programs()[..] else { panic!("{:?}", marked.all()) };
+        assert_eq!(left.pid, pids[0]);
+        assert!(!marked.is_held(left));
+        assert_eq!(marked.cpus(left), Some(affinity::get(0).unwrap()));
+        place.no_trace_is_left_of(ended.pid);
+    }
+}
+
+#[test]
+fn a_cosched_that_is_stopped_and_continued_goes_on() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let work = "i=0; while [ ! -e go ] || [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
+        let tables = ["a", "b"]
+            .map(|name| program(name, "threads = 1", &format!("echo $$ > {name}; {work}")));
+        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let cosched = place.run(&tables, &options);
+        eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
+        for _ in 0..5 {
+            cosched.signal(Signal::STOP);
+            eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
+            cosched.signal(Signal::CONT);
+        }
+        place.write("go", "");
+        let ended = cosched.ended().with(0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn ctrl_z_does_not_stop_cosched() {
+    let place = Place::new();
+    let cosched =
+        place.run(&[program("a", "", "while [ ! -e go ]; do sleep 0.01; done")], "--policy gang");
+    eventually("the program", || !place.marked().programs().is_empty());
+    cosched.signal(Signal::TSTP);
+    place.write("go", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}

@@ -1,0 +1,111 @@
+//! What cosched prints and writes: JSON for scripts, a table for people, the programs' own outputs.
+
+use serde_json::Value;
+
+use super::support::{Place, program};
+
+fn talkative() -> [String; 2] {
+    ["a", "b"]
+        .map(|name| program(name, "threads = 1", &format!("echo {name} out; echo {name} err >&2")))
+}
+
+/// Lines, in order of the alphabet: programs that run side by side write in any order.
+fn sorted(text: &str) -> Vec<&str> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+#[test]
+fn json_is_one_document_on_standard_output_and_everything_else_goes_to_standard_error() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    let ended = place.cosched(&["run", "jobs.toml", "--policy", "gang", "--json"]).ended().with(0);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(sorted(&ended.stderr), ["a err", "a out", "b err", "b out"]);
+    for key in ["schema", "policy", "total_seconds", "programs", "metrics"] {
+        assert!(!document[key].is_null(), "{key}");
+    }
+    let program = document["programs"][0].as_object().unwrap();
+    for key in [
+        "name",
+        "turnaround_seconds",
+        "running_seconds",
+        "waiting_seconds",
+        "slowdown",
+        "exit_status",
+        "timeline",
+        "usage",
+        "left_running",
+    ] {
+        assert!(program.contains_key(key), "{key}");
+    }
+    let metrics = document["metrics"].as_object().unwrap();
+    for key in [
+        "fairness_stddev",
+        "unfairness",
+        "weighted_speedup",
+        "responsiveness_max_seconds",
+        "cpu_utilisation",
+    ] {
+        assert!(metrics.contains_key(key), "{key}");
+    }
+}
+
+#[test]
+fn the_document_that_is_printed_is_the_one_that_is_saved() {
+    let place = Place::new();
+    let ended = place.run(&talkative(), "--policy gang --json").ended().with(0);
+    assert_eq!(ended.stdout, place.read("out/run.json"));
+    assert_eq!(ended.stderr, "");
+}
+
+#[test]
+fn without_a_folder_programs_write_where_cosched_does() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    let ended = place.cosched(&["run", "jobs.toml", "--policy", "gang"]).ended().with(0);
+    for line in ["a out", "b out"] {
+        assert!(ended.stdout.lines().any(|printed| printed == line), "{}", ended.stdout);
+    }
+    assert_eq!(sorted(&ended.stderr), ["a err", "b err"]);
+}
+
+#[test]
+fn commands_can_be_given_without_a_file() {
+    let place = Place::new();
+    let run =
+        ["run", "-p", "fcfs", "--out", "out", "--", "echo", "a  b", ":::", "sh", "-c", "exit 4"];
+    let ended = place.cosched(&run).ended().with(1);
+    assert_eq!(place.read("out/echo.stdout"), "a  b\n");
+    let result = ended.result();
+    assert_eq!(result.programs[0].command, ["echo", "a  b"]);
+    assert_eq!(result.programs[1].exit_status, Some(4));
+
+    let place = Place::new();
+    let run = ["run", "-p", "fcfs", "--out", "out", "--prog", "echo 'a  b'", "--prog", "echo c"];
+    let result = place.cosched(&run).ended().with(0).result();
+    let names: Vec<&str> = result.programs.iter().map(|program| program.name.as_str()).collect();
+    let outputs: Vec<String> =
+        names.iter().map(|name| place.read(&format!("out/{name}.stdout"))).collect();
+    assert_eq!(outputs, ["a  b\n", "c\n"]);
+}
+
+#[test]
+fn compare_runs_the_same_programs_under_each_policy() {
+    let place = Place::new();
+    place.write("jobs.toml", talkative().concat());
+    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs,gang"];
+    let ended = place.cosched(&[&compare[..], &["--json"]].concat()).ended().with(0);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let policies: Vec<_> = document.as_array().unwrap().iter().map(|run| &run["policy"]).collect();
+    assert_eq!(policies, ["linux", "fcfs", "gang"]);
+
+    let ended = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(0);
+    for policy in ["linux", "fcfs", "gang"] {
+        assert!(ended.stdout.contains(policy), "{}", ended.stdout);
+        assert_eq!(place.read(&format!("all/{policy}/a.stdout")), "a out\n");
+    }
+    place.nothing_is_left_of(&ended);
+    assert_eq!(std::fs::read_dir(place.path("tmp")).unwrap().count(), 0);
+}

@@ -1,0 +1,287 @@
+//! Every policy on every way of freezing: programs run to their ends, one gang at a time, and are left as found.
+
+use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
+use cosched_core::{Exit, Refusal};
+
+use cosched_linux::cgroup::{Hierarchies, Hierarchy};
+use cosched_linux::procfs::Proc;
+
+use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
+
+const POLICIES: [&str; 7] =
+    ["linux", "linux-groups", "fcfs", "gang", "greedy", "cgreedy", "minwait"];
+/// What a time may be off because it is rounded to microseconds.
+const ROUNDING: f64 = 3e-6;
+
+/// Three programs that want one CPU, the whole machine, and one CPU.
+fn three(cpus: usize) -> Vec<String> {
+    let keys =
+        |threads: usize| format!("threads = {threads}\nmisses_per_kilo_instruction = {threads}");
+    let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let script = |name: &str| {
+        format!("echo {name} $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS; {work}; echo {name} bad >&2")
+    };
+    vec![
+        program("one", &keys(1), &script("one")),
+        program("all", &keys(cpus), &script("all")),
+        program("two", &keys(1), &script("two")),
+    ]
+}
+
+fn cpus() -> usize {
+    cosched_linux::affinity::get(0).unwrap().len()
+}
+
+/// What must hold of any complete run.
+fn is_sound(result: &RunResult, policy: &str) {
+    assert_eq!((result.schema.as_str(), result.policy.as_str()), ("cosched-run/1", policy));
+    assert_eq!(result.interrupted_by, None);
+    assert_eq!(result.machine.cpus, cpus());
+    for program in &result.programs {
+        let turnaround = program.turnaround_seconds.unwrap();
+        let parts = program.running_seconds + program.waiting_seconds;
+        assert!((turnaround - parts).abs() <= ROUNDING, "{turnaround} is not {parts}");
+        assert!(program.arrived_seconds + turnaround <= result.total_seconds + ROUNDING);
+        assert!(program.started_seconds.unwrap() <= turnaround);
+        is_in_order(program);
+        let spans: f64 = program.timeline.iter().map(|span| span.1 - span.0).sum();
+        let slack = ROUNDING * program.timeline.len() as f64;
+        assert!((spans - program.running_seconds).abs() <= slack, "{program:?}");
+        assert!(program.usage.user_seconds + program.usage.system_seconds > 0.0);
+    }
+}
+
+/// A program's spans follow one another.
+fn is_in_order(program: &ProgramResult) {
+    assert!(!program.timeline.is_empty());
+    for span in &program.timeline {
+        assert!(span.0 <= span.1 + ROUNDING, "{span:?}");
+    }
+    for pair in program.timeline.windows(2) {
+        assert!(pair[0].1 <= pair[1].0 + ROUNDING, "{pair:?}");
+    }
+}
+
+/// Whether two programs were ever allowed to run at the same time.
+fn overlap(a: &ProgramResult, b: &ProgramResult) -> bool {
+    let both = |a: &TimelineEntry, b: &TimelineEntry| a.0.max(b.0) + ROUNDING < a.1.min(b.1);
+    a.timeline.iter().any(|one| b.timeline.iter().any(|other| both(one, other)))
+}
+
+/// A run in which every freeze was confirmed in time, which a busy machine does not always allow.
+fn without_deviations(mut attempt: impl FnMut() -> (Place, RunResult)) -> (Place, RunResult) {
+    for _ in 0..10 {
+        let (place, result) = attempt();
+        if result.deviations.is_empty() {
+            return (place, result);
+        }
+        let late = |why: Refusal| why == Refusal::TimedOut || why == Refusal::FrozenTooLong;
+        assert!(result.deviations.iter().all(|d| late(d.why)), "{:?}", result.deviations);
+    }
+    panic!("freezing was late in every one of ten runs");
+}
+
+fn every_policy_on(rung: Rung) {
+    if !rung.is_here() {
+        return;
+    }
+    for policy in POLICIES {
+        let place = Place::new();
+        let options = format!("--policy {policy} --quantum 10ms --freezer {}", rung.0);
+        let ended = place.run(&three(cpus()), &options).ended().with(0);
+        let result = ended.result();
+        is_sound(&result, policy);
+        assert_eq!(result.rungs.freezing, rung.0);
+        let names: Vec<&str> = result.programs.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["one", "all", "two"]);
+        for program in &result.programs {
+            let (name, threads) = (&program.name, program.threads);
+            assert_eq!((program.exit_status, program.exit), (Some(0), Some(Exit::Code(0))));
+            let stdout = place.read(&format!("out/{name}.stdout"));
+            assert_eq!(stdout, format!("{name} {threads} {threads}\n"), "{policy}");
+            assert_eq!(place.read(&format!("out/{name}.stderr")), format!("{name} bad\n"));
+            assert!(ended.stdout.contains(name.as_str()), "{name} is not in the table");
+        }
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn every_policy_works_with_cgroup_v2() {
+    every_policy_on(Rung("cgroup-v2"));
+}
+
+#[test]
+fn every_policy_works_with_cgroup_v1() {
+    every_policy_on(Rung("cgroup-v1"));
+}
+
+#[test]
+fn every_policy_works_with_signals() {
+    every_policy_on(Rung("signals"));
+}
+
+#[test]
+fn a_frozen_program_does_not_run_and_gangs_do_not_overlap() {
+    for rung in Rung::here() {
+        let (place, result) = without_deviations(|| {
+            let place = Place::new();
+            let keys = format!("threads = {}", cpus());
+            let tables = ["a", "b", "c"].map(|name| program(name, &keys, STAMPS));
+            let options = format!("--policy gang --quantum 20ms --freezer {}", rung.0);
+            let result = place.run(&tables, &options).ended().with(0).result();
+            (place, result)
+        });
+        is_sound(&result, "gang");
+        let [a, b, c] = result.programs.as_slice() else { panic!() };
+        assert!(!overlap(a, b) && !overlap(a, c) && !overlap(b, c));
+        let outputs = ["a", "b", "c"].map(|name| place.read(&format!("out/{name}.stdout")));
+        for (program, blocks) in result.programs.iter().zip(blocks(&outputs)) {
+            let turns = program.timeline.len();
+            assert!(
+                blocks <= turns,
+                "{} ran {blocks} times in {turns} turns on {rung:?}",
+                program.name
+            );
+            assert!(turns > 1, "{} was never frozen", program.name);
+        }
+    }
+}
+
+#[test]
+fn without_a_policy_that_freezes_programs_do_run_side_by_side() {
+    if cpus() < 2 {
+        return skip("one CPU: nothing runs side by side");
+    }
+    let place = Place::new();
+    let tables = ["a", "b"].map(|name| program(name, "threads = 1", STAMPS));
+    let result = place.run(&tables, "--policy linux").ended().with(0).result();
+    assert!(overlap(&result.programs[0], &result.programs[1]));
+    assert!(result.programs.iter().all(|program| program.timeline.len() == 1));
+    let outputs = ["a", "b"].map(|name| place.read(&format!("out/{name}.stdout")));
+    assert!(blocks(&outputs).iter().all(|blocks| *blocks > 1));
+}
+
+#[test]
+fn one_after_another_means_that_nobody_runs_before_the_last_one_has_ended() {
+    let place = Place::new();
+    let tables = ["a", "b", "c"].map(|name| program(name, "threads = 1", STAMPS));
+    let result = place.run(&tables, "--policy fcfs").ended().with(0).result();
+    let outputs = ["a", "b", "c"].map(|name| place.read(&format!("out/{name}.stdout")));
+    assert_eq!(blocks(&outputs), [1, 1, 1]);
+    let ends = result.programs.iter().map(|program| program.turnaround_seconds.unwrap());
+    assert!(ends.collect::<Vec<_>>().is_sorted());
+}
+
+#[test]
+fn programs_that_share_a_quantum_have_cpus_of_their_own() {
+    if cpus() < 2 {
+        return skip("one CPU: no two programs fit into a quantum");
+    }
+    let place = Place::new();
+    let script = "grep Cpus_allowed_list /proc/self/status";
+    let tables = ["a", "b"].map(|name| program(name, "threads = 1", script));
+    let result = place.run(&tables, "--policy greedy").ended().with(0).result();
+    let [a, b] = ["a", "b"].map(|name| place.read(&format!("out/{name}.stdout")));
+    assert!(a != b && !a.is_empty() && !b.is_empty(), "{a}{b}");
+    for (program, line) in result.programs.iter().zip([a, b]) {
+        let cpus = program.timeline[0].2.unwrap();
+        assert_eq!(line, format!("Cpus_allowed_list:\t{cpus}\n"));
+    }
+}
+
+#[test]
+fn a_cpuset_binds_like_masks_do_and_is_gone_afterwards() {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let usable = |tree: &Hierarchy| tree.own.is_writable_by_me().is_ok();
+    if cpus() < 2 || !trees.v1("cpuset").is_some_and(usable) {
+        return skip("no cpuset of version 1, or a single CPU");
+    }
+    let place = Place::new();
+    let script = "sleep 0.1; grep Cpus_allowed_list /proc/self/status";
+    let tables = ["a", "b"].map(|name| program(name, "threads = 1", script));
+    let options = "--policy greedy --quantum 20ms --pinning cpuset";
+    let ended = place.run(&tables, options).ended().with(0);
+    let result = ended.result();
+    assert_eq!(result.rungs.pinning, "cpuset");
+    for program in &result.programs {
+        let bound = program.timeline.last().unwrap().2.unwrap();
+        let line = place.read(&format!("out/{}.stdout", program.name));
+        assert_eq!(line, format!("Cpus_allowed_list:\t{bound}\n"));
+    }
+    assert_ne!(place.read("out/a.stdout"), place.read("out/b.stdout"));
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn what_a_program_leaves_running_has_the_cpus_that_it_would_have_had() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        // Each is bound to one CPU; the first ends long before the other, the second with the run.
+        let daemon = |work: &str| format!("(setsid sleep 1000 &); {work}");
+        let tables = [
+            program("a", "threads = 1", &daemon("sleep 0.1")),
+            program("b", "threads = 1", &daemon("sleep 0.4")),
+        ];
+        let options = format!("--policy greedy --quantum 20ms --freezer {}", rung.0);
+        let ended = place.run(&tables, &options).ended().with(0);
+        assert!(ended.result().programs.iter().all(|program| program.left_running), "{rung:?}");
+        let left = place.marked().programs();
+        assert_eq!(left.len(), 2);
+        let found = cosched_linux::affinity::get(0).unwrap();
+        for process in left {
+            assert_eq!(place.marked().cpus(process), Some(found), "{rung:?}");
+            assert!(!place.marked().is_held(process));
+        }
+        eventually("the helpers' end", || place.marked().all().len() == 2);
+        place.no_trace_is_left_of(ended.pid);
+    }
+}
+
+#[test]
+fn nobody_is_frozen_for_a_whole_long_quantum() {
+    let place = Place::new();
+    let keys = format!("threads = {}", cpus());
+    let work = "i=0; while [ $i -lt 10 ]; do sleep 0.1; i=$((i+1)); done";
+    let tables = ["a", "b"].map(|name| program(name, &keys, work));
+    let options = "--policy gang --quantum 60s --max-frozen 200ms";
+    let result = place.run(&tables, options).ended().with(0).result();
+    // Either would have ended first if quanta were as long as asked.
+    for (one, other) in [(0, 1), (1, 0)] {
+        let [one, other] = [&result.programs[one], &result.programs[other]];
+        assert!(one.started_seconds.unwrap() < other.turnaround_seconds.unwrap());
+        assert!(one.timeline.len() > 2, "{:?}", one.timeline);
+    }
+}
+
+#[test]
+fn a_repeated_program_runs_again_until_all_have_run_once() {
+    let place = Place::new();
+    let short =
+        program("short", "threads = 1\nrepeat = 'until-all-finish'", "echo again; sleep 0.02");
+    let thrice = program("thrice", "threads = 1\nrepeat = 3", "echo again");
+    let long = program("long", "threads = 1", "sleep 0.6");
+    let tables = [short, thrice, long];
+    let ended = place.run(&tables, "--policy gang --quantum 20ms").ended().with(0);
+    let result = ended.result();
+    let completions = |i: usize| result.programs[i].completions.len();
+    assert!(completions(0) > 1);
+    assert_eq!((completions(1), completions(2)), (3, 1));
+    assert_eq!(place.read("out/thrice.stdout"), "again\n".repeat(3));
+    // The run in which it was ended for everybody's sake may have said its word.
+    let said = place.read("out/short.stdout").lines().count();
+    assert!(said >= completions(0) && said <= completions(0) + 1, "{said}");
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_program_that_starts_late_is_not_started_before() {
+    let place = Place::new();
+    let tables = [
+        program("late", "threads = 1\nstart = '300ms'", ":"),
+        program("early", "threads = 1", ":"),
+    ];
+    let result = place.run(&tables, "--policy gang").ended().with(0).result();
+    assert_eq!(result.programs[0].arrived_seconds, 0.3);
+    assert!(result.programs[0].started_seconds.unwrap() >= 0.3);
+}

@@ -1,0 +1,29 @@
+//! What the tests share: a place, programs, a running `cosched`, and what may be left of it.
+
+mod cosched;
+mod marked;
+mod place;
+mod rung;
+mod stamps;
+
+use std::time::{Duration, Instant};
+
+pub(crate) use cosched::{Cosched, Ended};
+pub(crate) use marked::Marked;
+pub(crate) use place::{Place, User, program};
+pub(crate) use rung::{Rung, cgroups_named};
+pub(crate) use stamps::{STAMPS, blocks};
+
+/// Waits for something that must come true; how long it takes is no verdict.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Says that a test cannot do its work here.
+pub(crate) fn skip(why: impl std::fmt::Display) {
+    eprintln!("skipped: {why}");
+}

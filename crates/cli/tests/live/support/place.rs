@@ -1,0 +1,203 @@
+//! A folder in which one test lives, and the user that it lives as.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use cosched_linux::procfs::Proc;
+use cosched_linux::undo::{Log, restore};
+use tempfile::TempDir;
+
+use super::{Cosched, Marked, cgroups_named, eventually};
+
+/// The account that stands for an ordinary user.
+const ACCOUNT: &str = "cosched-test";
+
+/// Somebody who runs cosched.
+#[derive(Clone, Debug)]
+pub(crate) enum User {
+    /// Whoever runs the tests.
+    Caller,
+    /// The account with this number.
+    Ordinary(u32),
+}
+
+impl User {
+    /// A user without rights: the caller, or if that is root an account that is made for the purpose, and stays.
+    pub(crate) fn ordinary() -> User {
+        if !rustix::process::geteuid().is_root() {
+            return User::Caller;
+        }
+        if number_of(ACCOUNT).is_none() {
+            let home = ["--no-create-home", "--home-dir", "/nonexistent"];
+            let shell = ["--shell", "/usr/sbin/nologin"];
+            // Another test may be doing the same: what counts is that the account is there.
+            let _ = Command::new("useradd")
+                .args(["--system", "--user-group"])
+                .args(home)
+                .args(shell)
+                .arg(ACCOUNT)
+                .output();
+        }
+        eventually("the ordinary user's account", || number_of(ACCOUNT).is_some());
+        User::Ordinary(number_of(ACCOUNT).unwrap())
+    }
+
+    /// A command that starts `executable` as this user.
+    pub(crate) fn command(&self, executable: &Path) -> Command {
+        match self {
+            User::Caller => Command::new(executable),
+            User::Ordinary(uid) => {
+                let mut command = Command::new("setpriv");
+                command.arg(format!("--reuid={uid}")).arg(format!("--regid={uid}"));
+                command.arg("--clear-groups").arg(executable);
+                command
+            }
+        }
+    }
+
+    /// Makes something theirs.
+    pub(crate) fn own(&self, path: &Path) {
+        if let User::Ordinary(uid) = self {
+            chown(path, Some(*uid), Some(*uid)).unwrap();
+        }
+    }
+}
+
+fn number_of(account: &str) -> Option<u32> {
+    let output = Command::new("id").args(["-u", account]).output().unwrap();
+    String::from_utf8(output.stdout).ok()?.trim().parse().ok()
+}
+
+/// The folder of one test, in which `cosched` is started. Ends every process that comes from it
+/// when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Place {
+    folder: TempDir,
+    pub(crate) user: User,
+    /// What `cosched` is started from: a copy where the user may not look into the build folder.
+    pub(crate) executable: PathBuf,
+}
+
+impl Place {
+    /// A place of the caller's.
+    pub(crate) fn new() -> Place {
+        Place::of(User::Caller)
+    }
+
+    /// A place of somebody's.
+    pub(crate) fn of(user: User) -> Place {
+        let folder = tempfile::Builder::new().prefix("cosched-live-").tempdir().unwrap();
+        let built = Path::new(env!("CARGO_BIN_EXE_cosched"));
+        let executable = match user {
+            User::Caller => built.to_owned(),
+            User::Ordinary(_) => folder.path().join("cosched"),
+        };
+        if executable != built {
+            fs::copy(built, &executable).unwrap();
+        }
+        let place = Place { folder, user, executable };
+        for name in ["run", "data", "tmp"] {
+            fs::create_dir(place.path(name)).unwrap();
+            fs::set_permissions(place.path(name), fs::Permissions::from_mode(0o700)).unwrap();
+            place.user.own(&place.path(name));
+        }
+        fs::set_permissions(place.folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        place.user.own(place.folder.path());
+        place
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A file in here.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// What is in a file in here; empty if there is none.
+    pub(crate) fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    pub(crate) fn write(&self, name: &str, text: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), text).unwrap();
+        self.path(name)
+    }
+
+    /// Starts `cosched` with these arguments, in this folder.
+    pub(crate) fn cosched<S: AsRef<std::ffi::OsStr>>(&self, arguments: &[S]) -> Cosched {
+        let mut command = self.user.command(&self.executable);
+        command.args(arguments);
+        Cosched::start(command, self)
+    }
+
+    /// Starts `cosched run` on the programs of a workload file that is made of `tables`. Results go to `out`.
+    pub(crate) fn run(&self, tables: &[String], options: &str) -> Cosched {
+        self.write("jobs.toml", tables.concat());
+        let fixed = ["run", "jobs.toml", "--out", "out"];
+        let arguments: Vec<&str> = fixed.into_iter().chain(options.split_whitespace()).collect();
+        self.cosched(&arguments)
+    }
+
+    /// The processes that come from here.
+    pub(crate) fn marked(&self) -> Marked {
+        Marked::by(self.folder.path())
+    }
+
+    /// The undo logs of cosched processes from here, whether they live or not.
+    pub(crate) fn undo_logs(&self) -> Vec<PathBuf> {
+        match fs::read_dir(self.path("run/cosched")) {
+            Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Whether an undo log has a record of this kind, which tells what cosched has taken note of.
+    pub(crate) fn has_noted(&self, kind: &str) -> bool {
+        let is_of_kind = |text: String| text.contains(&format!("{{\"{kind}\":"));
+        self.undo_logs().iter().any(|log| fs::read_to_string(log).is_ok_and(is_of_kind))
+    }
+
+    /// Undo logs whose cosched is gone.
+    pub(crate) fn forgotten_logs(&self) -> Vec<PathBuf> {
+        Log::leftovers(&self.path("run/cosched"), &Proc::default()).unwrap_or_default()
+    }
+
+    /// No process, no cgroup and no undo log is left of a cosched that has ended by itself.
+    pub(crate) fn nothing_is_left_of(&self, cosched: &Ended) {
+        eventually("the end of every process", || self.marked().all().is_empty());
+        self.no_trace_is_left_of(cosched.pid);
+    }
+
+    /// Neither a cgroup nor an undo log is left of a cosched.
+    pub(crate) fn no_trace_is_left_of(&self, cosched: i32) {
+        assert_eq!(self.undo_logs(), Vec::<PathBuf>::new());
+        assert_eq!(cgroups_named(&format!("cosched-{cosched}")), Vec::<PathBuf>::new());
+        assert_eq!(cgroups_named(&format!("cosched-probe-{cosched}")), Vec::<PathBuf>::new());
+    }
+}
+
+use super::Ended;
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.marked().end() && self.forgotten_logs().is_empty() {
+            return;
+        }
+        // Only after a test that has failed: whatever it was about, the machine stays clean.
+        let proc = Proc::default();
+        for log in self.forgotten_logs() {
+            restore(&Log::load(&log, &proc).unwrap(), &proc);
+        }
+        self.marked().end();
+    }
+}
+
+/// A `[[program]]` that is a shell script; `keys` are further lines.
+pub(crate) fn program(name: &str, keys: &str, script: &str) -> String {
+    assert!(!script.contains("'''"), "a workload file cannot hold this script");
+    format!("[[program]]\nname = '{name}'\ncommand = ['sh', '-c', '''{script}''']\n{keys}\n")
+}
