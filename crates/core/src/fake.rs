@@ -19,6 +19,8 @@ pub struct Fake {
     now: Nanos,
     /// How long one run of each slot takes when nobody freezes it.
     pub work: Vec<Nanos>,
+    /// From a start step to the program's first instruction.
+    pub start_latency: Nanos,
     /// From a freeze step to its confirmation.
     pub freeze_latency: Nanos,
     /// From a thaw step to its confirmation.
@@ -138,7 +140,7 @@ impl Machine for Fake {
                 Step::Start(id, _) => {
                     let remaining = self.work[usize::from(id.slot)];
                     self.jobs.insert(id, Job { remaining, running: false });
-                    self.script(self.now, Happening::Started(id));
+                    self.script(self.now + self.start_latency, Happening::Started(id));
                 }
                 Step::Freeze(id) if self.unfreezable.contains(&id) => {}
                 Step::Freeze(id) => {

@@ -16,10 +16,8 @@ use crate::time::Nanos;
 /// The run is being ended.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// When those who are left are ended.
+    /// When those who are left are ended; those who are still on their way to their start, as soon as they are there.
     pub(super) kill_at: Nanos,
-    /// Whether they were.
-    pub(super) killed: bool,
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
@@ -39,7 +37,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.outcome.ended = ended;
         let again = self.closing.is_some();
         let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };
-        self.closing = Some(Closing { kill_at, killed: false });
+        self.closing = Some(Closing { kill_at });
         self.pause = None;
         self.expected.clear();
         for control in &mut self.controls {
@@ -48,12 +46,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         if !again {
             self.drop_unstarted();
-        }
-    }
-
-    pub(super) fn mark_killed(&mut self) {
-        if let Some(closing) = &mut self.closing {
-            closing.killed |= self.now >= closing.kill_at;
         }
     }
 

@@ -170,7 +170,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             }
             self.close_if_done();
             let steps = self.reconcile();
-            self.mark_killed();
             if !steps.is_empty() {
                 self.machine.submit(&steps).map_err(Error::Machine)?;
             }
@@ -356,7 +355,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let pause = self.pause.iter().map(|p| p.deadline);
         // What falls due during a pause waits for its end.
         let timers = if self.pause.is_none() { self.timers.next() } else { Nanos::NEVER };
-        let kill = self.closing.iter().filter(|c| !c.killed).map(|c| c.kill_at);
+        let kill = self.closing.iter().map(|c| c.kill_at).filter(|at| *at > self.now);
         arrivals
             .chain(pause)
             .chain(kill)

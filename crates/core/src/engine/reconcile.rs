@@ -47,6 +47,8 @@ pub(super) struct Control {
     pub(super) unreliable: bool,
     /// The machine was told to let go of it.
     pub(super) left: bool,
+    /// It was ended by force.
+    pub(super) killed: bool,
     /// A signal to send, once it is let go.
     pub(super) signal: Option<Signal>,
 }
@@ -66,6 +68,7 @@ impl Default for Control {
             override_until: Nanos::ZERO,
             unreliable: false,
             left: false,
+            killed: false,
             signal: None,
         }
     }
@@ -213,7 +216,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             steps.push(Step::Signal(program.id, signal));
         }
         let Some(closing) = &self.closing else { return };
-        if self.now >= closing.kill_at && !closing.killed {
+        if self.now >= closing.kill_at && !std::mem::replace(&mut control.killed, true) {
             steps.push(Step::Signal(program.id, Signal::Kill));
         }
     }

@@ -257,6 +257,18 @@ fn an_interruption_lets_everybody_go_and_ends_them() {
 }
 
 #[test]
+fn who_is_on_the_way_to_its_start_is_ended_too() {
+    let mut fake = Fake::new([MS(40_000)]);
+    fake.start_latency = MS(10);
+    fake.stubborn.insert(p(0));
+    fake.script(MS(2), Happening::Interrupted(Signal::Interrupt));
+    fake.script(MS(4), Happening::Interrupted(Signal::Interrupt));
+    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
+    assert_eq!(outcome.programs[0].completions[0].at, MS(10));
+    assert_eq!(outcome.programs[0].completions[0].exit, Exit::Signal(9));
+}
+
+#[test]
 fn a_measurement_pause_freezes_everybody_before_it_reads() {
     let mut fake = Fake::new([MS(150), MS(150)]);
     fake.freeze_latency = MS(2);
