@@ -10,7 +10,7 @@ use cosched_policy::{Kind, Placement};
 /// Co-schedules multithreaded programs that share this machine.
 ///
 /// Exit codes: 0 every program succeeded; 1 a program failed, or cosched could not go on; 2 bad input, nothing was
-/// started; 130 or 143 ended by Ctrl-C or SIGTERM.
+/// started; 130 ended by Ctrl-C; 143 ended by SIGTERM or the terminal's end.
 #[derive(Debug, Parser)]
 #[command(name = "cosched", version, arg_required_else_help = true)]
 pub(crate) struct Cli {

@@ -15,7 +15,7 @@
 
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
-use std::io;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
@@ -81,13 +81,17 @@ pub fn become_one_if_asked() {
 }
 
 /// Starts a helper with the given outputs and returns it with cosched's end of the socket.
+///
+/// `message` waits in the socket before the helper is there: it gets it even if cosched dies now.
 pub(crate) fn spawn(
     executable: &Path,
     helper: Helper,
     [stdout, stderr]: [Stdio; 2],
+    message: &[u8],
 ) -> Result<(Child, UnixStream), HelperError> {
     let failed = |source| HelperError { executable: executable.to_owned(), source };
-    let (ours, theirs) = UnixStream::pair().map_err(failed)?;
+    let (mut ours, theirs) = UnixStream::pair().map_err(failed)?;
+    ours.write_all(message).map_err(failed)?;
     let mut command = Command::new(executable);
     if helper == Helper::Shim {
         // A process group of its own, so that what hits cosched's whole group (Ctrl-C,

@@ -121,7 +121,7 @@ impl Launcher {
         let mut line = serde_json::to_vec(&spec.order).map_err(LaunchError::NotUtf8)?;
         line.push(b'\n');
         let outputs = open_outputs(&spec.stdout, &spec.stderr)?;
-        let (child, channel) = helper::spawn(&self.executable, Helper::Shim, outputs)?;
+        let (child, channel) = helper::spawn(&self.executable, Helper::Shim, outputs, &[])?;
         // The child is not reaped before `Launched::reap`, so its entry is there even if it has ended.
         let process = Process::find(&self.proc, child.id() as i32)
             .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;

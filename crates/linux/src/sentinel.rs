@@ -59,20 +59,14 @@ impl Sentinel {
     /// When no process can be made, or it does not answer.
     pub fn spawn(executable: &Path, log: &Path) -> Result<Sentinel, HelperError> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
-        let (child, channel) =
-            helper::spawn(executable, Helper::Sentinel, [Stdio::null(), Stdio::null()])?;
-        let mut sentinel = Sentinel { child, channel };
-        sentinel.greet(log).map_err(failed)?;
-        Ok(sentinel)
-    }
-
-    fn greet(&mut self, log: &Path) -> io::Result<()> {
-        let log = std::path::absolute(log)?;
+        let log = std::path::absolute(log).map_err(failed)?;
         // Not as an argument: `pkill -f cosched` must not find it there.
-        self.channel.write_all(log.as_os_str().as_bytes())?;
-        self.channel.write_all(&[0])?;
-        self.channel.set_read_timeout(Some(PATIENCE))?;
-        self.channel.read_exact(&mut [0])
+        let path = [log.as_os_str().as_bytes(), &[0]].concat();
+        let outputs = [Stdio::null(), Stdio::null()];
+        let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
+        channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
+        channel.read_exact(&mut [0]).map_err(failed)?;
+        Ok(Sentinel { child, channel })
     }
 
     /// The number of its process.
@@ -124,7 +118,8 @@ fn guard() -> io::Result<()> {
     std::env::set_current_dir("/")?;
     let log = read_path(&mut channel)?;
     let refuge = Refuge::enter(&Proc::default());
-    channel.write_all(&[ON_GUARD])?;
+    // If cosched is gone already, the next read tells.
+    let _ = channel.write_all(&[ON_GUARD]);
     let said_goodbye = wait_for_the_end(&mut channel, &log);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();

@@ -99,10 +99,11 @@ pub fn restore(book: &Book, proc: &Proc) -> Restored {
     }
     let give_up = Instant::now() + STARTING;
     for _ in 0..MOST_ROUNDS {
+        // Asked before the round: what binds itself and executes meanwhile is found by the next one.
+        let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
         if work.round(&owed) {
             continue;
         }
-        let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
         if !starting || Instant::now() > give_up {
             break;
         }
