@@ -104,8 +104,12 @@ fn make_happen<P: Policy>(lab: &mut Lab<P>, what: Happens, next_slot: &mut u16) 
 }
 
 /// Counts, for each program that waits, the turns of others, against the units ahead of it.
+/// A quantum that is made anew before any time has passed is the same turn.
 #[derive(Default)]
-struct Patience(BTreeMap<u16, (usize, usize)>);
+struct Patience {
+    waiting: BTreeMap<u16, (usize, usize)>,
+    counted: Option<Nanos>,
+}
 
 impl Patience {
     fn watch<P: Policy>(&mut self, lab: &Lab<P>, new_quantum: bool) -> Result<(), TestCaseError> {
@@ -113,10 +117,14 @@ impl Patience {
         let all = lab.scene.programs.len();
         let waiting: Vec<u16> =
             lab.scene.programs.iter().filter(waits).map(|p| p.id.slot).collect();
-        self.0.retain(|slot, _| waiting.contains(slot));
+        self.waiting.retain(|slot, _| waiting.contains(slot));
+        let new_turn = new_quantum && self.counted != Some(lab.scene.now);
+        if new_turn {
+            self.counted = Some(lab.scene.now);
+        }
         for slot in waiting {
-            let (turns, ahead) = self.0.entry(slot).or_insert((0, all));
-            *turns += usize::from(new_quantum);
+            let (turns, ahead) = self.waiting.entry(slot).or_insert((0, all));
+            *turns += usize::from(new_turn);
             prop_assert!(turns <= ahead, "{slot} waited {turns} quanta behind {ahead} programs");
         }
         Ok(())

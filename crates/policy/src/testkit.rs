@@ -10,14 +10,21 @@ use cosched_core::{
     Cause, CpuSet, Directive, Exit, MachineSample, Nanos, Plan, Policy, Profile, Program,
     ProgramId, ProgramState, Token, Topology, Why, World,
 };
-use proptest::test_runner::Config as ProptestConfig;
+use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
 use crate::rounds::Gang;
 use crate::unit::{Member, Unit};
 
 /// So many cases of a property, and no file of failed ones: a failure becomes a test of its own.
+///
+/// The same ones in every run, so that a failure is there for everybody; `PROPTEST_RNG_SEED` and
+/// `PROPTEST_CASES` go looking for others.
 pub(crate) fn cases(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
+    let default = ProptestConfig::default();
+    let asked = |variable| std::env::var_os(variable).is_some();
+    let cases = if asked("PROPTEST_CASES") { default.cases } else { cases };
+    let seed = if asked("PROPTEST_RNG_SEED") { default.rng_seed } else { RngSeed::Fixed(1) };
+    ProptestConfig { cases, rng_seed: seed, failure_persistence: None, ..default }
 }
 
 /// A new program of weight 1 with so many threads.
