@@ -1,5 +1,6 @@
 //! `cosched compare`: the same programs under several policies, one table.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
@@ -8,7 +9,7 @@ use cosched_policy::Kind;
 
 use crate::args::CompareArgs;
 use crate::failure::{Failure, exit_code};
-use crate::session::{Request, Session};
+use crate::session::{Request, Session, print, say};
 use crate::store::Store;
 use crate::{profile, source, table};
 
@@ -26,18 +27,30 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     // Many outputs of the same programs would bury the table.
     let hidden = tempfile::tempdir().map_err(Failure::broken)?;
     let folder = args.out.as_deref().unwrap_or(hidden.path());
-    let mut results: Vec<RunResult> = Vec::new();
-    let (mut ended, mut all_succeeded) = (Ended::Complete, true);
-    for (i, kind) in args.policies.iter().enumerate() {
-        eprintln!("cosched: {kind} ({} of {})", i + 1, args.policies.len());
-        let ran = session.execute(&Request {
+    let folders: Vec<PathBuf> =
+        (0..args.policies.len()).map(|i| folder.join(folder_name(&args.policies, i))).collect();
+    let requests: Vec<Request<'_>> = args
+        .policies
+        .iter()
+        .zip(&folders)
+        .map(|(kind, folder)| Request {
             workload: &workload,
             kind: *kind,
             how: &args.how,
-            out: Some(&folder.join(folder_name(&args.policies, i))),
+            out: Some(folder),
             stdout_is_taken: true,
             store: store.as_ref(),
-        })?;
+        })
+        .collect();
+    // What is wrong with the last one is said before the first one runs.
+    for request in &requests {
+        session.check(request)?;
+    }
+    let mut results: Vec<RunResult> = Vec::new();
+    let (mut ended, mut all_succeeded) = (Ended::Complete, true);
+    for (i, request) in requests.iter().enumerate() {
+        say(format_args!("{} ({} of {})", request.kind, i + 1, requests.len()));
+        let ran = session.execute(request)?;
         ended = ran.ended;
         all_succeeded &= ran.all_succeeded();
         results.push(ran.result);
@@ -46,8 +59,8 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
     }
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&results).map_err(Failure::broken)?),
-        false => println!("{}", table::comparison(&results)),
+        true => print(&serde_json::to_string_pretty(&results).map_err(Failure::broken)?)?,
+        false => print(&table::comparison(&results))?,
     }
     Ok(exit_code(ended, all_succeeded))
 }

@@ -38,7 +38,7 @@ impl Failure {
             Failure::Input(text) => (text, 2),
             Failure::Broken(text) => (text, 1),
         };
-        eprintln!("cosched: {text}");
+        crate::session::say(format_args!("{text}"));
         ExitCode::from(code)
     }
 }

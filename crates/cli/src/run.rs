@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit_code};
-use crate::session::{Request, Session};
+use crate::session::{Request, Session, print};
 use crate::store::Store;
 use crate::{source, table};
 
@@ -22,8 +22,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         store: store.as_ref(),
     })?;
     match args.json {
-        true => println!("{}", ran.result.to_json()),
-        false => println!("{}", table::run(&ran.result)),
+        true => print(&ran.result.to_json())?,
+        false => print(&table::run(&ran.result))?,
     }
     Ok(exit_code(ran.ended, ran.all_succeeded()))
 }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -11,7 +11,7 @@ use cosched_core::engine::outcome::{Ended, Outcome};
 use cosched_core::engine::{Engine, Entry, Limits, Setup};
 use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Workload};
-use cosched_core::{Exit, GroupId, Nanos, Profile, Topology};
+use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::ground::{GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
@@ -63,6 +63,14 @@ pub(crate) struct Ran {
     pub(crate) ended: Ended,
 }
 
+/// What a check has found out on the way.
+pub(crate) struct Checked {
+    profiles: Vec<Profile>,
+    threads: Vec<u16>,
+    policy: Box<dyn Policy + Send>,
+    jobs: Vec<Job>,
+}
+
 impl Ran {
     /// Whether every program ended with status 0.
     pub(crate) fn all_succeeded(&self) -> bool {
@@ -94,8 +102,8 @@ impl Session {
         Key::new(spec, self.threads(spec), how.placement, &self.description)
     }
 
-    /// Checks everything that can be wrong before anything is started, and runs.
-    pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+    /// Checks everything that can be wrong before anything is started.
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let programs = &request.workload.programs;
         let profiles = programs
             .iter()
@@ -121,6 +129,13 @@ impl Session {
             prepare_out(out)?;
         }
 
+        Ok(Checked { profiles, threads, policy, jobs })
+    }
+
+    /// Checks, and runs.
+    pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+        let programs = &request.workload.programs;
+        let Checked { profiles, threads, policy, jobs } = self.check(request)?;
         let setup = self.setup(request, &threads, &profiles);
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
@@ -144,22 +159,27 @@ impl Session {
         let (mut machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
         progress.finish();
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
-        for note in machine.take_notes() {
-            let name = &programs[usize::from(note.program.slot)].name;
-            eprintln!("cosched: {name} {}", note.text);
-        }
+        let notes = machine.take_notes();
         let left = machine.left_running();
-        let restored = machine.close();
+        let restored = machine.close().map_err(Failure::broken)?;
         let mut outcome = outcome.map_err(Failure::broken)?;
-        for failed in restored.map_err(Failure::broken)?.failed {
-            eprintln!("cosched: {failed}");
-        }
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let context =
             self.context(request, &threads, &profiles, started_at, rungs, own_cpu_seconds);
-        finish(&outcome, &context, request.out)
+        let ran = finish(&outcome, &context, request.out)?;
+        for note in notes {
+            let name = &programs[usize::from(note.program.slot)].name;
+            say(format_args!("{name} {}", note.text));
+        }
+        match restored.failed.first() {
+            Some(first) => Err(Failure::Broken(format!(
+                "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",
+                restored.failed.len()
+            ))),
+            None => Ok(ran),
+        }
     }
 
     /// What is known of a program: from the workload file, else from the store.
@@ -225,7 +245,11 @@ impl Session {
             limits: Limits {
                 max_frozen: request.how.max_frozen.into(),
                 grace: request.how.grace.into(),
-                heartbeat: if request.out.is_some() { HEARTBEAT } else { Nanos::NEVER },
+                heartbeat: if request.out.is_some() && watched() {
+                    HEARTBEAT
+                } else {
+                    Nanos::NEVER
+                },
                 ..Limits::default()
             },
         }
@@ -298,6 +322,8 @@ fn prepare_out(out: &Path) -> Result<(), Failure> {
     let told = |what: &str| Failure::Input(format!("--out {}: {what}", out.display()));
     fs::create_dir_all(out)
         .map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
+    tempfile::tempfile_in(out)
+        .map_err(|error| told(&format!("nothing can be written there: {error}")))?;
     match out.join("run.json").exists() {
         true => Err(told("it already holds a run; choose another folder, or remove this one")),
         false => Ok(()),
@@ -316,6 +342,19 @@ fn finish(outcome: &Outcome, context: &Context, out: Option<&Path>) -> Result<Ra
 fn own_cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}
+
+/// Tells people something; that nobody listens any more must not stop anything.
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "cosched: {text}");
+}
+
+/// Prints a result, and says so if nobody takes it.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::broken(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Whether people look at standard error.

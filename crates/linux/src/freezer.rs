@@ -14,12 +14,14 @@
 //! stop is pending, so it cannot run another instruction of the program. The
 //! cgroup freezers wait for it, and the engine's patience decides.
 
+use std::collections::HashSet;
+
 use cosched_core::Refusal;
 use rustix::io::Errno;
 use rustix::process::Signal;
 
 use crate::cgroup::FreezeSwitch;
-use crate::procfs::{Proc, State};
+use crate::procfs::{Proc, State, StateReader};
 use crate::signals;
 use crate::tree::{Process, Tree};
 
@@ -88,8 +90,36 @@ pub struct Stopper {
 #[derive(Debug)]
 struct Stopped {
     process: Process,
-    /// All its threads are known to have stopped.
-    confirmed: bool,
+    /// Its threads as far as they were listed.
+    seen: HashSet<i32>,
+    /// Those that are not known to have stopped.
+    pending: Vec<StateReader>,
+}
+
+impl Stopped {
+    fn new(process: Process) -> Stopped {
+        Stopped { process, seen: HashSet::new(), pending: Vec::new() }
+    }
+
+    /// Whether no thread can run another instruction of the program before it is continued. Each thread is
+    /// asked until it has stopped, and the list is read again until it holds nobody new.
+    fn is_confirmed(&mut self, proc: &Proc) -> bool {
+        loop {
+            self.pending.retain(|thread| !thread.state().is_ok_and(cannot_run));
+            if !self.pending.is_empty() {
+                return false;
+            }
+            let threads = proc.threads(self.process.pid).unwrap_or_default();
+            let new: Vec<i32> = threads.into_iter().filter(|tid| self.seen.insert(*tid)).collect();
+            if new.is_empty() {
+                return true;
+            }
+            // A thread whose file cannot be opened has ended.
+            let readers =
+                new.iter().filter_map(|tid| StateReader::open(proc, self.process.pid, *tid).ok());
+            self.pending.extend(readers);
+        }
+    }
 }
 
 impl Stopper {
@@ -123,7 +153,7 @@ impl Stopper {
                 _ => {
                     any = true;
                     // Noted before it is done, so that a thaw after a failure finds it.
-                    self.stopped.push(Stopped { process, confirmed: false });
+                    self.stopped.push(Stopped::new(process));
                     process.signal(proc, Signal::STOP).map_err(refusal)?;
                     if stat.state != State::Running && stat.threads > 1 {
                         stop_by_a_running_thread(process, proc);
@@ -135,11 +165,8 @@ impl Stopper {
     }
 
     fn is_frozen(&mut self, tree: &Tree, proc: &Proc) -> Result<bool, Refusal> {
-        for stopped in self.stopped.iter_mut().filter(|stopped| !stopped.confirmed) {
-            if !all_threads_stopped(stopped.process, proc) {
-                return Ok(false);
-            }
-            stopped.confirmed = true;
+        if !self.stopped.iter_mut().all(|stopped| stopped.is_confirmed(proc)) {
+            return Ok(false);
         }
         self.stop_newcomers(tree, proc).map(|any| !any)
     }
@@ -165,14 +192,7 @@ fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     }
 }
 
-/// Whether no thread of the process can run another instruction of the program before it is continued.
-fn all_threads_stopped(process: Process, proc: &Proc) -> bool {
-    let threads = proc.threads(process.pid).unwrap_or_default();
-    threads.into_iter().all(|tid| match proc.thread_stat(process.pid, tid) {
-        Ok(stat) => {
-            matches!(stat.state, State::Stopped | State::Traced | State::DiskSleep)
-                || stat.state.has_ended()
-        }
-        Err(_) => true,
-    })
+/// Whether a thread in this state runs no further instruction of the program before it is continued.
+fn cannot_run(state: State) -> bool {
+    matches!(state, State::Stopped | State::Traced | State::DiskSleep) || state.has_ended()
 }

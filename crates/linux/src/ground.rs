@@ -257,6 +257,8 @@ impl Ground {
             pass_on(&tree.own, controller, log)?;
             self.claim(Some(tree), CgroupKind::V2, role, log)?;
             let base = tree.own.child(&format!("cosched-{}", std::process::id()));
+            let added = vec![controller.to_owned()];
+            log.note(Record::Controllers { dir: base.path().to_owned(), added })?;
             return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
         }
         let tree = trees.v1(controller);
@@ -284,7 +286,11 @@ impl Ground {
     ) -> Result<ShareRung, GroundError> {
         match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
             Ok(()) => Ok(ShareRung::Cgroup),
-            Err(_) if autogroup_is_on(proc) => Ok(ShareRung::Autogroup),
+            Err(GroundError::NotHere { .. } | GroundError::Enable(_))
+                if autogroup_works(trees, proc) =>
+            {
+                Ok(ShareRung::Autogroup)
+            }
             Err(error) => Err(error),
         }
     }
@@ -332,7 +338,14 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
     Ok(())
 }
 
-fn autogroup_is_on(proc: &Proc) -> bool {
+/// Whether sessions share the CPUs: the feature is on, and no cpu cgroup stands above it.
+fn autogroup_works(trees: &Hierarchies, proc: &Proc) -> bool {
+    let below_v2 =
+        trees.v2().is_some_and(|tree| tree.own_and_above().any(|dir| dir.has("cpu.weight")));
+    let below_v1 = trees.v1("cpu").is_some_and(|tree| tree.own.path() != tree.mount);
+    if below_v1 || below_v2 {
+        return false;
+    }
     let switch = proc.root().join("sys/kernel/sched_autogroup_enabled");
     files::read_if_there(&switch).is_ok_and(|text| text.is_some_and(|t| t.trim() == "1"))
 }

@@ -15,6 +15,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
@@ -211,6 +212,8 @@ fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
         Output::File { path, append } => (path, append),
     };
     let mut options = OpenOptions::new();
+    // A FIFO that nobody reads is an error, not a wait.
+    options.custom_flags(libc::O_NONBLOCK);
     options.create(true).write(true).append(*append).truncate(!append);
     match options.open(path) {
         Ok(file) => Ok(Some((path.clone(), file))),

@@ -37,7 +37,7 @@ use crate::clock::Clock;
 use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
-use crate::launch::{Launcher, Order, Output};
+use crate::launch::{Launched, Launcher, Order, Output};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
@@ -138,6 +138,8 @@ pub struct Linux {
     live: BTreeMap<ProgramId, Live>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
+    /// Shims whose sockets are closed and who have yet to become zombies.
+    unreaped: Vec<Launched>,
     inspector: Inspector,
     queue: Vec<Event>,
     notes: Vec<Note>,
@@ -192,6 +194,7 @@ impl Linux {
             jobs: config.jobs,
             live: BTreeMap::new(),
             leftovers: Vec::new(),
+            unreaped: Vec::new(),
             queue: Vec::new(),
             notes: Vec::new(),
         })
@@ -207,10 +210,13 @@ impl Linux {
         std::mem::take(&mut self.notes)
     }
 
-    /// Programs that count as ended and still have processes, with how many.
+    /// Programs that count as ended, or were given up, and still have processes, with how many.
     pub fn left_running(&self) -> Vec<(ProgramId, usize)> {
-        let counted =
-            self.leftovers.iter().map(|live| (live.id, live.tree.members(&self.proc).len()));
+        let counted = self
+            .leftovers
+            .iter()
+            .chain(self.live.values())
+            .map(|live| (live.id, live.tree.members(&self.proc).len()));
         counted.filter(|(_, n)| *n > 0).collect()
     }
 
@@ -306,7 +312,11 @@ impl Machine for Linux {
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), MachineError> {
         let mut ready = Vec::new();
         loop {
-            let deadline = until.min(self.next_look()).min(self.next_inspection());
+            // What `submit` queued is told at once, but signals are still looked at.
+            let deadline = match self.queue.is_empty() {
+                true => until.min(self.next_look()).min(self.next_inspection()),
+                false => Nanos::ZERO,
+            };
             ready.clear();
             self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             for ready in &ready {
@@ -332,7 +342,7 @@ impl Machine for Linux {
         for step in steps {
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,
-                Step::Freeze(id) => self.with(id, Linux::freeze).unwrap_or(()),
+                Step::Freeze(id) => self.with(id, Linux::freeze).unwrap_or(Ok(()))?,
                 Step::Thaw(id) => self.with(id, Linux::thaw).unwrap_or(()),
                 Step::Apply(id, settings, epoch) => {
                     self.with(id, |linux, live| linux.apply(live, settings, epoch))

@@ -15,7 +15,7 @@ use std::collections::{HashMap, HashSet};
 use cosched_core::{CpuSet, ProgramId, Refusal};
 
 use crate::affinity::{self, AffinityError};
-use crate::cgroup::{self, Dir};
+use crate::cgroup::{self, Dir, Version};
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
 use crate::undo::{Log, LogError, Record};
@@ -146,6 +146,8 @@ impl Pinning {
         match self {
             Pinning::Masks(masks) => masks.bind(cpus, tree, proc, log),
             Pinning::Cpuset(dir) => {
+                // Version 2 moves a program's pages along with its nodes, which nobody asked for.
+                let nodes = nodes.filter(|_| dir.version() == Version::V1);
                 let bound = cgroup::bind_to(dir, cpus.as_ref().unwrap_or(everywhere), nodes);
                 bound.map_err(|error| {
                     PinError::Refused(match error.is_denied() {

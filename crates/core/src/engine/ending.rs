@@ -13,11 +13,16 @@ use crate::policy::Policy;
 use crate::program::ProgramState;
 use crate::time::Nanos;
 
+/// How long the kernel may take to end a program.
+const SHORTEST_GRACE: Nanos = Nanos::from_secs(2);
+
 /// The run is being ended.
 #[derive(Debug)]
 pub(super) struct Closing {
     /// When those who are left are ended; those who are still on their way to their start, as soon as they are there.
     pub(super) kill_at: Nanos,
+    /// When those are given up whom even that did not end (a right is missing, or the kernel holds them).
+    pub(super) give_up_at: Nanos,
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
@@ -37,20 +42,33 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.outcome.ended = ended;
         let again = self.closing.is_some();
         let kill_at = if again { self.now } else { self.now + self.setup.limits.grace };
-        self.closing = Some(Closing { kill_at });
+        let give_up_at = kill_at + self.setup.limits.grace.max(SHORTEST_GRACE);
+        self.closing = Some(Closing { kill_at, give_up_at });
         self.pause = None;
         self.expected.clear();
         for control in &mut self.controls {
             control.wanted = Directive::Leave;
             control.signal = Some(signal);
+            control.killed = false;
         }
         if !again {
             self.drop_unstarted();
         }
     }
 
+    /// Nobody is waited for for ever.
+    pub(super) fn give_up_if_hopeless(&mut self) {
+        if self.closing.as_ref().is_some_and(|closing| self.now >= closing.give_up_at) {
+            self.programs.clear();
+            self.controls.clear();
+        }
+    }
+
     /// Programs that never started are not started any more.
     pub(super) fn drop_unstarted(&mut self) {
+        for program in self.programs.iter_mut().filter(|p| p.state == ProgramState::New) {
+            self.accounts[usize::from(program.id.slot)].stops_waiting(program, self.now);
+        }
         let mut keep = self.programs.iter().map(|p| p.state != ProgramState::New);
         self.controls.retain(|_| keep.next().unwrap_or(true));
         self.programs.retain(|p| p.state != ProgramState::New);

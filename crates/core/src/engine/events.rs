@@ -133,6 +133,11 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Tells the policy, once for each directive, that it is in full effect.
     pub(super) fn settle(&mut self) {
+        // A freeze that nobody had to be thawed after was no switch.
+        let freezing = self.programs.iter().any(|p| p.state == ProgramState::Freezing);
+        if !freezing && self.all_run() {
+            self.switch_began = None;
+        }
         for (program, control) in self.programs.iter_mut().zip(&mut self.controls) {
             let in_effect = match control.wanted {
                 Directive::Run(_) => {

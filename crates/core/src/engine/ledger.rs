@@ -48,7 +48,9 @@ impl Account {
 
     /// Whether the workload wants a further run after the last completion.
     pub(super) fn repeats(&self) -> bool {
+        let failed = |last: &Completion| matches!(last.exit, Exit::Failed(_));
         match self.repeat {
+            _ if self.outcome.completions.last().is_some_and(failed) => false,
             Repeat::Times(n) => self.outcome.completions.len() < n as usize,
             Repeat::UntilAllFinish => true,
         }
@@ -57,18 +59,19 @@ impl Account {
     /// Its threads may run from here on.
     pub(super) fn runs(&mut self, program: &mut Program, at: Nanos) {
         self.outcome.started.get_or_insert(at);
-        if let Some(since) = program.waiting_since.take() {
-            program.waited += at - since;
-            if !self.done() {
-                self.outcome.waited += at - since;
-            }
-        }
-        if let Some(since) = self.frozen_since.take() {
-            if !self.done() {
-                self.outcome.frozen_gaps.push(at - since);
-            }
-        }
+        self.stops_waiting(program, at);
         self.running_since.get_or_insert((at, program.cpus));
+    }
+
+    /// Its waiting, whether for its start or frozen, is over.
+    pub(super) fn stops_waiting(&mut self, program: &mut Program, at: Nanos) {
+        let waited = program.waiting_since.take().map(|since| at - since);
+        let frozen = self.frozen_since.take().map(|since| at - since);
+        program.waited += waited.unwrap_or_default();
+        if !self.done() {
+            self.outcome.waited += waited.unwrap_or_default();
+            self.outcome.frozen_gaps.extend(frozen);
+        }
     }
 
     /// All its threads are stopped by us from here on.
@@ -114,17 +117,13 @@ impl Account {
 
     /// Its command ended; `None` for a run that only kept the others company and was ended by us.
     pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, how: Option<(Exit, Usage)>) {
-        if let Some(since) = self.frozen_since.take() {
-            program.waited += at - since;
-            if !self.done() {
-                self.outcome.waited += at - since;
-                self.outcome.frozen_gaps.push(at - since);
-            }
-        }
+        self.stops_waiting(program, at);
         self.rests(at);
         let Some((exit, usage)) = how else { return };
         self.outcome.completions.push(Completion { at, exit, usage });
         let enough = match self.repeat {
+            // What cannot be started once is not tried again and again.
+            _ if matches!(exit, Exit::Failed(_)) => true,
             Repeat::Times(n) => self.outcome.completions.len() >= n as usize,
             Repeat::UntilAllFinish => true,
         };

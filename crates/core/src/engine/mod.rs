@@ -169,6 +169,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.decide(watch)?;
             }
             self.close_if_done();
+            self.give_up_if_hopeless();
             let steps = self.reconcile();
             if !steps.is_empty() {
                 self.machine.submit(&steps).map_err(Error::Machine)?;
@@ -355,7 +356,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let pause = self.pause.iter().map(|p| p.deadline);
         // What falls due during a pause waits for its end.
         let timers = if self.pause.is_none() { self.timers.next() } else { Nanos::NEVER };
-        let kill = self.closing.iter().map(|c| c.kill_at).filter(|at| *at > self.now);
+        let kill = self.closing.iter().flat_map(|c| [c.kill_at, c.give_up_at]);
+        let kill = kill.filter(|at| *at > self.now);
         arrivals
             .chain(pause)
             .chain(kill)

@@ -57,6 +57,8 @@ impl Inspector {
             reported: false,
         };
         self.watched.insert(id, watched);
+        // A repeated program has to be told its group again.
+        self.groups[usize::from(id.slot)] = None;
     }
 
     /// A program's command has ended and some of its processes have not: look soon.

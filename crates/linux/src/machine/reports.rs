@@ -11,16 +11,17 @@ use cosched_core::{Exit, Happening, ProgramId, Usage};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::launch::{Report, StartStep};
+use crate::launch::{Report, Reports, StartStep};
 use crate::undo::Record;
 
 impl Linux {
     /// Reads what a program's shim has to tell.
     pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
-        let Some(launched) = &mut live.launched else { return Ok(()) };
-        let reports = launched.reports.read().unwrap_or_default();
-        let closed = launched.reports.closed();
+        let (reports, closed) = match &mut live.launched {
+            Some(launched) => read(&mut launched.reports),
+            None => (Vec::new(), false),
+        };
         for report in reports {
             match report {
                 Report::Started { process } => {
@@ -59,10 +60,11 @@ impl Linux {
             );
             live.ended = Some((Exit::Unknown, Usage::default()));
         }
-        if let Some(mut launched) = live.launched.take() {
+        if let Some(launched) = live.launched.take() {
             self.poll.remove(launched.reports.as_fd())?;
-            // The socket closes a moment before the process is a zombie; the kernel reaps it with us at the latest.
-            let _ = launched.reap();
+            // The socket closes a moment before the process is a zombie: who is not reaped now is, later.
+            self.unreaped.push(launched);
+            self.unreaped.retain_mut(|shim| !shim.reap().unwrap_or(true));
         }
         Ok(())
     }
@@ -86,10 +88,15 @@ impl Linux {
         self.inspector.forget(live.id);
         if members.is_empty() {
             live.remove_cgroups();
-            self.log.note(Record::Gone { program: live.id })?;
+            // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.
+            if live.gone || failed {
+                self.log.note(Record::Gone { program: live.id })?;
+            }
         } else {
+            let told = self.queue.len();
             self.leave(&mut live)?;
-            self.queue.retain(|event| event.what.program() != Some(live.id));
+            // It is gone for the engine: what letting it go told is of no concern any more.
+            self.queue.truncate(told);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));
         }
         self.tell(Happening::Exited(live.id, exit, usage));
@@ -103,9 +110,9 @@ impl Linux {
     pub(super) fn hear_leftover(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(i) = self.leftovers.iter().position(|live| live.id == id) else { return Ok(()) };
         let Some(launched) = &mut self.leftovers[i].launched else { return Ok(()) };
-        let reports = launched.reports.read().unwrap_or_default();
+        let (reports, closed) = read(&mut launched.reports);
         let gone = reports.iter().any(|report| matches!(report, Report::Gone { .. }));
-        if launched.reports.closed() {
+        if closed {
             let mut live = self.leftovers.remove(i);
             self.lose_shim(&mut live)?;
             if gone || live.gone {
@@ -116,6 +123,14 @@ impl Linux {
             self.leftovers[i].gone |= gone;
         }
         Ok(())
+    }
+}
+
+/// What a shim has told, and whether it will tell no more. One that cannot be understood is not listened to any longer.
+fn read(reports: &mut Reports) -> (Vec<Report>, bool) {
+    match reports.read() {
+        Ok(list) => (list, reports.closed()),
+        Err(_) => (Vec::new(), true),
     }
 }
 

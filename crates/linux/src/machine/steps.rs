@@ -7,6 +7,7 @@ use rustix::process::Signal as Raw;
 
 use super::program::{Live, State};
 use super::{FIRST_LOOK, Linux, MachineError, key};
+use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
 use crate::helper::HelperError;
 use crate::launch::{LaunchError, Output, Spec};
@@ -97,9 +98,10 @@ impl Linux {
         Some(result)
     }
 
-    pub(super) fn freeze(&mut self, live: &mut Live) {
+    pub(super) fn freeze(&mut self, live: &mut Live) -> Result<(), MachineError> {
         if self.inspector.is_traced(live.id) {
-            return self.tell(Happening::Refused(live.id, Aspect::Frozen, Refusal::Traced));
+            self.tell(Happening::Refused(live.id, Aspect::Frozen, Refusal::Traced));
+            return Ok(());
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
@@ -108,6 +110,12 @@ impl Linux {
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
         }
+        if let Freezer::Signals(stopper) = &live.freezer {
+            for process in stopper.stopped_by_others() {
+                self.log.note(Record::StoppedByOther { process: *process })?;
+            }
+        }
+        Ok(())
     }
 
     pub(super) fn thaw(&mut self, live: &mut Live) {
@@ -140,8 +148,8 @@ impl Linux {
     }
 
     pub(super) fn bind(&mut self, live: &mut Live, settings: Settings) -> Result<(), MachineError> {
-        let nodes = settings.cpus.map(|cpus| self.topology.nodes(&cpus));
-        let nodes = nodes.filter(|_| self.topology.nodes(&self.topology.all()).len() > 1);
+        let nodes = self.topology.nodes(&settings.cpus.unwrap_or(self.cpus));
+        let nodes = Some(nodes).filter(|_| self.topology.nodes(&self.topology.all()).len() > 1);
         let place = (&live.tree, &self.proc);
         match live.pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log) {
             Ok(()) => Ok(()),
