@@ -184,19 +184,25 @@ impl Linux {
     fn regroup(&mut self) {
         let (ids, all): (Vec<ProgramId>, Vec<Bonds>) =
             self.inspector.watched.iter().map(|(id, watched)| (*id, watched.bonds.clone())).unzip();
-        for (id, group) in ids.into_iter().zip(bonds::groups(&all)) {
+        let groups = bonds::groups(&all);
+        for (id, group) in ids.iter().zip(&groups) {
             let slot = usize::from(id.slot);
+            // A group is called after its first member, so that no name ever passes to strangers.
+            let first =
+                ids.iter().zip(&groups).find(|(_, other)| group.is_some() && *other == group);
+            let group = first.map(|(first, _)| GroupId(first.slot));
             if self.jobs[slot].grouped_by_user || self.inspector.groups[slot] == group {
                 continue;
             }
             self.inspector.groups[slot] = group;
-            if let Some(group) = group {
+            if group.is_some() {
                 self.note(
-                    id,
+                    *id,
                     "shares pipes, sockets or memory with another program: they run together",
                 );
-                self.tell(Happening::Grouped(id, group));
             }
+            // Who shares nothing any more is a group of its own.
+            self.tell(Happening::Grouped(*id, group.unwrap_or(GroupId(id.slot))));
         }
     }
 }
