@@ -226,11 +226,12 @@ impl Linux {
     /// When the log cannot be removed.
     pub fn close(self) -> Result<Restored, MachineError> {
         let restored = undo::restore(self.log.book(), &self.proc);
+        // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
+            // It may have been ended by somebody; everything is undone all the same.
+            let _ = self.sentinel.goodbye();
         }
-        // It may have been ended by somebody; everything is undone all the same.
-        let _ = self.sentinel.goodbye();
         Ok(restored)
     }
 
