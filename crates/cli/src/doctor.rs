@@ -46,7 +46,8 @@ struct Report {
 /// Finds out, and shows it.
 pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
-    let rights = Rights::probe(&Proc::default(), &Sys::default()).map_err(Failure::broken)?;
+    let proc = Proc::own().map_err(Failure::input)?;
+    let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let gaps = match args.measure.then(|| gaps::measure(&session, &rights)).transpose() {
         Ok(gaps) => gaps,
         Err(Stop::Failed(failure)) => return Err(failure),

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// Undoes every log whose cosched is gone.
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
-    let proc = Proc::default();
+    let proc = Proc::own().map_err(Failure::input)?;
     let folder = undo::log_folder().map_err(Failure::input)?;
     let leftovers = Log::leftovers(&folder, &proc).map_err(Failure::broken)?;
     let mut undone = Vec::new();

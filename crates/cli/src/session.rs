@@ -81,7 +81,7 @@ impl Ran {
 impl Session {
     /// Finds out what this machine is.
     pub(crate) fn here() -> Result<Session, Failure> {
-        let (proc, sys) = (Proc::default(), Sys::default());
+        let (proc, sys) = (Proc::own().map_err(Failure::input)?, Sys::default());
         let topology = sys.topology().map_err(Failure::broken)?;
         let usable = Usable::find(&topology, &proc).map_err(Failure::broken)?;
         let description = MachineDescription {

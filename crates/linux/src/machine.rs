@@ -129,6 +129,8 @@ pub struct Linux {
     topology: Topology,
     cpus: CpuSet,
     own_mask: CpuSet,
+    /// The session that every program inherits that opens none; 0 in a container whose session leader is outside.
+    own_session: i32,
     punctual: Punctual,
     ground: Ground,
     log: Log,
@@ -151,8 +153,9 @@ impl Linux {
     /// # Errors
     /// When one of them cannot be had; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
-        let proc = Proc::default();
+        let proc = Proc::own()?;
         let own_mask = affinity::get(0)?;
+        let own_session = proc.stat(std::process::id().cast_signed())?.session;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
@@ -187,6 +190,7 @@ impl Linux {
             topology: config.topology,
             cpus: config.cpus,
             own_mask,
+            own_session,
             ground,
             log,
             sentinel,

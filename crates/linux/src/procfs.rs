@@ -59,6 +59,21 @@ impl Proc {
         Proc { root: root.into() }
     }
 
+    /// The one at `/proc`, if it numbers processes as this process does.
+    ///
+    /// # Errors
+    /// When it belongs to another PID namespace: each of its numbers would mean somebody else.
+    pub fn own() -> Result<Proc, FileError> {
+        let proc = Proc::default();
+        let link = proc.root.join("self");
+        let found = fs::read_link(&link).map_err(|error| FileError::io("read", &link, error))?;
+        if found == Path::new(&std::process::id().to_string()) {
+            return Ok(proc);
+        }
+        let wanted = "this process' number (remedy: in a PID namespace of one's own, mount -t proc proc /proc)";
+        Err(FileError::malformed(&link, wanted, &found.to_string_lossy()))
+    }
+
     /// Where it is mounted.
     pub fn root(&self) -> &Path {
         &self.root

@@ -75,6 +75,50 @@ fn without_any_right_a_killed_cosched_leaves_programs_as_they_were() {
     place.no_trace_is_left_of(pid);
 }
 
+/// cosched as a container would start it: in a PID namespace whose session leader is outside.
+fn contained(place: &Place, with: &[&str]) -> Cosched {
+    let mut command = Command::new("unshare");
+    if !rustix::process::geteuid().is_root() {
+        command.args(["--user", "--map-root-user"]);
+    }
+    command.args(["--pid", "--fork", "--kill-child"]).args(with).arg(&place.executable);
+    command.args(["run", "jobs.toml", "--out", "out", "--policy", "gang", "--quantum", "10ms"]);
+    Cosched::start(command, place)
+}
+
+fn can_be_contained() -> bool {
+    let tried = Command::new("unshare").args(["--user", "--pid", "--fork", "true"]).status();
+    tried.is_ok_and(|status| status.success())
+}
+
+#[test]
+fn in_a_container_programs_take_turns_too() {
+    if !can_be_contained() {
+        return skip("this user may not make PID namespaces");
+    }
+    let place = Place::new();
+    let tables = ["a", "b"].map(|name| program(name, &everything(), STAMPS));
+    place.write("jobs.toml", tables.concat());
+    let result = contained(&place, &["--mount-proc"]).ended().with(0).result();
+    assert!(result.programs.iter().all(|program| program.exit_status == Some(0)));
+    if result.deviations.is_empty() {
+        let outputs = ["a", "b"].map(|name| place.read(&format!("out/{name}.stdout")));
+        let turns = result.programs.iter().map(|program| program.timeline.len());
+        assert!(blocks(&outputs).into_iter().zip(turns).all(|(blocks, turns)| blocks <= turns));
+    }
+}
+
+#[test]
+fn a_proc_that_numbers_processes_differently_is_refused() {
+    if !can_be_contained() {
+        return skip("this user may not make PID namespaces");
+    }
+    let place = Place::new();
+    place.write("jobs.toml", program("a", "", "touch started"));
+    contained(&place, &[]).ended().with(2).saying(&["/proc/self", "mount -t proc"]);
+    assert!(!place.path("started").exists());
+}
+
 /// A cgroup that was given to a user, as systemd does with `Delegate=yes`; removed when dropped.
 struct Delegated(Dir);
 

@@ -47,7 +47,7 @@ impl Linux {
         }
         live.expect_mask(self.own_mask, spec.order.cpus);
         // Known beforehand: a program may have ended before it could be asked.
-        live.session = (!spec.order.new_session).then_some(own_session());
+        live.session = (!spec.order.new_session).then_some(self.own_session);
         if !by_mask && settings.cpus.is_some() {
             self.bind(&mut live, settings)?;
         }
@@ -177,11 +177,6 @@ impl Linux {
             self.note(live.id, format!("could not be sent a signal: {errno}"));
         }
     }
-}
-
-/// The session that everything inherits that opens none.
-fn own_session() -> i32 {
-    rustix::process::getsid(None).map_or(0, |session| session.as_raw_nonzero().get())
 }
 
 /// A repeated program adds to the output of its earlier runs.
