@@ -37,7 +37,7 @@ pub(super) struct Control {
     pub(super) told: Settings,
     /// A thaw is under way.
     pub(super) thawing: bool,
-    /// When an unconfirmed freeze is given up.
+    /// When an unconfirmed freeze, or a start that one has to wait for, is given up.
     pub(super) patience_ends: Nanos,
     /// The directive says freeze, but the program runs until the next plan, and why.
     pub(super) override_freeze: Option<Refusal>,
@@ -80,8 +80,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let mut steps = std::mem::take(&mut self.pending);
         let goals: Vec<Directive> = (0..self.programs.len()).map(|i| self.goal(i)).collect();
         for (i, goal) in goals.iter().enumerate() {
-            if *goal == Directive::Freeze && self.programs[i].state == ProgramState::Running {
-                self.freeze(i, &mut steps);
+            match self.programs[i].state {
+                ProgramState::Running if *goal == Directive::Freeze => self.freeze(i, &mut steps),
+                ProgramState::Starting => self.await_start(i, *goal),
+                _ => {}
             }
         }
         for (i, goal) in goals.iter().enumerate() {
@@ -133,6 +135,19 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.controls[i].patience_ends = self.now + self.setup.limits.freeze_patience;
         self.switch_began.get_or_insert(self.now);
         steps.push(Step::Freeze(self.programs[i].id));
+    }
+
+    /// Who is to be frozen and is still on the way to its start (its file system may hang) is waited for
+    /// as long as a freeze is.
+    fn await_start(&mut self, i: usize, goal: Directive) {
+        let control = &mut self.controls[i];
+        match goal {
+            Directive::Freeze if control.patience_ends == Nanos::NEVER => {
+                control.patience_ends = self.now + self.setup.limits.freeze_patience;
+            }
+            Directive::Freeze => {}
+            Directive::Run(_) | Directive::Leave => control.patience_ends = Nanos::NEVER,
+        }
     }
 
     fn let_run(
@@ -230,6 +245,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 frozen_since.is_some_and(|since| self.now >= since + self.setup.limits.max_frozen);
             let unconfirmed = self.programs[i].state == ProgramState::Freezing
                 && self.now >= self.controls[i].patience_ends;
+            if self.starts_too_slowly(i) {
+                self.controls[i].unreliable = true;
+                self.deviate(id, Aspect::Frozen, Refusal::TimedOut);
+            }
             let why = match (too_long, unconfirmed) {
                 (true, _) => Refusal::FrozenTooLong,
                 (_, true) => Refusal::TimedOut,
@@ -246,6 +265,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
+    fn starts_too_slowly(&self, i: usize) -> bool {
+        let control = &self.controls[i];
+        self.programs[i].state == ProgramState::Starting
+            && !control.unreliable
+            && self.now >= control.patience_ends
+    }
+
     /// When the next of those promises falls due.
     pub(super) fn next_freeze_deadline(&self) -> Nanos {
         let deadline = |i: usize| {
@@ -258,6 +284,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.accounts[slot].frozen_since().map(|s| s + self.setup.limits.max_frozen);
             let patience = match self.programs[i].state {
                 ProgramState::Freezing => control.patience_ends,
+                ProgramState::Starting if !control.unreliable => control.patience_ends,
                 _ => Nanos::NEVER,
             };
             longest.unwrap_or(Nanos::NEVER).min(patience)

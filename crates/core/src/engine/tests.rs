@@ -141,6 +141,33 @@ fn a_freeze_that_is_never_confirmed_is_given_up_and_reported() {
 }
 
 #[test]
+fn a_program_that_does_not_get_to_its_start_keeps_nobody_from_running() {
+    let mut fake = Fake::new([MS(100), MS(300)]);
+    fake.start_latency = MS(2000);
+    let mut asked = 0;
+    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        asked += 1;
+        match asked {
+            1 => {
+                plan.run(p(1), Settings::default());
+                plan.wake_at(world.now + MS(10), Token(0));
+            }
+            2 => {
+                plan.freeze(p(1));
+                plan.run(p(0), Settings::default());
+            }
+            _ => world.programs.iter().for_each(|q| plan.run(q.id, Settings::default())),
+        }
+    });
+    let (fake, outcome) = run(fake, policy, setup(vec![Entry::new(2), Entry::new(2)]));
+    let given_up = MS(10) + Limits::default().freeze_patience;
+    assert!(fake.submitted.contains(&(given_up, Step::Start(p(0), Settings::default()))));
+    let first = outcome.deviations[0];
+    assert_eq!((first.at, first.program, first.why), (given_up, p(1), Refusal::TimedOut));
+    assert_eq!(outcome.deviations.len(), 1);
+}
+
+#[test]
 fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
     let fake = Fake::new([MS(4000), MS(100)]);
     let mut asked = 0;
