@@ -155,7 +155,7 @@ impl Linux {
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
         let own_mask = affinity::get(0)?;
-        let own_session = proc.stat(std::process::id().cast_signed())?.session;
+        let own_session = proc.stat(std::process::id() as i32)?.session;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(

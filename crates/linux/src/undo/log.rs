@@ -40,7 +40,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Begins the log of this process.
+    /// Begins a log of this process; an earlier one that could not be undone stays.
     ///
     /// # Errors
     /// When the file cannot be made in `folder`, normally [`log_folder`](super::log_folder).
@@ -49,12 +49,7 @@ impl Log {
         let error = |source| LogError { action: "begin", path: folder.to_owned(), source };
         let owner = Process::find(proc, pid).map_err(|e| error(io::Error::other(e)))?;
         let id = boot_id(proc).map_err(error)?;
-        let path = folder.join(format!("{}-{}.undo", owner.pid, owner.start_time));
-        let file = open(&path).map_err(|source| LogError {
-            action: "begin",
-            path: path.clone(),
-            source,
-        })?;
+        let (path, file) = begin(folder, owner).map_err(error)?;
         let mut log = Log { path, file, size: 0, least: 0, large: LARGE, book: Book::default() };
         log.note(Record::Boot { id })?;
         Ok(log)
@@ -155,7 +150,7 @@ impl Log {
             .map(line)
             .collect::<Result<_, _>>()
             .map_err(|e| error(e.into()))?;
-        let mut file = open(&fresh).map_err(error)?;
+        let mut file = for_appending().create(true).truncate(true).open(&fresh).map_err(error)?;
         file.write_all(text.as_bytes())
             .and_then(|()| fs::rename(&fresh, &self.path))
             .map_err(error)?;
@@ -171,14 +166,22 @@ fn line(record: &Record) -> serde_json::Result<String> {
     Ok(line)
 }
 
-fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .create(true)
-        .write(true)
-        .truncate(true)
-        .mode(0o600)
-        .custom_flags(libc::O_APPEND)
-        .open(path)
+/// The first log of its owner that is not there yet.
+fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
+    for number in 1.. {
+        let path = folder.join(format!("{}-{}-{number}.undo", owner.pid, owner.start_time));
+        match for_appending().create_new(true).open(&path) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            other => return other.map(|file| (path, file)),
+        }
+    }
+    unreachable!("a folder cannot hold a file for every number")
+}
+
+fn for_appending() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true).mode(0o600).custom_flags(libc::O_APPEND);
+    options
 }
 
 fn boot_id(proc: &Proc) -> io::Result<String> {
@@ -188,7 +191,8 @@ fn boot_id(proc: &Proc) -> io::Result<String> {
 
 /// Whose log it is, from its name.
 fn owner(path: &Path) -> Option<Process> {
-    let (pid, start_time) = path.file_name()?.to_str()?.strip_suffix(".undo")?.split_once('-')?;
+    let name = path.file_name()?.to_str()?.strip_suffix(".undo")?;
+    let [pid, start_time, _number] = name.split('-').collect::<Vec<_>>()[..] else { return None };
     Some(Process { pid: pid.parse().ok()?, start_time: start_time.parse().ok()? })
 }
 
@@ -245,6 +249,15 @@ mod tests {
     }
 
     #[test]
+    fn a_later_log_of_the_same_process_leaves_the_earlier_one_alone() {
+        let (folder, mut first) = log();
+        first.note(pinned(1)).unwrap();
+        let second = Log::create(folder.path(), &Proc::default()).unwrap();
+        assert_ne!(first.path(), second.path());
+        assert_eq!((load(&first), load(&second)), (vec![pinned(1)], vec![]));
+    }
+
+    #[test]
     fn a_torn_last_line_is_passed_over() {
         let (_folder, mut log) = log();
         log.note(pinned(1)).unwrap();
@@ -274,8 +287,8 @@ mod tests {
     #[test]
     fn only_logs_of_those_that_are_gone_are_left_over() {
         let (folder, log) = log();
-        let of_nobody = folder.path().join("2147483647-5.undo");
-        let of_an_earlier_one = folder.path().join(format!("{}-1.undo", std::process::id()));
+        let of_nobody = folder.path().join("2147483647-5-1.undo");
+        let of_an_earlier_one = folder.path().join(format!("{}-1-1.undo", std::process::id()));
         for path in [&of_nobody, &of_an_earlier_one, &folder.path().join("notes.txt")] {
             fs::write(path, "").unwrap();
         }
@@ -289,7 +302,7 @@ mod tests {
         let (folder, mut log) = log();
         log.note(pinned(1)).unwrap();
         let text = fs::read_to_string(log.path()).unwrap();
-        let old = folder.path().join("1-1.undo");
+        let old = folder.path().join("1-1-1.undo");
         let boot = boot_id(&Proc::default()).unwrap();
         fs::write(&old, text.replace(&boot, "another")).unwrap();
         assert_eq!(Log::load(&old, &Proc::default()).unwrap().records(), []);
