@@ -7,6 +7,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{Kind, Placement};
 
+use crate::experiment::Way;
+
 /// Co-schedules multithreaded programs that share this machine.
 ///
 /// Exit codes: 0 every program succeeded; 1 a program failed, or cosched could not go on; 2 bad input, nothing was
@@ -26,7 +28,7 @@ pub(crate) const SPIN: &str = "__spin";
 pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
-    /// Run the same programs under several policies, one after another, and print one table.
+    /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
@@ -100,18 +102,22 @@ pub(crate) struct RunArgs {
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// The policies, separated by commas.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Kind>)]
-    pub(crate) policies: Vec<Kind>,
+    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
+    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread. The first one is what the others are held against.
+    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
+    pub(crate) policies: Vec<Way>,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// Measure first how long each program takes alone, if that is not known yet.
+    /// How often to run each, in turn (A B C A B C); with 4 or more, intervals and verdicts are given.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) runs: u16,
+    /// Measure in every round how long each program takes alone.
     #[arg(long)]
     pub(crate) solo: bool,
-    /// A folder for one folder per policy; made if it is not there.
+    /// A folder for the results and outputs of every run; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Print an array of run.json documents instead of the table.
+    /// Print the figures as JSON instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }

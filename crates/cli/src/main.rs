@@ -10,6 +10,7 @@
 mod args;
 mod compare;
 mod doctor;
+mod experiment;
 mod failure;
 mod profile;
 mod progress;

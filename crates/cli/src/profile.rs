@@ -69,17 +69,17 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Measures what the store does not know yet. Tells whether the user has interrupted it; what was
-/// measured before is kept.
-pub(crate) fn measure_unknown(
+/// Measures every program once; programs that are the same count as one. Tells whether the user has
+/// interrupted it; what was measured before is kept.
+pub(crate) fn measure_all(
     session: &Session,
     workload: &Workload,
     how: &HowArgs,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
-    check_commands(workload)?;
+    let mut fresh: BTreeSet<Key> = BTreeSet::new();
     for spec in &workload.programs {
-        if store.get(&session.key(spec, how))?.is_some() {
+        if !fresh.insert(session.key(spec, how)) {
             continue;
         }
         match alone::measure(session, spec, how, 1, store) {

@@ -13,13 +13,14 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
     let store = Store::open_if_there()?;
+    let profiles = session.profiles(&workload, &args.how, store.as_ref())?;
     let ran = session.execute(&Request {
         workload: &workload,
         kind: args.policy,
         how: &args.how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
-        store: store.as_ref(),
+        profiles: &profiles,
     })?;
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -52,8 +52,8 @@ pub(crate) struct Request<'a> {
     pub(crate) out: Option<&'a Path>,
     /// Whether standard output is wanted for something else.
     pub(crate) stdout_is_taken: bool,
-    /// Whether to look solo times up.
-    pub(crate) store: Option<&'a Store>,
+    /// What is known of each program.
+    pub(crate) profiles: &'a [Profile],
 }
 
 /// A run that was made.
@@ -65,7 +65,6 @@ pub(crate) struct Ran {
 
 /// What a check has found out on the way.
 pub(crate) struct Checked {
-    profiles: Vec<Profile>,
     threads: Vec<u16>,
     policy: Box<dyn Policy + Send>,
     jobs: Vec<Job>,
@@ -105,15 +104,11 @@ impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let programs = &request.workload.programs;
-        let profiles = programs
-            .iter()
-            .map(|spec| self.profile(spec, request))
-            .collect::<Result<Vec<_>, _>>()?;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let demands: Vec<Demand<'_>> = programs
             .iter()
             .zip(&threads)
-            .zip(&profiles)
+            .zip(request.profiles)
             .map(|((spec, threads), profile)| Demand {
                 name: &spec.name,
                 threads: *threads,
@@ -129,14 +124,14 @@ impl Session {
             prepare_out(out)?;
         }
 
-        Ok(Checked { profiles, threads, policy, jobs })
+        Ok(Checked { threads, policy, jobs })
     }
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { profiles, threads, policy, jobs } = self.check(request)?;
-        let setup = self.setup(request, &threads, &profiles);
+        let Checked { threads, policy, jobs } = self.check(request)?;
+        let setup = self.setup(request, &threads);
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
             log_folder: undo::log_folder().map_err(Failure::input)?,
@@ -166,8 +161,7 @@ impl Session {
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
-        let context =
-            self.context(request, &threads, &profiles, started_at, rungs, own_cpu_seconds);
+        let context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
         let ran = finish(&outcome, &context, request.out)?;
         for note in notes {
             let name = &programs[usize::from(note.program.slot)].name;
@@ -182,17 +176,25 @@ impl Session {
         }
     }
 
-    /// What is known of a program: from the workload file, else from the store.
-    fn profile(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Profile, Failure> {
-        let stored = match request.store {
-            Some(store) => store.get(&self.key(spec, request.how))?,
-            None => None,
+    /// What is known of each program: from the workload file, else from the store.
+    pub(crate) fn profiles(
+        &self,
+        workload: &Workload,
+        how: &HowArgs,
+        store: Option<&Store>,
+    ) -> Result<Vec<Profile>, Failure> {
+        let profile = |spec: &ProgramSpec| {
+            let stored = match store {
+                Some(store) => store.get(&self.key(spec, how))?,
+                None => None,
+            };
+            let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
+            Ok(Profile {
+                solo: stored.map(|entry| entry.solo),
+                misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
+            })
         };
-        let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
-        Ok(Profile {
-            solo: stored.map(|entry| entry.solo),
-            misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
-        })
+        workload.programs.iter().map(profile).collect()
     }
 
     fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
@@ -220,11 +222,11 @@ impl Session {
         })
     }
 
-    fn setup(&self, request: &Request<'_>, threads: &[u16], profiles: &[Profile]) -> Setup {
+    fn setup(&self, request: &Request<'_>, threads: &[u16]) -> Setup {
         let mut names: HashMap<&str, GroupId> = HashMap::new();
         let mut entries = Vec::new();
-        for ((spec, asked), profile) in request.workload.programs.iter().zip(threads).zip(profiles)
-        {
+        let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
+        for ((spec, asked), profile) in known {
             let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
             entries.push(Entry {
                 arrives: spec.start,
@@ -259,7 +261,6 @@ impl Session {
         &self,
         request: &Request<'_>,
         threads: &[u16],
-        profiles: &[Profile],
         started_at: String,
         rungs: Rungs,
         own_cpu_seconds: f64,
@@ -285,7 +286,7 @@ impl Session {
                 .programs
                 .iter()
                 .zip(threads)
-                .zip(profiles)
+                .zip(request.profiles)
                 .map(program)
                 .collect(),
         }

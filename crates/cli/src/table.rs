@@ -33,36 +33,6 @@ pub(crate) fn run(result: &RunResult) -> String {
     format!("{table}\n{}", summary(result))
 }
 
-/// Several runs of the same workload: a row per run.
-pub(crate) fn comparison(results: &[RunResult]) -> String {
-    let header = [
-        "policy",
-        "total s",
-        "/ sum of solo",
-        "mean turnaround s",
-        "unfairness",
-        "longest wait s",
-        "CPU use %",
-        "failed",
-    ];
-    let mut table = table(&header);
-    for result in results {
-        let solo: Option<f64> = result.programs.iter().map(|program| program.solo_seconds).sum();
-        let failed = result.programs.iter().filter(|p| p.exit != Some(Exit::Code(0))).count();
-        table.add_row([
-            text(&result.policy),
-            seconds(Some(result.total_seconds)),
-            ratio(solo.map(|solo| result.total_seconds / solo)),
-            seconds(result.metrics.mean_turnaround_seconds),
-            ratio(result.metrics.unfairness),
-            seconds(Some(result.metrics.responsiveness_longest_gap_seconds)),
-            number(format!("{:.0}", result.metrics.cpu_utilisation * 100.0)),
-            number(failed),
-        ]);
-    }
-    format!("{table}\n'longest wait' is the longest time that any program was frozen at a stretch.")
-}
-
 fn summary(result: &RunResult) -> String {
     let metrics = &result.metrics;
     let shown = |value: Option<f64>| value.map_or("unknown".to_owned(), |v| format!("{v:.2}"));
@@ -105,17 +75,17 @@ fn end(program: &ProgramResult) -> String {
 }
 
 /// A table whose first column is text, and the last one where it says how things ended.
-fn table(header: &[&str]) -> Table {
+pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(Cell::new));
     table
 }
 
-fn text(value: &str) -> Cell {
+pub(crate) fn text(value: &str) -> Cell {
     Cell::new(value)
 }
 
-fn number(value: impl ToString) -> Cell {
+pub(crate) fn number(value: impl ToString) -> Cell {
     Cell::new(value).set_alignment(CellAlignment::Right)
 }
 

@@ -24,6 +24,7 @@ mod policy;
 mod program;
 pub mod result;
 mod sample;
+pub mod statistics;
 mod time;
 mod topology;
 pub mod workload;

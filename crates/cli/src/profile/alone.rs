@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
-use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 
 use super::curve::median;
@@ -80,7 +80,7 @@ fn time(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Nanos, S
         how: &HowArgs { fill: false, ..*how },
         out: Some(outputs.path()),
         stdout_is_taken: true,
-        store: None,
+        profiles: &[Profile::default()],
     })?;
     if ran.ended != Ended::Complete {
         return Err(Stop::Interrupted(ran.ended));

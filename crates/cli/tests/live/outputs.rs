@@ -98,8 +98,9 @@ fn compare_runs_the_same_programs_under_each_policy() {
     let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs,gang"];
     let ended = place.cosched(&[&compare[..], &["--json"]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    let policies: Vec<_> = document.as_array().unwrap().iter().map(|run| &run["policy"]).collect();
-    assert_eq!(policies, ["linux", "fcfs", "gang"]);
+    let ways = document["ways"].as_array().unwrap();
+    assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
+    assert_eq!(document["schema"], "cosched-compare/1");
 
     let ended = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(0);
     for policy in ["linux", "fcfs", "gang"] {
@@ -108,4 +109,26 @@ fn compare_runs_the_same_programs_under_each_policy() {
     }
     place.nothing_is_left_of(&ended);
     assert_eq!(std::fs::read_dir(place.path("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
+    let place = Place::new();
+    let who = "echo $OMP_WAIT_POLICY $OMP_NUM_THREADS >> ../who";
+    place.write("jobs.toml", program("a", "threads = 2\ncwd = 'work'", who));
+    std::fs::create_dir(place.path("work")).unwrap();
+    let compare = ["compare", "jobs.toml", "--policies", "linux,passive,one-thread", "--solo"];
+    let options = ["--runs", "4", "--json", "--out", "all"];
+    let ended = place.cosched(&[&compare[..], &options[..]].concat()).ended().with(0);
+    let document: Value = serde_json::from_str(&ended.stdout).unwrap();
+    // The warm-up, and four rounds of the program alone and in three ways.
+    let round = "2\n2\npassive 2\n1\n";
+    assert_eq!(place.read("who"), format!("2\n{}", round.repeat(4)));
+    for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {
+        assert_eq!(way["samples"]["total_seconds"].as_array().unwrap().len(), 4);
+        assert!(way["ratio_to_solo_sum"]["interval"].is_array(), "{way}");
+        assert_eq!(way["against"].is_null(), i == 0);
+    }
+    assert!(place.path("all/round-004/one-thread/run.json").exists());
+    assert!(ended.stderr.contains("round 4 of 4: one-thread (4 of 4), about"), "{}", ended.stderr);
 }

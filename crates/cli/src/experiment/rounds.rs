@@ -1,0 +1,177 @@
+//! The rounds: every way once, in the order given, again and again.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::result::RunResult;
+use cosched_core::workload::Workload;
+use cosched_core::{Nanos, Profile};
+
+use super::Way;
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::profile;
+use crate::session::{Request, Session, say};
+use crate::store::Store;
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) ways: &'a [Way],
+    pub(crate) how: &'a HowArgs,
+    pub(crate) rounds: u16,
+    /// A folder with a folder for every run.
+    pub(crate) out: Option<&'a Path>,
+    /// Whether to measure in every round how long each program takes alone.
+    pub(crate) solo: bool,
+}
+
+/// What has come of it.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    /// For each complete round, a result for each way.
+    pub(crate) rounds: Vec<Vec<RunResult>>,
+    /// How it ended.
+    pub(crate) ended: Ended,
+    /// Whether every program in every run ended with status 0.
+    pub(crate) all_succeeded: bool,
+}
+
+impl Experiment {
+    /// Checks everything, then runs everything. What was complete before an interruption is kept.
+    pub(crate) fn run(
+        session: &Session,
+        plan: &Plan<'_>,
+        mut store: Option<Store>,
+    ) -> Result<Experiment, Failure> {
+        // Many outputs of the same programs would bury the table.
+        let hidden = tempfile::tempdir().map_err(Failure::broken)?;
+        let folder = plan.out.unwrap_or(hidden.path());
+        let workloads = plan
+            .ways
+            .iter()
+            .map(|way| way.prepare(plan.workload))
+            .collect::<Result<Vec<_>, _>>()?;
+        let request = |i: usize, out: &Path, profiles: &[Profile]| -> Result<_, Failure> {
+            let request = Request {
+                workload: &workloads[i],
+                kind: plan.ways[i].kind(),
+                how: plan.how,
+                out: Some(out),
+                stdout_is_taken: true,
+                profiles,
+            };
+            session.execute(&request)
+        };
+        // What is wrong with the last one is said before the first one runs.
+        let known = session.profiles(plan.workload, plan.how, store.as_ref())?;
+        for (i, way) in plan.ways.iter().enumerate() {
+            session.check(&Request {
+                workload: &workloads[i],
+                kind: way.kind(),
+                how: plan.how,
+                out: Some(&run_folder(folder, plan, 0, i)),
+                stdout_is_taken: true,
+                profiles: &known,
+            })?;
+        }
+
+        let mut experiment =
+            Experiment { rounds: Vec::new(), ended: Ended::Complete, all_succeeded: true };
+        let mut pace = Pace::new(plan);
+        if plan.rounds > 1 {
+            say(format_args!("{} once, to warm up", plan.ways[0]));
+            let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
+            experiment.ended = request(0, warm_up.path(), &known)?.ended;
+        }
+        for round in 0..plan.rounds {
+            if experiment.ended != Ended::Complete {
+                break;
+            }
+            if let (true, Some(store)) = (plan.solo, &mut store) {
+                pace.begin(round, "each program alone");
+                experiment.ended = profile::measure_all(session, plan.workload, plan.how, store)?;
+            }
+            let profiles = session.profiles(plan.workload, plan.how, store.as_ref())?;
+            let mut results = Vec::new();
+            for (i, way) in plan.ways.iter().enumerate() {
+                if experiment.ended != Ended::Complete {
+                    break;
+                }
+                pace.begin(round, &way.to_string());
+                let ran = request(i, &run_folder(folder, plan, round, i), &profiles)?;
+                experiment.ended = ran.ended;
+                experiment.all_succeeded &= ran.all_succeeded();
+                results.push(ran.result);
+            }
+            if experiment.ended == Ended::Complete {
+                experiment.rounds.push(results);
+            }
+        }
+        Ok(experiment)
+    }
+}
+
+/// Where a run's outputs go: a folder for each way, in a folder for each round where there are several.
+fn run_folder(folder: &Path, plan: &Plan<'_>, round: u16, i: usize) -> PathBuf {
+    let way = plan.ways[i];
+    let name = match plan.ways[..i].iter().filter(|earlier| **earlier == way).count() {
+        0 => way.to_string(),
+        earlier => format!("{way}-{}", earlier + 1),
+    };
+    match plan.rounds {
+        1 => folder.join(name),
+        _ => folder.join(format!("round-{:03}", round + 1)).join(name),
+    }
+}
+
+/// Tells what is going on, and how long it will take.
+struct Pace {
+    began: Instant,
+    parts: u32,
+    rounds: u16,
+    done: u32,
+}
+
+impl Pace {
+    fn new(plan: &Plan<'_>) -> Pace {
+        let parts = plan.ways.len() as u32 + u32::from(plan.solo);
+        Pace { began: Instant::now(), parts, rounds: plan.rounds, done: 0 }
+    }
+
+    fn begin(&mut self, round: u16, what: &str) {
+        let part = self.done % self.parts + 1;
+        let left = self.left(self.began.elapsed());
+        self.done += 1;
+        let left = left.map_or(String::new(), |left| {
+            format!(", about {} left", Nanos::from_secs(left.as_secs().max(1)))
+        });
+        say(format_args!(
+            "round {} of {}: {what} ({part} of {}){left}",
+            round + 1,
+            self.rounds,
+            self.parts
+        ));
+    }
+
+    /// As long for every part that is left as the others took on average.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        let all = self.parts * u32::from(self.rounds);
+        (self.done >= self.parts.min(2)).then(|| elapsed * (all - self.done) / self.done)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_what_the_parts_took_so_far() {
+        let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
+        assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
+        let fresh = Pace { done: 0, ..pace };
+        assert_eq!(fresh.left(Duration::from_secs(10)), None);
+    }
+}
