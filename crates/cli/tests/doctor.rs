@@ -60,11 +60,11 @@ fn an_interrupted_measurement_leaves_no_program_behind() {
     command.env("TMPDIR", temporary.path()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    assert!(told.next().unwrap().unwrap().contains("freezing 2 spinning threads"));
+    assert!(told.next().unwrap().unwrap().contains("two programs of 2 spinning threads"));
     // The program has been frozen at least once when it has noted it.
     let noted = || {
         let folders = std::fs::read_dir(temporary.path()).unwrap();
-        let files = folders.map(|folder| folder.unwrap().path().join("gaps"));
+        let files = folders.map(|folder| folder.unwrap().path().join("gaps-1"));
         files.filter_map(|file| file.metadata().ok()).any(|file| file.len() > 0)
     };
     while !noted() {

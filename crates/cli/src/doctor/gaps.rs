@@ -1,13 +1,14 @@
-//! How long freezing and thawing take on each rung, measured by the code that runs use.
+//! How long a switch between gangs takes on each rung, measured by the code that runs use.
 //!
-//! A small program of ours spins on every CPU (the hard case: nothing yields),
-//! and is frozen and thawed a few hundred times. Freezing counts from the request
-//! until the machine confirms it, which is what a switch between gangs waits for.
-//! Thawing counts from the request until a thread of the program runs again, as the
-//! [program itself](super::spin) has noted it.
+//! Two small programs of ours spin on every CPU (the hard case: nothing yields),
+//! and take turns a few hundred times. *Freezing* counts from the request until
+//! the machine confirms it, which is what a switch waits for; *thawing* from the request until
+//! a thread of the program runs again; the *gap* from the last thread of the old program
+//! running to the first one of the new program. When their threads ran, the
+//! [programs themselves](super::spin) have noted.
 
 use std::fs;
-use std::path::Path;
+use std::path::PathBuf;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::metrics::quantile;
@@ -30,13 +31,13 @@ const THREADS: [u16; 3] = [2, 8, 64];
 /// a while until we get a CPU at all.
 const REPETITIONS: usize = 200;
 const TIME: Nanos = Nanos::from_secs(5);
-/// How long the program runs, and is frozen, in each repetition; well above [`spin::GAP`].
+/// How long each turn is; well above [`spin::GAP`].
 const PHASE: Nanos = Nanos::from_millis(3);
 /// For its threads to be made, and for the last gap to be printed.
 const SETTLE: Nanos = Nanos::from_millis(100);
 /// For a machine that is busy with other things.
 const PATIENCE: Nanos = Nanos::from_secs(10);
-const PROGRAM: ProgramId = ProgramId::first(0);
+const PROGRAMS: [ProgramId; 2] = [ProgramId::first(0), ProgramId::first(1)];
 
 /// What was measured on one rung with one number of threads.
 #[derive(Debug, Serialize)]
@@ -48,6 +49,19 @@ pub(super) struct Latency {
     pub(super) freeze_ms_p99: f64,
     pub(super) thaw_ms_p50: f64,
     pub(super) thaw_ms_p99: f64,
+    pub(super) gap_ms_p50: f64,
+    pub(super) gap_ms_p99: f64,
+}
+
+/// One switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Switch {
+    /// Which of [`PROGRAMS`] was frozen, so that the other one could run.
+    old: usize,
+    /// From the request to freeze to its confirmation.
+    freeze: Nanos,
+    /// When (CLOCK_MONOTONIC) the other one was asked to be thawed.
+    thaw: Nanos,
 }
 
 /// Why measuring ended early.
@@ -65,7 +79,7 @@ pub(super) fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>
     for rung in rungs(rights) {
         for threads in THREADS {
             eprintln!(
-                "cosched: freezing {threads} spinning threads by {} again and again",
+                "cosched: two programs of {threads} spinning threads take turns, frozen by {}",
                 rung.name()
             );
             latencies.push(latency(session, rung, threads)?);
@@ -85,21 +99,25 @@ fn rungs(rights: &Rights) -> Vec<FreezerRung> {
 
 fn latency(session: &Session, rung: FreezerRung, threads: u16) -> Result<Latency, Stop> {
     let folder = tempfile::tempdir().map_err(broken)?;
-    let output = folder.path().join("gaps");
-    let mut bench =
-        Bench { machine: Linux::new(config(session, rung, threads, &output)?).map_err(broken)? };
+    let outputs = PROGRAMS.map(|id| folder.path().join(format!("gaps-{}", id.slot)));
+    let config = config(session, rung, threads, &outputs)?;
+    let mut bench = Bench { machine: Linux::new(config).map_err(broken)? };
     let measured = bench.repeat();
-    // The program is ended and everything put back, however the measurement went.
+    // The programs are ended and everything put back, however the measurement went.
     let ended = bench.end();
-    let (freezes, thaws) = measured?;
+    let switches = measured?;
     ended?;
 
-    let printed = fs::read_to_string(&output).map_err(broken)?;
-    let gaps: Vec<Gap> = printed.lines().filter_map(Gap::parse).collect();
-    let resumptions = resumptions(&thaws, &gaps);
+    let read = |output| -> Result<Vec<Gap>, Stop> {
+        let printed = fs::read_to_string(output).map_err(broken)?;
+        Ok(printed.lines().filter_map(Gap::parse).collect())
+    };
+    let noted = [read(&outputs[0])?, read(&outputs[1])?];
+    let freezes: Vec<Nanos> = switches.iter().map(|switch| switch.freeze).collect();
+    let (thaws, gaps) = turns(&switches, &noted);
     let milliseconds = |times: &[Nanos], share| {
         let time = quantile(times, share)
-            .ok_or_else(|| broken("the spinning program did not note any freeze"));
+            .ok_or_else(|| broken("the spinning programs did not note any freeze"));
         // To the microsecond: the clock promises no more.
         time.map(|time| (time.0 / 1_000) as f64 / 1e3)
     };
@@ -109,31 +127,44 @@ fn latency(session: &Session, rung: FreezerRung, threads: u16) -> Result<Latency
         repetitions: freezes.len(),
         freeze_ms_p50: milliseconds(&freezes, 0.5)?,
         freeze_ms_p99: milliseconds(&freezes, 0.99)?,
-        thaw_ms_p50: milliseconds(&resumptions, 0.5)?,
-        thaw_ms_p99: milliseconds(&resumptions, 0.99)?,
+        thaw_ms_p50: milliseconds(&thaws, 0.5)?,
+        thaw_ms_p99: milliseconds(&thaws, 0.99)?,
+        gap_ms_p50: milliseconds(&gaps, 0.5)?,
+        gap_ms_p99: milliseconds(&gaps, 0.99)?,
     })
 }
 
-/// How long after each thaw the program ran again: the end of the gap that the thaw falls into.
-fn resumptions(thaws: &[Nanos], gaps: &[Gap]) -> Vec<Nanos> {
-    let resumed = thaws.iter().filter_map(|thaw| {
-        let around = gaps.iter().find(|gap| gap.from < *thaw && *thaw < gap.to)?;
-        Some(around.to.since(*thaw))
-    });
-    resumed.collect()
+/// For each switch, how long after its thaw the new program ran, and how long nobody had run by then. At the moment of
+/// the thaw both stand still, so that it falls into a gap of either.
+fn turns(switches: &[Switch], noted: &[Vec<Gap>; 2]) -> (Vec<Nanos>, Vec<Nanos>) {
+    let turn = |switch: &Switch| {
+        let around = |which: usize| {
+            noted[which].iter().find(|gap| gap.from < switch.thaw && switch.thaw < gap.to)
+        };
+        let (old, new) = (around(switch.old)?, around(1 - switch.old)?);
+        Some((new.to.since(switch.thaw), new.to.since(old.from)))
+    };
+    switches.iter().filter_map(turn).unzip()
 }
 
 fn config(
     session: &Session,
     rung: FreezerRung,
     threads: u16,
-    output: &Path,
+    outputs: &[PathBuf],
 ) -> Result<Config, Stop> {
-    let order = Order {
-        executable: OWN_EXECUTABLE.into(),
-        argv: ["cosched-spin", SPIN, &threads.to_string()].map(str::to_owned).into(),
-        cwd: "/".into(),
-        ..Order::default()
+    let job = |output: &PathBuf| Job {
+        order: Order {
+            executable: OWN_EXECUTABLE.into(),
+            argv: ["cosched-spin", SPIN, &threads.to_string()].map(str::to_owned).into(),
+            cwd: "/".into(),
+            ..Order::default()
+        },
+        stdout: Output::File { path: output.clone(), append: false },
+        stderr: Output::Inherit,
+        // It is ours, whatever it has inherited.
+        freezable_for_sure: true,
+        grouped_by_user: true,
     };
     Ok(Config {
         executable: OWN_EXECUTABLE.into(),
@@ -142,51 +173,55 @@ fn config(
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
         own_sessions: true,
-        jobs: vec![Job {
-            order,
-            stdout: Output::File { path: output.to_owned(), append: false },
-            stderr: Output::Inherit,
-            // It is ours, whatever it has inherited.
-            freezable_for_sure: true,
-            grouped_by_user: true,
-        }],
+        jobs: outputs.iter().map(job).collect(),
     })
 }
 
-/// The machine with the spinning program on it.
+/// The machine with the spinning programs on it.
 struct Bench {
     machine: Linux,
 }
 
 impl Bench {
-    /// Freezes and thaws; returns how long each freeze took and when (CLOCK_MONOTONIC) each thaw was asked for.
-    fn repeat(&mut self) -> Result<(Vec<Nanos>, Vec<Nanos>), Stop> {
-        self.submit(Step::Start(PROGRAM, Settings::default()))?;
-        self.wait_for(|what| matches!(what, Happening::Started(_)))?;
-        self.pause(SETTLE)?;
-        let (mut freezes, mut thaws) = (Vec::new(), Vec::new());
-        let until = self.machine.now() + TIME;
-        while freezes.len() < REPETITIONS && self.machine.now() < until {
-            self.pause(PHASE)?;
-            let asked = self.machine.now();
-            self.submit(Step::Freeze(PROGRAM))?;
-            let frozen = self.wait_for(|what| matches!(what, Happening::Froze(_)))?;
-            freezes.push(frozen.at.since(asked));
-            self.pause(PHASE)?;
-            thaws.push(spin::now());
-            self.submit(Step::Thaw(PROGRAM))?;
+    /// Has the programs take turns.
+    fn repeat(&mut self) -> Result<Vec<Switch>, Stop> {
+        for id in PROGRAMS {
+            self.submit(Step::Start(id, Settings::default()))?;
+            self.wait_for(|what| *what == Happening::Started(id))?;
         }
         self.pause(SETTLE)?;
-        Ok((freezes, thaws))
+        self.freeze(1)?;
+        let mut switches = Vec::new();
+        let until = self.machine.now() + TIME;
+        while switches.len() < REPETITIONS && self.machine.now() < until {
+            self.pause(PHASE)?;
+            let old = switches.len() % 2;
+            let freeze = self.freeze(old)?;
+            switches.push(Switch { old, freeze, thaw: spin::now() });
+            self.submit(Step::Thaw(PROGRAMS[1 - old]))?;
+        }
+        self.pause(SETTLE)?;
+        Ok(switches)
     }
 
-    /// Ends the program and puts everything back.
+    /// How long it took to freeze a program.
+    fn freeze(&mut self, which: usize) -> Result<Nanos, Stop> {
+        let asked = self.machine.now();
+        self.submit(Step::Freeze(PROGRAMS[which]))?;
+        let frozen = self.wait_for(|what| *what == Happening::Froze(PROGRAMS[which]))?;
+        Ok(frozen.at.since(asked))
+    }
+
+    /// Ends the programs and puts everything back.
     fn end(mut self) -> Result<(), Stop> {
-        // A program frozen by a cgroup of version 1 cannot even be killed.
-        let killed = self
-            .submit(Step::Thaw(PROGRAM))
-            .and_then(|()| self.submit(Step::Signal(PROGRAM, Signal::Kill)))
-            .and_then(|()| self.wait_for_exit());
+        let mut killed = Ok(());
+        for id in PROGRAMS {
+            // A program frozen by a cgroup of version 1 cannot even be killed.
+            killed = killed
+                .and_then(|()| self.submit(Step::Thaw(id)))
+                .and_then(|()| self.submit(Step::Signal(id, Signal::Kill)));
+        }
+        let killed = killed.and_then(|()| self.wait_for_exits());
         let restored = self.machine.close().map_err(broken)?;
         for failed in restored.failed {
             eprintln!("cosched: {failed}");
@@ -225,11 +260,11 @@ impl Bench {
                     }
                     Happening::Refused(_, wanted, why) => {
                         return Err(broken(format!(
-                            "the spinning program: {wanted:?} was refused: {why:?}"
+                            "a spinning program: {wanted:?} was refused: {why:?}"
                         )));
                     }
                     Happening::Exited(_, exit, _) => {
-                        return Err(broken(format!("the spinning program ended early: {exit:?}")));
+                        return Err(broken(format!("a spinning program ended early: {exit:?}")));
                     }
                     what if wanted(&what) => return Ok(Some(event)),
                     _ => {}
@@ -240,16 +275,18 @@ impl Bench {
     }
 
     /// Nothing else counts any more, not even a second Ctrl-C: the program is on its way out.
-    fn wait_for_exit(&mut self) -> Result<(), Stop> {
+    fn wait_for_exits(&mut self) -> Result<(), Stop> {
         let until = self.machine.now() + PATIENCE;
-        let mut events = Vec::new();
+        let (mut events, mut exits) = (Vec::new(), 0);
         while self.machine.now() < until {
             self.machine.wait(until, &mut events).map_err(broken)?;
-            if events.drain(..).any(|event| matches!(event.what, Happening::Exited(..))) {
+            let exited = |event: &Event| matches!(event.what, Happening::Exited(..));
+            exits += events.drain(..).filter(exited).count();
+            if exits == PROGRAMS.len() {
                 return Ok(());
             }
         }
-        Err(broken("the spinning program could not be ended; it ends by itself within a minute"))
+        Err(broken("a spinning program could not be ended; it ends by itself within a minute"))
     }
 }
 
@@ -262,11 +299,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thaw_counts_until_the_end_of_the_gap_that_it_falls_into() {
+    fn a_switch_is_where_both_stand_still() {
         let gap = |from, to| Gap { from: Nanos(from), to: Nanos(to) };
-        let thaws = [Nanos(20), Nanos(60), Nanos(90)];
-        // The program was also kept off its CPUs for a while by others, and missed the second freeze.
-        let gaps = [gap(10, 25), gap(30, 40), gap(80, 97)];
-        assert_eq!(resumptions(&thaws, &gaps), [Nanos(5), Nanos(7)]);
+        let switch = |old, thaw| Switch { old, freeze: Nanos(1), thaw: Nanos(thaw) };
+        let switches = [switch(0, 20), switch(1, 40), switch(0, 60)];
+        // The second program was also kept off its CPUs for a while by others, and nobody noted the last switch.
+        let noted = [vec![gap(18, 43)], vec![gap(2, 25), gap(28, 31), gap(37, 70)]];
+        let (thaws, gaps) = turns(&switches, &noted);
+        assert_eq!(thaws, [Nanos(5), Nanos(3)]);
+        assert_eq!(gaps, [Nanos(25 - 18), Nanos(43 - 37)]);
     }
 }

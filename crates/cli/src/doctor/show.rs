@@ -47,20 +47,37 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 fn latencies(gaps: &[Latency]) -> String {
-    let header =
-        ["freezing by", "threads", "times", "freeze p50 ms", "p99 ms", "thaw p50 ms", "p99 ms"];
+    let header = [
+        "freezing by",
+        "threads",
+        "switches",
+        "freeze p50 ms",
+        "p99 ms",
+        "thaw p50 ms",
+        "p99 ms",
+        "gap p50 ms",
+        "p99 ms",
+    ];
     let mut table = table(&header);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
     for gap in gaps {
-        let times = [gap.freeze_ms_p50, gap.freeze_ms_p99, gap.thaw_ms_p50, gap.thaw_ms_p99];
+        let times = [
+            gap.freeze_ms_p50,
+            gap.freeze_ms_p99,
+            gap.thaw_ms_p50,
+            gap.thaw_ms_p99,
+            gap.gap_ms_p50,
+            gap.gap_ms_p99,
+        ];
         let times = times.map(|time| format!("{time:.3}"));
         let what = [gap.rung.to_owned(), gap.threads.to_string(), gap.repetitions.to_string()];
         table.add_row(what.into_iter().chain(times));
     }
     format!(
-        "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again."
+        "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again;\n\
+         gap: from the last thread of one program running to the first one of the other."
     )
 }
 
