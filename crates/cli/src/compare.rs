@@ -40,6 +40,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             out: Some(folder),
             stdout_is_taken: true,
             store: store.as_ref(),
+            count: false,
         })
         .collect();
     // What is wrong with the last one is said before the first one runs.

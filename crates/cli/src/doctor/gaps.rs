@@ -142,6 +142,7 @@ fn config(
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
         own_sessions: true,
+        count: None,
         jobs: vec![Job {
             order,
             stdout: Output::File { path: output.to_owned(), append: false },
