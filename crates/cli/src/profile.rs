@@ -3,7 +3,8 @@
 //! Every slowdown is a ratio to the time that the same work takes alone with the same threads and
 //! the same placement. This command measures those times and puts them into the
 //! [store](crate::store); `run` and `compare` find them there. With `--threads` it measures every
-//! program with several thread counts and shows how it scales.
+//! program with several thread counts and shows how it scales. Cache misses are counted along the way
+//! where the machine has hardware counters; where one could not be counted, the reason is told.
 //!
 //! A program that fails ends the command: the time of a failure says nothing about the work. What
 //! was measured before is kept, as it is when the user interrupts.
@@ -18,9 +19,7 @@ use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
-use cosched_linux::procfs::Proc;
-use cosched_linux::rights::{Ability, Rights};
-use cosched_linux::topology::Sys;
+use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
 use crate::args::{HowArgs, ProfileArgs};
@@ -46,6 +45,10 @@ impl Profiled<'_> {
             .map(|(threads, entry)| Point { threads: *threads, solo: entry.solo })
             .collect()
     }
+
+    fn lacks_misses(&self) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.misses_per_kilo_instruction.is_none())
+    }
 }
 
 /// Measures the programs of a workload, one by one, and shows what was found.
@@ -59,7 +62,12 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
         Ok(profiles) if args.json => println!("{}", show::json(&profiles)),
-        Ok(profiles) => println!("{}\n{}", show::table(&profiles), why_no_misses()?),
+        Ok(profiles) => {
+            println!("{}", show::table(&profiles));
+            if profiles.iter().any(Profiled::lacks_misses) {
+                println!("{}", why_no_misses(counters::check(Events::HARDWARE)));
+            }
+        }
         Err(Stop::Failed(failure)) => return Err(failure),
         Err(Stop::Interrupted(ended)) => {
             eprintln!("cosched: interrupted; what was measured before is kept");
@@ -138,23 +146,43 @@ fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
     }
 }
 
-fn why_no_misses() -> Result<&'static str, Failure> {
-    let rights = Rights::probe(&Proc::default(), &Sys::default()).map_err(Failure::broken)?;
-    Ok(match rights.has(Ability::Pmu) {
-        true => {
-            "No cache misses were measured: this version does not read the hardware counters. \
-             Policy cgreedy takes `misses_per_kilo_instruction` from the workload file."
+/// Why cache misses are missing, given what can be counted here, and what to do.
+fn why_no_misses(countable: Result<(), Lack>) -> String {
+    let why = match countable {
+        Err(lack) => {
+            let remedy =
+                lack.remedy().map(|remedy| format!(" Remedy: {remedy}.")).unwrap_or_default();
+            format!("No cache misses were measured: {lack}.{remedy}")
         }
-        false => {
-            "No cache misses were measured: this machine shows no hardware counters (a PMU). \
-             Policy cgreedy takes `misses_per_kilo_instruction` from the workload file."
+        Ok(()) => {
+            "Not all cache misses were measured: the hardware counters stood still or got no turn \
+             (a profiler or a watchdog may hold them)."
+                .to_owned()
         }
-    })
+    };
+    format!("{why} Policy cgreedy takes `misses_per_kilo_instruction` from the workload file.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn missing_misses_are_told_with_the_reason_and_what_to_do() {
+        for (countable, why) in [
+            (Err(Lack::Hardware), "shows no hardware counters"),
+            (Err(Lack::CacheEvents), "counts instructions, but no misses"),
+            (Err(Lack::Permission), "perf_event_paranoid=2"),
+            (Ok(()), "got no turn"),
+        ] {
+            let told = why_no_misses(countable);
+            assert!(told.contains(why), "{told}");
+            assert!(
+                told.ends_with("`misses_per_kilo_instruction` from the workload file."),
+                "{told}"
+            );
+        }
+    }
 
     #[test]
     fn each_thread_count_is_asked_of_the_program_and_none_leaves_it_as_it_is() {

@@ -21,6 +21,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
         profiles: &profiles,
+        count: false,
     })?;
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -12,6 +12,7 @@ use cosched_core::engine::{Engine, Entry, Limits, Setup};
 use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
+use cosched_linux::counters::Events;
 use cosched_linux::ground::{GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
@@ -54,6 +55,8 @@ pub(crate) struct Request<'a> {
     pub(crate) stdout_is_taken: bool,
     /// What is known of each program.
     pub(crate) profiles: &'a [Profile],
+    /// Whether to count instructions and cache misses.
+    pub(crate) count: bool,
 }
 
 /// A run that was made.
@@ -139,6 +142,7 @@ impl Session {
             cpus: self.usable.cpus,
             wishes: wishes(request),
             own_sessions: request.kind.makes_gangs(),
+            count: request.count.then_some(Events::HARDWARE),
             jobs,
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();

@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use cosched_linux::counters::{self, Events};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -55,6 +56,36 @@ fn what_was_measured_is_what_a_later_run_compares_with() {
     // Another placement gives other times, so it was not measured.
     let spread = ["run", "--policy", "fcfs", "--placement", "spread", "--json", "--", "true"];
     assert!(json(&run(&home, &spread))["programs"][0]["solo_seconds"].is_null());
+}
+
+#[test]
+fn without_hardware_counters_the_reason_is_told_and_no_figure_is_made_up() {
+    if counters::check(Events::HARDWARE).is_ok() {
+        eprintln!("skipped: this machine has hardware counters");
+        return;
+    }
+    let home = home();
+    let told = text(&run(&home, &["profile", "--", "true"]).stdout);
+    assert!(told.contains("cache misses were measured"), "{told}");
+    assert!(told.contains("`misses_per_kilo_instruction` from the workload file"), "{told}");
+    let point =
+        &json(&run(&home, &["profile", "--json", "--", "true"]))["programs"][0]["threads"][0];
+    assert_eq!(point.get("misses_per_kilo_instruction"), Some(&Value::Null));
+    let refused = run(&home, &["run", "--policy", "cgreedy", "--", "true"]);
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
+fn with_hardware_counters_cgreedy_needs_no_figures_by_hand() {
+    if let Err(lack) = counters::check(Events::HARDWARE) {
+        eprintln!("skipped: {lack}");
+        return;
+    }
+    let home = home();
+    let profiled = run(&home, &["profile", "--", "true"]);
+    assert!(!text(&profiled.stdout).contains("cache misses"), "{}", text(&profiled.stdout));
+    let ran = run(&home, &["run", "--policy", "cgreedy", "--", "true"]);
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
 }
 
 #[test]

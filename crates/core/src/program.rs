@@ -5,11 +5,12 @@
 //! repeated, with the next generation, so a stale id is recognised.
 
 use std::fmt;
-use std::ops::Range;
+use std::ops::{Add, Range};
 
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
+use crate::sample::Quality;
 use crate::time::Nanos;
 
 /// Names one run of one program.
@@ -118,6 +119,50 @@ pub struct Usage {
     pub involuntary_switches: u64,
     /// Largest resident set of one process, KiB.
     pub max_rss_kib: u64,
+    /// What hardware counters counted, where the run was asked to. Neither shims nor run.json tell
+    /// it: the counters are cosched's own, and only solo runs are counted.
+    #[serde(skip)]
+    pub counts: Counts,
+}
+
+/// What hardware counters counted of a program in user mode, over all its threads and processes.
+/// `None`: not asked for, not there, or its counter never got to count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Instructions retired.
+    pub instructions: Option<u64>,
+    /// References to the last-level cache.
+    pub llc_references: Option<u64>,
+    /// References to the last-level cache that missed.
+    pub llc_misses: Option<u64>,
+    /// How far the worst of what is there can be trusted.
+    pub quality: Quality,
+}
+
+impl Counts {
+    /// Last-level cache misses per 1000 instructions. `None` also where a counter is there and
+    /// stands still, as on some virtual machines: no program goes without instructions or without
+    /// a single reference to the last-level cache.
+    pub fn misses_per_kilo_instruction(&self) -> Option<f64> {
+        let instructions = self.instructions.filter(|count| *count > 0)?;
+        self.llc_references.filter(|count| *count > 0)?;
+        Some(1000.0 * self.llc_misses? as f64 / instructions as f64)
+    }
+}
+
+/// Of two runs together. What one of them lacks, the sum lacks.
+impl Add for Counts {
+    type Output = Counts;
+
+    fn add(self, other: Counts) -> Counts {
+        let sum = |one: Option<u64>, other| one.zip(other).map(|(one, other)| one + other);
+        Counts {
+            instructions: sum(self.instructions, other.instructions),
+            llc_references: sum(self.llc_references, other.llc_references),
+            llc_misses: sum(self.llc_misses, other.llc_misses),
+            quality: self.quality.max(other.quality),
+        }
+    }
 }
 
 /// What is known of a program from runs alone on this machine.
@@ -199,4 +244,50 @@ pub struct Thread {
     pub on_cpu: Nanos,
     /// Who decides on its CPUs.
     pub mask_owner: MaskOwner,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COUNTED: Counts = Counts {
+        instructions: Some(4_000_000),
+        llc_references: Some(90_000),
+        llc_misses: Some(10_000),
+        quality: Quality::Exact,
+    };
+
+    #[test]
+    fn misses_are_told_per_thousand_instructions() {
+        assert_eq!(COUNTED.misses_per_kilo_instruction(), Some(2.5));
+        let none = Counts { llc_misses: Some(0), ..COUNTED };
+        assert_eq!(none.misses_per_kilo_instruction(), Some(0.0));
+    }
+
+    #[test]
+    fn what_was_not_counted_or_stood_still_is_no_figure() {
+        for counts in [
+            Counts::default(),
+            Counts { instructions: None, ..COUNTED },
+            Counts { instructions: Some(0), ..COUNTED },
+            Counts { llc_references: Some(0), llc_misses: Some(0), ..COUNTED },
+            Counts { llc_misses: None, ..COUNTED },
+        ] {
+            assert_eq!(counts.misses_per_kilo_instruction(), None, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn the_sum_of_two_runs_is_as_good_as_the_worse_one() {
+        let scaled = Counts { llc_references: None, quality: Quality::Scaled, ..COUNTED };
+        let expected = Counts {
+            instructions: Some(8_000_000),
+            llc_references: None,
+            llc_misses: Some(20_000),
+            quality: Quality::Scaled,
+        };
+        assert_eq!(COUNTED + scaled, expected);
+        assert_eq!(scaled + COUNTED, expected);
+        assert_eq!(COUNTED + Counts::default(), Counts::default());
+    }
 }

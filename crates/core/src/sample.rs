@@ -28,8 +28,8 @@ pub enum Measure {
     Bandwidth,
 }
 
-/// How far a sample can be trusted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+/// How far a sample can be trusted; the worse the greater.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Quality {
     /// Measured over the whole interval.
     Exact,

@@ -8,6 +8,7 @@ pub mod affinity;
 pub mod bonds;
 pub mod cgroup;
 pub mod clock;
+pub mod counters;
 pub mod files;
 pub mod freezer;
 pub mod ground;

@@ -34,6 +34,7 @@ use cosched_core::{
 use crate::affinity::{self, AffinityError};
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
+use crate::counters::Events;
 use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
@@ -67,6 +68,8 @@ pub struct Config {
     pub wishes: Wishes,
     /// Whether every program gets a session of its own instead of cosched's.
     pub own_sessions: bool,
+    /// What hardware counters shall count of every program; `None`: nothing.
+    pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
 }
@@ -136,6 +139,7 @@ pub struct Linux {
     log: Log,
     sentinel: Sentinel,
     own_sessions: bool,
+    count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
     /// Programs that count as ended and have processes left.
@@ -195,6 +199,7 @@ impl Linux {
             log,
             sentinel,
             own_sessions: config.own_sessions,
+            count: config.count,
             jobs: config.jobs,
             live: BTreeMap::new(),
             leftovers: Vec::new(),

@@ -219,5 +219,6 @@ fn usage_of_children() -> io::Result<Usage> {
         voluntary_switches: count(usage.ru_nvcsw),
         involuntary_switches: count(usage.ru_nivcsw),
         max_rss_kib: count(usage.ru_maxrss),
+        ..Usage::default()
     })
 }

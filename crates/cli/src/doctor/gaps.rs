@@ -173,6 +173,7 @@ fn config(
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
         own_sessions: true,
+        count: None,
         jobs: outputs.iter().map(job).collect(),
     })
 }

@@ -29,12 +29,14 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
         Kind::Gang | Kind::Greedy | Kind::Minwait => gangs(rights),
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
-            gains.extend(without(
+            let by_hand = without(
                 rights,
                 &[Ability::Pmu],
-                "cache misses need not be written by hand, in a later version",
-            ));
-            (format!("{uses}, cache misses from the workload file"), gains)
+                "hardware counters: `cosched profile` counts the cache misses",
+            );
+            let source = if by_hand.is_some() { "" } else { " or `cosched profile`" };
+            gains.extend(by_hand);
+            (format!("{uses}, cache misses from the workload file{source}"), gains)
         }
     };
     Outlook { policy: kind.name(), uses, gains }
@@ -124,6 +126,16 @@ mod tests {
         let everything = [Ability::FreezeV2, Ability::CpusetV1, Ability::Slices];
         assert_eq!(of("minwait", &everything).gains, Vec::<&str>::new());
         assert_eq!(of("cgreedy", &everything).gains.len(), 1);
+    }
+
+    #[test]
+    fn cgreedy_takes_cache_misses_from_where_they_can_be_had() {
+        let by_hand = of("cgreedy", &[Ability::Signals]);
+        assert!(by_hand.uses.ends_with("from the workload file"), "{}", by_hand.uses);
+        assert!(by_hand.gains.iter().any(|gain| gain.starts_with("hardware counters")));
+        let counted = of("cgreedy", &[Ability::Signals, Ability::Pmu]);
+        assert!(counted.uses.ends_with("`cosched profile`"), "{}", counted.uses);
+        assert!(!counted.gains.iter().any(|gain| gain.starts_with("hardware counters")));
     }
 
     #[test]

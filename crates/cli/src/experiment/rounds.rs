@@ -62,6 +62,7 @@ impl Experiment {
                 out: Some(out),
                 stdout_is_taken: true,
                 profiles,
+                count: false,
             };
             session.execute(&request)
         };
@@ -75,6 +76,7 @@ impl Experiment {
                 out: Some(&run_folder(folder, plan, 0, i)),
                 stdout_is_taken: true,
                 profiles: &known,
+                count: false,
             })?;
         }
 

@@ -130,6 +130,7 @@ impl Comparison {
         }
         let sentences = self.ways.iter().filter_map(Compared::sentence);
         let rounds = match self.rounds {
+            n if self.interrupted => format!("Interrupted: {n} complete round(s) count."),
             1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
                 .to_owned(),
             n => format!("Medians of {n} interleaved runs each, with 95 % intervals."),

@@ -3,6 +3,9 @@
 //! It is run through the same code as any workload, as a workload of its own, so that a time
 //! alone and a turnaround mean the same. With a policy of gangs, wherever its threads fit the
 //! machine: then it gets the CPUs that its placement gives it, as it will beside others.
+//!
+//! Where the machine has hardware counters, its cache misses are counted along the way; those of
+//! the run in the middle are kept.
 
 use std::fs;
 use std::path::Path;
@@ -10,17 +13,24 @@ use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
-use cosched_core::{Nanos, Profile};
+use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 
 use super::curve::median;
 use crate::args::HowArgs;
 use crate::failure::Failure;
-use crate::session::{Request, Session};
+use crate::session::{Request, Session, say};
 use crate::store::{Entry, Store, StoreError};
 
 /// How much of a failed program's standard error is shown.
 const LAST_LINES: usize = 5;
+
+/// One run alone.
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    turnaround: Nanos,
+    counts: Counts,
+}
 
 /// Why a measurement did not come to its end.
 #[derive(Debug)]
@@ -52,23 +62,40 @@ pub(super) fn measure(
     store: &mut Store,
 ) -> Result<Entry, Stop> {
     let threads = session.threads(spec);
-    let mut times = Vec::new();
+    let mut all = Vec::new();
     for run in 1..=runs {
         eprintln!("cosched: {} alone, threads: {threads}, run {run} of {runs}", spec.name);
-        times.push(time(session, spec, how)?);
+        all.push(run_alone(session, spec, how)?);
+    }
+    let times: Vec<Nanos> = all.iter().map(|run| run.turnaround).collect();
+    let counts = counts_of_the_middle(&all);
+    if counts.quality == Quality::Scaled {
+        say(format_args!(
+            "{}: its cache misses are scaled up from a part of the run, because the counters were \
+             shared (with a profiler, say) or do not count on every kind of core",
+            spec.name
+        ));
     }
     let entry = Entry {
         solo: median(&times).expect("at least one run was asked for and made"),
         runs,
-        misses_per_kilo_instruction: None,
+        misses_per_kilo_instruction: counts.misses_per_kilo_instruction(),
         measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
     };
     store.put(&session.key(spec, how), &entry)?;
     Ok(entry)
 }
 
-/// The turnaround of one run alone.
-fn time(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Nanos, Stop> {
+/// What was counted in the run of median time; of an even number in the faster of the two in the
+/// middle.
+fn counts_of_the_middle(all: &[Alone]) -> Counts {
+    let mut sorted = all.to_vec();
+    sorted.sort_by_key(|run| run.turnaround);
+    sorted.get(sorted.len().saturating_sub(1) / 2).map(|run| run.counts).unwrap_or_default()
+}
+
+/// One run alone, measured.
+fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alone, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone =
         ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
@@ -81,13 +108,17 @@ fn time(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Nanos, S
         out: Some(outputs.path()),
         stdout_is_taken: true,
         profiles: &[Profile::default()],
+        count: true,
     })?;
     if ran.ended != Ended::Complete {
         return Err(Stop::Interrupted(ran.ended));
     }
     let program = &ran.result.programs[0];
     match program.turnaround_seconds {
-        Some(seconds) if ran.all_succeeded() => Ok(Nanos((seconds * 1e9).round() as u64)),
+        Some(seconds) if ran.all_succeeded() => Ok(Alone {
+            turnaround: Nanos((seconds * 1e9).round() as u64),
+            counts: program.usage.counts,
+        }),
         _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
     }
 }
@@ -117,6 +148,21 @@ fn last_lines(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_several_runs_the_middle_one_gives_the_counts() {
+        let run = |seconds: u64| Alone {
+            turnaround: Nanos::from_secs(seconds),
+            counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
+        };
+        let middle = |times: &[u64]| {
+            let all: Vec<Alone> = times.iter().map(|seconds| run(*seconds)).collect();
+            counts_of_the_middle(&all).llc_misses
+        };
+        assert_eq!(middle(&[9, 1, 2]), Some(2));
+        assert_eq!(middle(&[4, 100, 2, 3]), Some(3));
+        assert_eq!(middle(&[5]), Some(5));
+    }
 
     #[test]
     fn only_the_end_of_a_long_output_is_shown() {

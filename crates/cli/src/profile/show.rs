@@ -64,7 +64,15 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
 pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY);
-    table.set_header(["program", "threads", "alone s", "runs", "speedup", "ideal"]);
+    table.set_header([
+        "program",
+        "threads",
+        "alone s",
+        "runs",
+        "speedup",
+        "misses/1000 instr.",
+        "ideal",
+    ]);
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -77,7 +85,8 @@ pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
                 threads.to_string(),
                 format!("{:.3}", entry.solo.as_secs_f64()),
                 entry.runs.to_string(),
-                speedup(&curve, *point).map_or("–".to_owned(), |speedup| format!("{speedup:.2}")),
+                figure(speedup(&curve, *point)),
+                figure(entry.misses_per_kilo_instruction),
                 if ideal == Some(*threads) { "*" } else { "" }.to_owned(),
             ]);
         }
@@ -86,6 +95,10 @@ pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
         true => format!("{table}\n* the fewest threads with 80 % of the best speedup."),
         false => table.to_string(),
     }
+}
+
+fn figure(value: Option<f64>) -> String {
+    value.map_or("–".to_owned(), |value| format!("{value:.2}"))
 }
 
 #[cfg(test)]
@@ -132,6 +145,14 @@ mod tests {
             text.lines().filter(|line| line.trim_end().ends_with('*')).collect();
         assert_eq!(marked.len(), 1, "{text}");
         assert!(marked[0].contains("5.000") && marked[0].contains("2.00"), "{text}");
+    }
+
+    #[test]
+    fn misses_are_shown_where_they_were_counted() {
+        assert_eq!(figure(Some(2.504)), "2.50");
+        assert_eq!(figure(None), "–");
+        let text = shown(&[(2, 5)], table);
+        assert!(text.contains("misses/1000 instr.") && text.contains('–'), "{text}");
     }
 
     #[test]

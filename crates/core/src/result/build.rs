@@ -151,13 +151,15 @@ fn program(
 }
 
 fn usage(completions: &[Completion]) -> Usage {
-    completions.iter().map(|c| c.usage).fold(Usage::default(), |sum, one| Usage {
+    let sum = completions.iter().map(|c| c.usage).reduce(|sum, one| Usage {
         user_seconds: sum.user_seconds + one.user_seconds,
         system_seconds: sum.system_seconds + one.system_seconds,
         voluntary_switches: sum.voluntary_switches + one.voluntary_switches,
         involuntary_switches: sum.involuntary_switches + one.involuntary_switches,
         max_rss_kib: sum.max_rss_kib.max(one.max_rss_kib),
-    })
+        counts: sum.counts + one.counts,
+    });
+    sum.unwrap_or_default()
 }
 
 fn interruption(ended: Ended) -> Option<&'static str> {

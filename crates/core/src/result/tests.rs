@@ -17,6 +17,7 @@ fn completion(at: Nanos, exit: Exit) -> Completion {
         voluntary_switches: 3,
         involuntary_switches: 4,
         max_rss_kib: 1024,
+        ..Usage::default()
     };
     Completion { at, exit, usage }
 }

@@ -3,6 +3,7 @@
 use cosched_core::{CpuSet, Exit, Nanos, ProgramId, Usage};
 
 use crate::cgroup::FreezeSwitch;
+use crate::counters::Counters;
 use crate::files::FileError;
 use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
@@ -23,6 +24,8 @@ pub(super) struct Live {
     pub(super) launched: Option<Launched>,
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
+    /// What counts its instructions and cache misses, if anything does.
+    pub(super) counters: Option<Counters>,
     /// How its command ended, once it has.
     pub(super) ended: Option<(Exit, Usage)>,
     /// Whether its last process is known to have ended.
@@ -76,6 +79,7 @@ impl Live {
             state: State::Starting,
             launched: None,
             session: None,
+            counters: None,
             ended: None,
             gone: false,
             plot,

@@ -11,6 +11,7 @@ use cosched_core::{Exit, Happening, ProgramId, Usage};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
+use crate::counters::Counters;
 use crate::launch::{Report, Reports, StartStep};
 use crate::undo::Record;
 
@@ -99,7 +100,9 @@ impl Linux {
             self.queue.truncate(told);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));
         }
-        self.tell(Happening::Exited(live.id, exit, usage));
+        // Who is left from here on is not counted any more.
+        let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();
+        self.tell(Happening::Exited(live.id, exit, Usage { counts, ..usage }));
         if live.launched.is_some() || !members.is_empty() {
             self.leftovers.push(live);
         }

@@ -7,6 +7,7 @@ use rustix::process::Signal as Raw;
 
 use super::program::{Live, State};
 use super::{FIRST_LOOK, Linux, MachineError, key};
+use crate::counters::Counters;
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
 use crate::helper::HelperError;
@@ -45,6 +46,7 @@ impl Linux {
         if let Some(set) = spec.order.cpus {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
         }
+        live.counters = self.count.map(|events| Counters::below(prepared.shim(), events));
         live.expect_mask(self.own_mask, spec.order.cpus);
         // Known beforehand: a program may have ended before it could be asked.
         live.session = (!spec.order.new_session).then_some(self.own_session);

@@ -1,10 +1,7 @@
 //! What may be observed: scheduling inside the kernel, hardware counters, pressure.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::FromRawFd;
-
 use super::{Ability, Right, available, missing};
+use crate::counters::{self, Events};
 use crate::files::{self, FileError};
 use crate::procfs::{Proc, status_field};
 use crate::topology::Sys;
@@ -54,22 +51,12 @@ pub(super) fn pmu(proc: &Proc) -> Right {
         Err(error) => error.to_string(),
     };
     let detail = |what: &str| format!("{what}; {paranoid}");
-    match count_own_instructions() {
-        Ok(0) => missing(Ability::Pmu, detail("the instruction counter stands still"), None),
-        Ok(_) => available(Ability::Pmu, detail("instructions of own programs are counted")),
-        Err(error) => match error.raw_os_error() {
-            Some(libc::EACCES | libc::EPERM) => missing(
-                Ability::Pmu,
-                detail("not permitted"),
-                Some("sudo sysctl kernel.perf_event_paranoid=2"),
-            ),
-            Some(libc::ENOENT | libc::EOPNOTSUPP | libc::ENODEV) => missing(
-                Ability::Pmu,
-                detail("the machine shows no hardware counters"),
-                Some("on a virtual machine, its host has to pass the counters on"),
-            ),
-            _ => missing(Ability::Pmu, detail(&error.to_string()), None),
-        },
+    match counters::check(Events::HARDWARE) {
+        Ok(()) => available(
+            Ability::Pmu,
+            detail("instructions and cache misses of own programs are counted"),
+        ),
+        Err(lack) => missing(Ability::Pmu, detail(&lack.to_string()), lack.remedy()),
     }
 }
 
@@ -83,61 +70,6 @@ pub(super) fn psi(proc: &Proc) -> Right {
             Some("a kernel built with CONFIG_PSI, started with psi=1"),
         ),
     }
-}
-
-/// The first version of the kernel's `struct perf_event_attr`.
-#[repr(C)]
-#[derive(Default)]
-struct PerfEventAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    breakpoint_type: u32,
-    breakpoint_address: u64,
-}
-
-const _: () = assert!(size_of::<PerfEventAttr>() == 64);
-const PERF_TYPE_HARDWARE: u32 = 0;
-const PERF_COUNT_HW_INSTRUCTIONS: u64 = 1;
-const EXCLUDE_KERNEL: u64 = 1 << 5;
-const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-
-/// Counts instructions of the calling thread for a moment.
-fn count_own_instructions() -> io::Result<u64> {
-    let attr = PerfEventAttr {
-        kind: PERF_TYPE_HARDWARE,
-        size: size_of::<PerfEventAttr>() as u32,
-        config: PERF_COUNT_HW_INSTRUCTIONS,
-        flags: EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
-        ..PerfEventAttr::default()
-    };
-    let (own_thread, any_cpu, no_group) = (0, -1, -1);
-    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
-    // size, from a reference that outlives the call, and keeps no pointer to it.
-    let result = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            own_thread,
-            any_cpu,
-            no_group,
-            PERF_FLAG_FD_CLOEXEC,
-        )
-    };
-    let Ok(fd @ 0..) = i32::try_from(result) else {
-        return Err(io::Error::last_os_error());
-    };
-    // SAFETY: the kernel has just opened this descriptor for us; nobody else owns it.
-    let mut counter = unsafe { File::from_raw_fd(fd) };
-    let mut count = [0; 8];
-    counter.read_exact(&mut count)?;
-    Ok(u64::from_ne_bytes(count))
 }
 
 #[cfg(test)]

@@ -1,0 +1,133 @@
+//! One performance event, as the kernel opens and reads it.
+//!
+//! A processor has a handful of counters. Where more is asked of it than it has, the kernel lets
+//! the events take turns, and says for how long each was wanted (*enabled*) and for how long it
+//! really counted (*running*). A count is scaled up by the ratio of the two; one that never ran
+//! says nothing, and is not taken for a zero.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::FromRawFd;
+
+use cosched_core::Quality;
+
+use crate::tree::Process;
+
+/// What to count, in the kernel's numbering.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// `type` of `struct perf_event_attr`: hardware, software, caches.
+    pub kind: u32,
+    /// `config` of `struct perf_event_attr`: which one of that type.
+    pub config: u64,
+}
+
+/// An event that is being counted, in user mode only; until it is dropped.
+#[derive(Debug)]
+pub(super) struct Counter(File);
+
+impl Counter {
+    /// Counts the calling thread from now on, without its children.
+    pub(super) fn here(event: Event) -> io::Result<Counter> {
+        open(event, 0, 0)
+    }
+
+    /// Counts what `parent` starts from now on, with all descendants: each from its `exec` on.
+    ///
+    /// The parent itself does not execute anything, so its own counter stays off. A child inherits
+    /// it in that state, and it is switched on when the child executes its command; what the
+    /// command then starts inherits a counter that runs.
+    pub(super) fn below(event: Event, parent: Process) -> io::Result<Counter> {
+        open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC)
+    }
+
+    /// The sum over everybody who was counted, also those who have ended.
+    pub(super) fn read(&self) -> io::Result<Reading> {
+        let mut words = [[0; 8]; 3];
+        (&self.0).read_exact(words.as_flattened_mut())?;
+        let [value, enabled, running] = words.map(u64::from_ne_bytes);
+        Ok(Reading { value, enabled, running })
+    }
+}
+
+/// What a counter says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Reading {
+    pub(super) value: u64,
+    /// For how long it was wanted, ns over all threads.
+    pub(super) enabled: u64,
+    /// For how long it counted, ns over all threads.
+    pub(super) running: u64,
+}
+
+impl Reading {
+    /// The count for the whole time, and how far it can be trusted.
+    pub(super) fn count(self) -> Option<(u64, Quality)> {
+        if self.running == 0 {
+            return None;
+        }
+        if self.running >= self.enabled {
+            return Some((self.value, Quality::Exact));
+        }
+        let scaled = u128::from(self.value) * u128::from(self.enabled) / u128::from(self.running);
+        Some((u64::try_from(scaled).ok()?, Quality::Scaled))
+    }
+}
+
+/// The first version of the kernel's `struct perf_event_attr`.
+#[repr(C)]
+#[derive(Default)]
+struct PerfEventAttr {
+    kind: u32,
+    size: u32,
+    config: u64,
+    sample_period: u64,
+    sample_type: u64,
+    read_format: u64,
+    flags: u64,
+    wakeup_events: u32,
+    breakpoint_type: u32,
+    breakpoint_address: u64,
+}
+
+const _: () = assert!(size_of::<PerfEventAttr>() == 64);
+const TOTAL_TIME_ENABLED: u64 = 1 << 0;
+const TOTAL_TIME_RUNNING: u64 = 1 << 1;
+const DISABLED: u64 = 1 << 0;
+const INHERIT: u64 = 1 << 1;
+const EXCLUDE_KERNEL: u64 = 1 << 5;
+const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
+const ENABLE_ON_EXEC: u64 = 1 << 12;
+const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+
+/// Opens an event of a thread; 0 means the caller.
+fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<Counter> {
+    let attr = PerfEventAttr {
+        kind: event.kind,
+        size: size_of::<PerfEventAttr>() as u32,
+        config: event.config,
+        read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING,
+        // Without the kernel's part no right is needed for own programs, by default.
+        flags: flags | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
+        ..PerfEventAttr::default()
+    };
+    // Inherited events cannot be read as a group on every kernel, so each stands alone.
+    let (any_cpu, no_group) = (-1, -1);
+    // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
+    // size, from a reference that outlives the call, and keeps no pointer to it.
+    let result = unsafe {
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            thread,
+            any_cpu,
+            no_group,
+            PERF_FLAG_FD_CLOEXEC,
+        )
+    };
+    let Ok(fd @ 0..) = i32::try_from(result) else {
+        return Err(io::Error::last_os_error());
+    };
+    // SAFETY: the kernel has just opened this descriptor for us; nobody else owns it.
+    Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+}
