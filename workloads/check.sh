@@ -2,37 +2,79 @@
 # check.sh: every kernel verifies its own result; here each is run, briefly, to see that it can.
 #
 # One thread, two, and more than many machines have: the kernels that divide one
-# piece of work must print the same checksum each time.
+# piece of work must print the same checksum each time. And each must find out
+# when its result was made wrong on purpose: a check that cannot fail says nothing.
 set -euo pipefail
 cd "$(dirname "$0")"
+export OMP_WAIT_POLICY=passive
 
 fail() {
     echo "check: $*" >&2
     exit 1
 }
 
-# run KERNEL THREADS: prints the checksum.
+# run KERNEL ARGUMENTS...: prints the checksum.
 run() {
     local line
-    line=$(OMP_WAIT_POLICY=passive "bin/$1" --threads "$2" --work 0.02 | tail -1) || fail "$1 with $2 threads: wrong"
-    [[ $line =~ ^$1\ ok\ checksum=([0-9a-f]+)\ seconds= ]] || fail "$1 with $2 threads said \"$line\""
+    line=$("bin/$1" --work 0.02 "${@:2}") || fail "$*: wrong"
+    [[ $line =~ ^$1\ ok\ checksum=([0-9a-f]{16})\ seconds=[0-9.]+(\ [a-z_]+=[0-9.e+-]+)?$ ]] || fail "$* said \"$line\""
     echo "${BASH_REMATCH[1]}"
 }
 
-for kernel in barrier-storm bucket-sort cg compute lock-loop sleeper stencil triad; do
-    alone=$(run $kernel 1)
+# must_say STATUS COMMAND...: the command ends with that exit status.
+must_say() {
+    local status=0
+    "${@:2}" >/dev/null 2>&1 || status=$?
+    ((status == $1)) || fail "${*:2}: exit status $status, not $1"
+}
+
+for source in src/*.c; do
+    kernel=$(basename "$source" .c)
+    alone=$(run "$kernel" --threads 1)
     for threads in 2 5; do
-        checksum=$(run $kernel $threads)
+        checksum=$(run "$kernel" --threads $threads)
         case $kernel in
-        barrier-storm | lock-loop | sleeper) ;; # a chain per thread
-        *) [[ $checksum == "$alone" ]] || fail "$kernel: $threads threads change the result" ;;
-        esac
+        bucket-sort | cg | compute | pipeline | stencil | triad)
+            [[ $checksum == "$alone" ]] || fail "$kernel: $threads threads change the result"
+            ;;
+        esac # the others have a chain per thread
+        must_say 1 "bin/$kernel" --work 0.02 --threads $threads --spoil
     done
-    for bad in "--threads 0" "--threads 1.5" "--threads many" "--work -1" "--work" "--wrok 1"; do
-        status=0
-        bin/$kernel $bad >/dev/null 2>&1 || status=$?
-        ((status == 2)) || fail "$kernel $bad: exit status $status, not 2"
+    for bad in "--threads 0" "--threads 1.5" "--threads many" "--work -1" "--work nan" "--work" "--wrok 1"; do
+        read -ra words <<<"$bad"
+        must_say 2 "bin/$kernel" "${words[@]}"
     done
 done
+
+# The knobs at the ends of their ranges.
+for grain in 2 100 10000; do run barrier-storm --threads 2 --grain $grain; done >/dev/null
+for gap in 0 300 100000; do run lock-loop --threads 2 --gap $gap; done >/dev/null
+run nested-locks --threads 3 --accounts 2 --gap 0 >/dev/null
+run reader-writer --threads 3 --every 1 >/dev/null
+run pipeline --threads 2 --middle 2 --outer 2 >/dev/null
+run bucket-sort --threads 2 --keys 4 >/dev/null
+run phases --threads 3 --compute 5 --memory 0 --lock 5 >/dev/null
+must_say 1 bin/phases --work 0.02 --compute 0 --memory 0 --lock 5 --spoil
+must_say 2 bin/phases --compute 0 --memory 0
+
+# triad takes its variants from the file beside it, and says so if there is none.
+folder=$(mktemp -d "${TMPDIR:-/tmp}/cosched-check.XXXXXX")
+trap 'rm -rf "$folder"' EXIT
+cp bin/triad "$folder"
+must_say 2 "$folder/triad" --percent 60
+printf '%s\n' "peak 1000 MB/s threads 2" "percent 80 additions 3" "percent 60 additions 9" >"$folder/triad.calibration"
+must_say 0 "$folder/triad" --work 0.02 --percent 60
+must_say 1 "$folder/triad" --work 0.02 --percent 60 --spoil
+must_say 2 "$folder/triad" --percent 40
+
+# Each kernel in a workload file knows the options that it gets there.
+while read -ra words; do
+    must_say 0 "$folder/${words[0]}" "${words[@]:1}" --work 0.02
+done < <(
+    cp bin/* "$folder" 2>/dev/null
+    printf 'percent %s additions 9\n' 80 60 40 20 >"$folder/triad.calibration"
+    sed -n 's/^command = \["\.\/bin\/\(.*\)"\]$/\1/p' ./*.toml | sed 's/", "/ /g' | sort -u
+)
+
 ./numpy-matmul.py 3 >/dev/null || fail "numpy-matmul.py: no python3-numpy for /usr/bin/python3?"
 echo "check: all kernels verify their results"

@@ -1,21 +1,19 @@
 /*
  * barrier-storm: many threads that wait for each other all the time.
  *
- * Every thread computes for a few microseconds, waits for all the others at a
- * barrier, and starts again. Alone on the machine this costs next to nothing.
+ * Every thread computes for --grain microseconds, waits for all the others at
+ * a barrier, and starts again. Alone on the machine this costs next to nothing.
  * When one thread of the team is off its CPU, all others wait for it, and the
- * runtime lets them spin: the worst case for a scheduler that treats threads
- * as strangers, and the best case for gang scheduling.
+ * runtime lets them spin. At 2 us this is the worst case for a scheduler that
+ * treats threads as strangers, and the best case for gang scheduling; at
+ * 10 000 us a barrier costs a scheduler hardly anything.
  *
  * Check: each thread's chain must end where the closed form says, and nobody
  * may leave a barrier that a neighbour has not reached.
  */
-#include <omp.h>
-
 #include "common.h"
 #include "random.h"
 
-#define NAME "barrier-storm"
 #define BARRIER_MICROSECONDS 0.3 /* of one barrier that nobody is late for */
 
 /* A cache line each, so that the barrier is the only thing shared. */
@@ -26,16 +24,11 @@ struct member {
 
 int main(int argc, char **argv)
 {
-    double threads = 0, work = 1, grain = 2;
+    double grain = 2;
     const struct knob knobs[] = {
-        THREADS_KNOB(threads), WORK_KNOB(work),
-        {"--grain", &grain, false, "microseconds of computing between two barriers, about"},
-        {0}};
-    read_knobs(argc, argv, NAME, "OpenMP threads that meet at a barrier every few microseconds", knobs);
-    if (threads > 0)
-        omp_set_num_threads((int)threads);
+        {"--grain", &grain, false, "microseconds of computing between two barriers, about"}, {0}};
+    begin(argc, argv, "barrier-storm", "OpenMP threads that meet at a barrier all the time", knobs);
 
-    double start = seconds_now();
     int64_t steps = repetitions(grain, STEPS_PER_MICROSECOND), rounds = 0;
     struct member *team = NULL;
     int size = 0, escaped = 0;
@@ -61,6 +54,7 @@ int main(int argc, char **argv)
         }
     }
 
+    team[0].state += (uint64_t)spoilt();
     bool right = escaped == 0;
     uint64_t checksum = 0;
     for (int i = 0; i < size; i++) {
@@ -68,5 +62,5 @@ int main(int argc, char **argv)
         checksum += team[i].state;
     }
     free(team);
-    return report(NAME, right, checksum, start);
+    return report(right, checksum);
 }

@@ -11,11 +11,8 @@
  *
  * Check: the right-hand side is made from a known solution, which must come out.
  */
-#include <omp.h>
-
 #include "common.h"
 
-#define NAME "cg"
 #define ROWS 32768
 #define TIES 12
 #define ITERATIONS 25 /* per solve: enough to get below the tolerance */
@@ -95,13 +92,9 @@ static void solve(void)
 
 int main(int argc, char **argv)
 {
-    double threads = 0, work = 1;
-    const struct knob knobs[] = {THREADS_KNOB(threads), WORK_KNOB(work), {0}};
-    read_knobs(argc, argv, NAME, "conjugate gradients on a sparse matrix, with OpenMP", knobs);
-    if (threads > 0)
-        omp_set_num_threads((int)threads);
+    static const struct knob knobs[] = {{0}};
+    begin(argc, argv, "cg", "conjugate gradients on a sparse matrix, with OpenMP", knobs);
 
-    double start = seconds_now();
     columns = allocate((size_t)ROWS * (TIES + 1), sizeof *columns);
     entries = allocate((size_t)ROWS * (TIES + 1), sizeof *entries);
     double **vectors[] = {&x, &r, &p, &q, &b};
@@ -114,10 +107,11 @@ int main(int argc, char **argv)
     for (int64_t i = 0; i < solves; i++)
         solve();
 
+    x[ROWS / 2] += spoilt();
     double worst = 0, sum = 0;
     for (int i = 0; i < ROWS; i++) {
         worst = fmax(worst, fabs(x[i] - known(i)));
         sum += x[i];
     }
-    return report(NAME, worst < TOLERANCE, (uint64_t)llround(sum), start);
+    return report(worst < TOLERANCE, (uint64_t)llround(sum));
 }

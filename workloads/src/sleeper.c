@@ -8,26 +8,18 @@
  *
  * Check: each thread's chain must end where the closed form says.
  */
-#include <omp.h>
-
 #include "common.h"
 #include "random.h"
 
-#define NAME "sleeper"
-
 int main(int argc, char **argv)
 {
-    double threads = 0, work = 1, burst = 10, pause = 10;
+    double burst = 10, pause = 10;
     const struct knob knobs[] = {
-        THREADS_KNOB(threads), WORK_KNOB(work),
         {"--burst", &burst, false, "milliseconds of computing at a time, about"},
         {"--pause", &pause, false, "milliseconds of sleep at a time"},
         {0}};
-    read_knobs(argc, argv, NAME, "OpenMP threads that sleep and compute in turn", knobs);
-    if (threads > 0)
-        omp_set_num_threads((int)threads);
+    begin(argc, argv, "sleeper", "OpenMP threads that sleep and compute in turn", knobs);
 
-    double start = seconds_now();
     int64_t turns = repetitions(work, 1e3 / (burst + pause));
     int64_t steps = repetitions(burst, 1e3 * STEPS_PER_MICROSECOND);
     double whole = floor(pause / 1e3);
@@ -42,8 +34,9 @@ int main(int argc, char **argv)
             state = random_walk(state, steps);
             nanosleep(&rest, NULL);
         }
+        state += (uint64_t)spoilt();
         right = state == random_jump(first, (uint64_t)(turns * steps));
         checksum += state;
     }
-    return report(NAME, right, checksum, start);
+    return report(right, checksum);
 }

@@ -1,34 +1,106 @@
 /*
- * triad: threads that wait for memory.
+ * triad: threads that wait for memory, as much as is wanted.
  *
- * a[i] = b[i] + s * c[i] over arrays that are larger than most caches: the
+ * a[i] = b[i] + s * c[i] over arrays that are larger than the caches: the
  * triad of the STREAM benchmark. It moves 24 bytes for two floating-point
  * operations, so memory bandwidth decides its speed: two of them side by side
  * gain nothing, and everybody beside them loses cache.
  *
+ * --percent makes variants that take only 80, 60, 40 or 20 % of the peak, by
+ * additions in registers between the memory accesses, as the thesis on scaff
+ * does it (3.3). The peak is the bandwidth of the plain triad at the number of
+ * threads that saturates the bus, and at that number of threads the variants
+ * take their percentage; with fewer threads they take less. How many additions
+ * that needs depends on the machine. ../calibrate.sh measures it, alone on the
+ * machine, and writes a file beside this program, from which --percent reads.
+ * The program does not calibrate itself at its start: its neighbours and the
+ * scheduler, both of which it is there to judge, would change the load then.
+ *
+ * We add per cache line, not per element, since a percentage then can be met
+ * to within one.
+ *
  * Check: every second sweep uses -s and goes back, so that after an even
- * number of sweeps the values of the beginning are there again, exactly.
+ * number of sweeps the values of the beginning are there again, exactly. The
+ * additions are counted in whole numbers, which are exact as well.
  */
-#include <omp.h>
+#include <errno.h>
+#include <unistd.h>
 
 #include "common.h"
 
-#define NAME "triad"
 #define SCALE 3.0
+#define LINE 8 /* elements of a cache line */
+#define CALIBRATION "triad.calibration"
+
+/* The file beside this program, wherever it was started. */
+static FILE *open_calibration(char *path, size_t size)
+{
+    ssize_t length = readlink("/proc/self/exe", path, size - sizeof CALIBRATION);
+    path[length > 0 ? length : 0] = '\0';
+    char *slash = strrchr(path, '/');
+    strcpy(slash ? slash + 1 : path, CALIBRATION);
+    return fopen(path, "r");
+}
+
+/* Looks up how many additions per cache line leave so many percent of the peak. */
+static int64_t additions_for(double percent)
+{
+    if (percent == 100)
+        return 0;
+    char path[4096], line[256];
+    FILE *file = open_calibration(path, sizeof path);
+    if (!file) {
+        fprintf(stderr, "triad: %s: %s; run workloads/calibrate.sh on the idle machine\n", path,
+                strerror(errno));
+        exit(2);
+    }
+    double of = 0, additions = -1;
+    while (additions < 0 && fgets(line, sizeof line, file))
+        if (sscanf(line, "percent %lf additions %lf", &of, &additions) != 2 || of != percent)
+            additions = -1;
+    fclose(file);
+    if (additions < 0) {
+        fprintf(stderr, "triad: %s knows no --percent %g; remove it and run workloads/calibrate.sh\n",
+                path, percent);
+        exit(2);
+    }
+    return (int64_t)additions;
+}
+
+/* Four times the last-level cache, so that nothing is found in it again. */
+static double default_mebibytes(void)
+{
+    double cache = (double)sysconf(_SC_LEVEL3_CACHE_SIZE) / 1048576;
+    return fmax(96, ceil(4 * cache));
+}
+
+/* One sweep; returns the sum of its additions. */
+static double sweep(double *restrict a, const double *restrict b, const double *restrict c, int64_t n,
+                    double s, int64_t additions)
+{
+    double total = 0;
+#pragma omp parallel for schedule(static) reduction(+ : total)
+    for (int64_t line = 0; line < n; line += LINE) {
+        for (int i = 0; i < LINE; i++)
+            a[line + i] = b[line + i] + s * c[line + i];
+        for (int64_t i = 0; i < additions; i++)
+            total += 1;
+    }
+    return total;
+}
 
 int main(int argc, char **argv)
 {
-    double threads = 0, work = 1, mebibytes = 96;
+    double mebibytes = default_mebibytes(), percent = 100, chosen = 0;
     const struct knob knobs[] = {
-        THREADS_KNOB(threads), WORK_KNOB(work),
         {"--mebibytes", &mebibytes, true, "size of the three arrays together, MiB"},
+        {"--percent", &percent, true, "of the peak bandwidth: 20, 40, 60, 80 or 100", .most = 100},
+        {"--additions", &chosen, true, "per cache line, beside those for --percent", .zero = true},
         {0}};
-    read_knobs(argc, argv, NAME, "OpenMP threads that stream through memory", knobs);
-    if (threads > 0)
-        omp_set_num_threads((int)threads);
+    begin(argc, argv, "triad", "OpenMP threads that stream through memory", knobs);
 
-    double start = seconds_now();
-    int64_t n = (int64_t)(mebibytes * 1048576 / 24);
+    int64_t additions = additions_for(percent) + (int64_t)chosen;
+    int64_t n = (int64_t)(mebibytes * 1048576 / 24) / LINE * LINE;
     /* As many bytes in all, however large the arrays are. */
     int64_t pairs = repetitions(work, 8500 / mebibytes);
     double *a = allocate((size_t)n, sizeof *a);
@@ -42,24 +114,24 @@ int main(int argc, char **argv)
         b[i] = (double)(i % 1000);
         c[i] = (double)(i % 77);
     }
-    for (int64_t sweep = 0; sweep < 2 * pairs; sweep++) {
-        double s = sweep % 2 == 0 ? SCALE : -SCALE;
-#pragma omp parallel for schedule(static)
-        for (int64_t i = 0; i < n; i++)
-            a[i] = b[i] + s * c[i];
-        double *swap = a;
-        a = b;
-        b = swap;
+    double since = seconds_now(), added = 0;
+    for (int64_t pair = 0; pair < pairs; pair++) {
+        added += sweep(a, b, c, n, SCALE, additions);
+        added += sweep(b, a, c, n, -SCALE, additions);
     }
+    double seconds = seconds_now() - since;
+    double gigabytes = 24e-9 * (double)n * 2 * (double)pairs;
 
+    b[n / 2] += spoilt();
     int64_t wrong = 0, sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : wrong, sum)
     for (int64_t i = 0; i < n; i++) {
         wrong += b[i] != (double)(i % 1000);
         sum += (int64_t)(a[i] + b[i]);
     }
+    bool right = wrong == 0 && added == (double)(2 * pairs * (n / LINE) * additions);
     free(a);
     free(b);
     free(c);
-    return report(NAME, wrong == 0, (uint64_t)sum, start);
+    return report_with(right, (uint64_t)sum, "gigabytes_per_second", gigabytes / seconds);
 }
