@@ -3,6 +3,8 @@
 #   make demo    installs what is missing, builds, and compares all policies on
 #                workloads/demo.toml, as an ordinary user
 #   make test    installs what is missing, and runs every check and every test
+#   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
+#                RUNS=4 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
 #   make kernels the C programs of workloads/
@@ -18,7 +20,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test setup build kernels lint clean
+.PHONY: help demo test bench setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -52,6 +54,12 @@ test: lint kernels
 	else
 	    cargo test --workspace --locked -- --show-output
 	fi
+
+bench: PACKAGES += python3-sklearn libomp5
+bench: setup build kernels
+	@$(MAKE) --no-print-directory -s -C workloads calibration
+	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
 
 # Asks for nothing, and calls apt-get only where something is missing.
 setup:

@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""gang.py: how gangs do beside the ways that people really use. `make bench` runs it.
+
+For every mix of programs it has `cosched compare` run all ways in turn (A B C A B C), with the times
+alone measured in every round, and collects the figures with their intervals. Then it measures the
+gap between two gangs on each way of freezing, and what cosched itself costs.
+
+It writes gang.json (for scripts) and gang.md (the same as tables) into --out. Only the standard
+library is needed. A way that this machine or user cannot do is left out, and said so.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+SCHEMA = "cosched-bench-gang/1"
+HERE = pathlib.Path(__file__).resolve().parent
+WORKLOADS = HERE.parent / "workloads"
+# The three workloads of the thesis on scaff, of twelve programs each.
+THESIS = ["cpu", "memory", "mixed"]
+WAYS = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs",
+        "gang", "greedy", "cgreedy", "minwait"]
+FIGURES = ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
+           "responsiveness_max_seconds", "own_cpu_percent"]
+# Twelve programs in gangs of their own, and nothing else to do: what is used beside them is ours.
+PROGRAMS_FOR_OWN_CPU, SECONDS_FOR_OWN_CPU = 12, 20
+
+
+def say(text):
+    print(f"bench: {text}", file=sys.stderr, flush=True)
+
+
+def main():
+    options = arguments()
+    options.out.mkdir(parents=True, exist_ok=True)
+    began = time.time()
+    mixes = programs_of(options.programs, options.out) if options.programs else our_mixes(options)
+    report = {
+        "schema": SCHEMA,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "rounds": options.runs,
+        "quantum": options.quantum,
+        "mixes": {},
+    }
+    ways, left_out = possible(options)
+    report["left_out"] = left_out
+    for number, (name, file) in enumerate(mixes, 1):
+        say(f"mix {number} of {len(mixes)}: {name}; {elapsed(began)} so far")
+        report["mixes"][name] = compare(options, file, ways, report)
+        save(options.out, report)
+    if not options.programs:
+        say(f"gaps between gangs; {elapsed(began)} so far")
+        report["gap_ms"] = gaps(options)
+        say("what cosched itself costs")
+        report["own_cpu_percent"] = own_cpu(options)
+        save(options.out, report)
+    say(f"done in {elapsed(began)}: {options.out}/gang.json and gang.md")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
+    parser.add_argument("--runs", type=int, default=10, help="rounds of each mix")
+    parser.add_argument("--quantum", default="100ms")
+    parser.add_argument("--seconds", default="1", help="of each of the thesis' programs, alone")
+    parser.add_argument("--ways", default=",".join(WAYS), help="separated by commas")
+    parser.add_argument("--mixes", default="", help="only these, separated by commas")
+    parser.add_argument("--programs", type=pathlib.Path,
+                        help="a folder: every executable file in it is a program of one mix")
+    options = parser.parse_args()
+    options.cosched = options.cosched.resolve()
+    options.out = options.out.resolve()
+    if options.programs and not options.programs.is_dir():
+        parser.error(f"--programs {options.programs}: not a folder")
+    return options
+
+
+def elapsed(began):
+    return f"{(time.time() - began) / 60:.0f} min"
+
+
+def our_mixes(options):
+    """The mixes of this folder and the thesis' workloads, made for the CPUs of this machine."""
+    sources = {file.stem: file for file in sorted((HERE / "mixes").glob("*.toml"))}
+    sources |= {name: WORKLOADS / f"{name}.toml" for name in THESIS}
+    names = options.mixes.split(",") if options.mixes else list(sources)
+    unknown = [name for name in names if name not in sources]
+    if unknown:
+        sys.exit(f"bench: --mixes: there is no {', '.join(unknown)}; choose from {', '.join(sources)}")
+    folder = options.out / "mixes"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for name in names:
+        text = scaled(sources[name], options) if name in THESIS else filled_in(sources[name])
+        (folder / f"{name}.toml").write_text(text)
+    return [(name, folder / f"{name}.toml") for name in names]
+
+
+def filled_in(file):
+    cpus = len(os.sched_getaffinity(0))
+    text = file.read_text()
+    for word, value in {"@WORKLOADS@": WORKLOADS, "@CPUS@": cpus, "@HALF@": max(1, cpus // 2)}.items():
+        text = text.replace(word, str(value))
+    return text
+
+
+def scaled(file, options):
+    say(f"finding how many threads the programs of {file.name} need here")
+    done = subprocess.run([WORKLOADS / "scale.sh", file, options.seconds], text=True, check=True,
+                          stdout=subprocess.PIPE)
+    return done.stdout
+
+
+def programs_of(folder, out):
+    """One mix of the executable files in a folder."""
+    files = sorted(f for f in folder.iterdir() if f.is_file() and os.access(f, os.X_OK))
+    if not files:
+        sys.exit(f"bench: there is no executable file in {folder}")
+    tables = [f"[[program]]\nname = {json.dumps(f.name)}\ncommand = [{json.dumps(str(f.resolve()))}]\n"
+              for f in files]
+    file = out / "programs.toml"
+    file.write_text("\n".join(tables))
+    return [("programs", file)]
+
+
+def cosched(options, *words, **keywords):
+    return subprocess.run([options.cosched, *map(str, words)], text=True, **keywords)
+
+
+def possible(options):
+    """The ways that can be had here, and why the others cannot."""
+    ways, left_out = [], {}
+    program = '[[program]]\ncommand = "true"\nthreads = 1\nmisses_per_kilo_instruction = 1.0\n'
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write(program)
+        file.flush()
+        for way in options.ways.split(","):
+            tried = cosched(options, "compare", file.name, "--policies", way, capture_output=True)
+            if tried.returncode == 0:
+                ways.append(way)
+            else:
+                left_out[way] = tried.stderr.strip().splitlines()[-1]
+                say(f"{way} is left out: {left_out[way]}")
+    return ways, left_out
+
+
+def compare(options, file, ways, report):
+    """All ways on one mix; those that the programs do not fit are left out."""
+    ways = list(ways)
+    while True:
+        done = cosched(options, "compare", file, "--policies", ",".join(ways), "--runs", options.runs,
+                       "--quantum", options.quantum, "--solo", "--json", stdout=subprocess.PIPE,
+                       stderr=subprocess.PIPE if "cgreedy" in ways and not knows_misses(file) else None)
+        if done.returncode == 2 and "cgreedy" in ways:
+            say("cgreedy is left out: the cache misses of these programs are not known here")
+            ways.remove("cgreedy")
+            continue
+        break
+    if not done.stdout:
+        sys.exit(f"bench: cosched compare failed on {file}")
+    document = json.loads(done.stdout)
+    report["machine"] = document["machine"]
+    return {way["way"]: {key: way[key] for key in FIGURES} |
+            {"failed": way["failed"], "against": way["against"]} for way in document["ways"]}
+
+
+def knows_misses(file):
+    text = file.read_text()
+    return text.count("[[program]]") == text.count("misses_per_kilo_instruction")
+
+
+def gaps(options):
+    done = cosched(options, "doctor", "--measure", "--json", stdout=subprocess.PIPE, check=True)
+    rungs = {}
+    for row in json.loads(done.stdout)["gaps"]:
+        figures = {}
+        for what in ["gap", "freeze", "thaw"]:
+            figures[what] = {"p50": row[f"{what}_ms_p50"], "p99": row[f"{what}_ms_p99"]}
+        rungs.setdefault(row["rung"], {})[str(row["threads"])] = figures
+    return rungs
+
+
+def own_cpu(options):
+    """CPU time of cosched in percent of one CPU, with twelve gangs at the quantum."""
+    cpus = len(os.sched_getaffinity(0))
+    spin = ["sh", "-c", f"timeout {SECONDS_FOR_OWN_CPU} sh -c 'while :; do :; done' || :"]
+    table = f"[[program]]\ncommand = {json.dumps(spin)}\nthreads = {cpus}\nfreezable = true\n"
+    with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+        file.write("\n".join([table] * PROGRAMS_FOR_OWN_CPU))
+        file.flush()
+        done = cosched(options, "run", file.name, "--policy", "gang", "--quantum", options.quantum,
+                       "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    own = json.loads(done.stdout)["own"]
+    return {"programs": PROGRAMS_FOR_OWN_CPU, "percent": own["cpu_percent"],
+            "switches": own["switches"]}
+
+
+def save(out, report):
+    (out / "gang.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "gang.md").write_text("\n".join(markdown(report)) + "\n")
+
+
+def markdown(report):
+    """The report as tables."""
+    machine = report.get("machine", {})
+    yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; "
+           f"{report['rounds']} rounds, quantum {report['quantum']}, {report['started_at']}.")
+    for name, ways in report["mixes"].items():
+        first = next(iter(ways))
+        yield f"\n### {name}\n"
+        yield (f"| way | total / sum of solo | total / {first} | mean turnaround s | unfairness "
+               "| longest wait s | failed |")
+        yield "|---|---|---|---|---|---|---|"
+        for way, figures in ways.items():
+            against = figures["against"]
+            beside = with_verdict(against) if against else "1"
+            yield (f"| {way} | {interval(figures['ratio_to_solo_sum'])} | {beside} "
+                   f"| {interval(figures['mean_turnaround_seconds'])} | {interval(figures['unfairness'])} "
+                   f"| {figures['responsiveness_max_seconds']:.2f} | {figures['failed']} |")
+    if "gap_ms" in report:
+        yield "\n### From the old gang stopped to the new gang running\n"
+        yield "| freezing by | threads | gap p50 ms | p99 | freeze p50 ms | p99 | thaw p50 ms | p99 |"
+        yield "|---|---|---|---|---|---|---|---|"
+        for rung, rows in report["gap_ms"].items():
+            for threads, row in rows.items():
+                cells = [f"{row[what][share]:.3f}" for what in ["gap", "freeze", "thaw"]
+                         for share in ["p50", "p99"]]
+                yield f"| {rung} | {threads} | " + " | ".join(cells) + " |"
+    if "own_cpu_percent" in report:
+        own = report["own_cpu_percent"]
+        yield (f"\ncosched itself with {own['programs']} programs: {own['percent']:.3f} % of one CPU "
+               f"({own['switches']} switches).")
+
+
+def interval(estimate):
+    if estimate is None:
+        return "–"
+    if estimate["interval"] is None:
+        return f"{estimate['value']:.3f}"
+    low, high = estimate["interval"]
+    return f"{estimate['value']:.3f} ({low:.3f} to {high:.3f})"
+
+
+def with_verdict(against):
+    return f"{interval(against['total_ratio'])} {against['verdict'].replace('-', ' ')}"
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; what was measured before is in gang.json")
