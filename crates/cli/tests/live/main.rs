@@ -19,3 +19,4 @@ mod outputs;
 mod policies;
 mod rights;
 mod support;
+mod traps;

@@ -1,0 +1,92 @@
+//! Programs that are hard to schedule from outside: on every way of freezing they come to their ends, as they would
+//! alone, and whatever cosched cannot do with them it says.
+
+use cosched_core::Refusal;
+use cosched_core::result::RunResult;
+
+use super::support::{Place, Rung, program};
+
+/// Beside each trap: it takes the CPUs often, so that the trap is frozen often.
+const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
+
+fn everything() -> usize {
+    cosched_linux::affinity::get(0).unwrap().len()
+}
+
+/// Runs a trap in gangs beside another program. It succeeds, and nothing is left of it.
+fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
+    let place = Place::new();
+    let built = std::path::Path::new(env!("CARGO_BIN_EXE_cosched"));
+    let trap = built.with_file_name("examples").join("trap");
+    assert!(trap.exists(), "it is an example of this package: cargo build --examples makes it");
+    let script = format!("{} {arguments} && touch stop", trap.display());
+    let keys = format!("threads = {}", everything());
+    let tables = [program("trap", &keys, &script), program("other", &keys, OTHER)];
+    let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+    let ended = place.run(&tables, &options).ended().with(0);
+    let result = ended.result();
+    place.nothing_is_left_of(&ended);
+    (place, result)
+}
+
+fn turns(result: &RunResult) -> usize {
+    result.programs[0].timeline.len()
+}
+
+fn refusals(result: &RunResult) -> Vec<Refusal> {
+    result.deviations.iter().filter(|d| d.program.slot == 0).map(|d| d.why).collect()
+}
+
+#[test]
+fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "calls");
+        assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{rung:?}");
+        assert!(turns(&result) > 3, "{rung:?}");
+    }
+}
+
+#[test]
+fn a_program_in_uninterruptible_sleep_is_frozen_or_given_up_and_ends() {
+    for rung in Rung::here() {
+        let (_, result) = trapped(rung, "vfork");
+        // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come late.
+        assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
+        assert!(turns(&result) > 1, "{rung:?}");
+    }
+}
+
+fn late(why: Refusal) -> bool {
+    matches!(why, Refusal::TimedOut | Refusal::FrozenTooLong)
+}
+
+#[test]
+fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
+    let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, &format!("pin {last}"));
+        assert_eq!(place.read("out/trap.stdout"), format!("[{last}]\n"), "{rung:?}");
+        assert!(turns(&result) > 1, "{rung:?}");
+    }
+}
+
+#[test]
+fn a_program_with_thousands_of_threads_takes_turns() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "threads 2000");
+        assert_eq!(place.read("out/trap.stdout"), "2000\n", "{rung:?}");
+        assert!(turns(&result) > 1, "{rung:?}");
+    }
+}
+
+#[test]
+fn a_traced_program_comes_to_its_end_and_its_tracer_sees_how() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "trace");
+        assert_eq!(place.read("out/trap.stdout"), "traced 7\n", "{rung:?}");
+        let refusals = refusals(&result);
+        assert!(refusals.iter().all(|why| late(*why) || *why == Refusal::Traced), "{refusals:?}");
+        // It is not frozen once that is seen.
+        assert!(refusals.contains(&Refusal::Traced), "{rung:?} {refusals:?}");
+    }
+}
