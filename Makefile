@@ -5,6 +5,7 @@
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=4 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
+#   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
 #   make kernels the C programs of workloads/
@@ -60,6 +61,16 @@ bench: setup build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+
+# All of them, even after one has failed.
+test-guest: setup
+	@guest/fetch.sh
+	guest/build.sh
+	failed=()
+	for variant in guest/variants/*; do
+	    guest/run.sh "$${variant##*/}" || failed+=("$${variant##*/}")
+	done
+	if (( $${#failed[@]} > 0 )); then echo "guest: failed: $${failed[*]}" >&2; exit 1; fi
 
 # Asks for nothing, and calls apt-get only where something is missing.
 setup:

@@ -153,7 +153,7 @@ impl Ground {
         log: &mut Log,
     ) -> Result<Ground, GroundError> {
         let trees = Hierarchies::find(proc)?;
-        let freezer = choose_freezer(&trees, wishes.freezer)?;
+        let freezer = choose_freezer(&trees, wishes.freezer, log)?;
         let pinning = wishes.pinning.unwrap_or(PinningRung::Affinity);
         let mut ground = Ground { freezer, pinning, share: None, bases: Vec::new() };
         match freezer {
@@ -261,21 +261,13 @@ impl Ground {
             log.note(Record::Controllers { dir: base.path().to_owned(), added })?;
             return Ok(base.write("cgroup.subtree_control", &format!("+{controller}"))?);
         }
-        let tree = trees.v1(controller);
-        if let Some(Err(why)) = tree.map(|tree| tree.own.is_writable_by_me()) {
-            return Err(GroundError::NotHere {
-                wish: controller,
-                why: why.to_string(),
-                remedy: DELEGATE,
-            });
-        }
-        match tree {
-            Some(tree) => self.claim(Some(tree), kind, role, log),
-            None => {
-                let why = format!("no cgroup tree with the {controller} controller is open to you");
-                Err(GroundError::NotHere { wish: controller, why, remedy: DELEGATE })
-            }
-        }
+        let not_here = |why| GroundError::NotHere { wish: controller, why, remedy: DELEGATE };
+        let Some(tree) = trees.v1(controller) else {
+            let why = format!("no cgroup tree with the {controller} controller is open to you");
+            return Err(not_here(why));
+        };
+        try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
+        self.claim(Some(tree), kind, role, log)
     }
 
     fn claim_share(
@@ -299,28 +291,45 @@ impl Ground {
 fn choose_freezer(
     trees: &Hierarchies,
     wish: Option<FreezerRung>,
+    log: &mut Log,
 ) -> Result<FreezerRung, GroundError> {
-    let usable = |tree: Option<&Hierarchy>| match tree {
-        Some(tree) => tree.own.is_writable_by_me().map_err(|error| error.to_string()),
-        None => Err("no such cgroup tree is mounted".to_owned()),
-    };
-    let v2 = || usable(trees.v2());
-    let v1 = || usable(trees.v1("freezer"));
-    let refuse = |wish, why| Err(GroundError::NotHere { wish, why, remedy: DELEGATE });
-    match wish {
-        None if v2().is_ok() => Ok(FreezerRung::CgroupV2),
-        None if v1().is_ok() => Ok(FreezerRung::CgroupV1),
-        None => Ok(FreezerRung::Signals),
-        Some(FreezerRung::CgroupV2) => match v2() {
-            Ok(()) => Ok(FreezerRung::CgroupV2),
-            Err(why) => refuse("freezing by cgroup v2", why),
-        },
-        Some(FreezerRung::CgroupV1) => match v1() {
-            Ok(()) => Ok(FreezerRung::CgroupV1),
-            Err(why) => refuse("freezing by cgroup v1", why),
-        },
-        Some(FreezerRung::Signals) => Ok(FreezerRung::Signals),
+    let rungs = [
+        (FreezerRung::CgroupV2, trees.v2(), CgroupKind::V2, "freezing by cgroup v2"),
+        (
+            FreezerRung::CgroupV1,
+            trees.v1("freezer"),
+            CgroupKind::V1Freezer,
+            "freezing by cgroup v1",
+        ),
+    ];
+    for (rung, tree, kind, name) in rungs {
+        if wish.is_some_and(|wish| wish != rung) {
+            continue;
+        }
+        let why = match tree.map(|tree| try_out(tree, kind, log)).transpose()? {
+            Some(Ok(())) => return Ok(rung),
+            Some(Err(why)) => why.to_string(),
+            None => "no such cgroup tree is mounted".to_owned(),
+        };
+        if wish.is_some() {
+            return Err(GroundError::NotHere { wish: name, why, remedy: DELEGATE });
+        }
     }
+    Ok(FreezerRung::Signals)
+}
+
+/// Finds out whether a tree is open to the caller. That makes a cgroup for a moment, so it is announced:
+/// a cosched that is killed at that moment leaves it behind.
+fn try_out(
+    tree: &Hierarchy,
+    kind: CgroupKind,
+    log: &mut Log,
+) -> Result<Result<(), FileError>, LogError> {
+    let dir = tree.own.probe().path().to_owned();
+    log.note(Record::CgroupDir { kind, dir: dir.clone(), origin: tree.own.path().to_owned() })?;
+    let outcome = tree.own.is_writable_by_me();
+    log.note(Record::CgroupRemoved { dir })?;
+    Ok(outcome)
 }
 
 /// Has the caller's v2 cgroup pass a controller on, and announces all that this changes.
@@ -330,11 +339,13 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
         let added = vec![controller.to_owned()];
         log.note(Record::Controllers { dir: own.path().to_owned(), added })?;
     }
-    let enabled = cgroup::enable_controllers(own, &[controller])?;
-    if let Some(leaf) = enabled.leaf() {
+    // One that is there already is somebody else's.
+    let leaf = own.child(cgroup::LEAF);
+    if own.has("cgroup.type") && !leaf.path().exists() {
         let (dir, origin) = (leaf.path().to_owned(), own.path().to_owned());
         log.note(Record::CgroupDir { kind: CgroupKind::V2, dir, origin })?;
     }
+    cgroup::enable_controllers(own, &[controller])?;
     Ok(())
 }
 

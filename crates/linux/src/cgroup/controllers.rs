@@ -12,7 +12,7 @@ use super::Dir;
 use crate::files::FileError;
 
 /// The child into which the caller steps.
-const LEAF: &str = "cosched";
+pub const LEAF: &str = "cosched";
 
 /// Why controllers could not be passed on.
 #[derive(Debug, thiserror::Error)]

@@ -170,13 +170,19 @@ impl Dir {
         &self,
         attempt: impl FnOnce(&Dir) -> Result<(), FileError>,
     ) -> Result<(), FileError> {
-        let name = format!("cosched-probe-{}", std::process::id());
-        let child = self.create_child(&name)?;
+        let child = self.probe();
+        fs::create_dir(&child.path)
+            .map_err(|source| FileError::io("make cgroup", &child.path, source))?;
         // A process may be moved if both its old and its new group's file can be opened for writing.
         let result =
             self.open_procs().and_then(|()| child.open_procs()).and_then(|()| attempt(&child));
         child.remove()?;
         result
+    }
+
+    /// The child that [`Dir::try_in_child`] makes; a caller that can be killed meanwhile announces it.
+    pub fn probe(&self) -> Dir {
+        self.child(&format!("cosched-probe-{}", std::process::id()))
     }
 
     fn open_procs(&self) -> Result<(), FileError> {

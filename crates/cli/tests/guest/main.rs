@@ -1,0 +1,38 @@
+//! The `cosched` command on machines that are not at hand: real kernels in emulated machines.
+//!
+//! `guest/` makes such machines: several packages, caches or memory nodes, SMT, and a tree of
+//! version 2 cgroups with every controller. What other live tests cannot ask of the
+//! machine that they happen to run on is asked here: where threads are placed, what a
+//! cpuset of version 2 does, and what happens when a CPU is taken away.
+//!
+//! `COSCHED_GUEST` names the machine; anywhere else these tests skip, because they take CPUs
+//! offline and expect to be alone. An emulated machine is slow, so programs are few and do little.
+
+#![allow(clippy::unwrap_used)]
+
+mod controllers;
+mod placement;
+#[path = "../live/support/mod.rs"]
+#[allow(dead_code, unused_imports)]
+mod support;
+mod unplug;
+mod user;
+
+/// The guest that this is; `None`, and said so, outside of any.
+fn guest() -> Option<String> {
+    let name = std::env::var("COSCHED_GUEST").ok();
+    if name.is_none() {
+        support::skip("this is no guest of `make test-guest`");
+    }
+    name
+}
+
+/// A guest that this test has something to ask of.
+fn guest_is_one_of(names: &[&str]) -> Option<String> {
+    let name = guest()?;
+    if names.contains(&name.as_str()) {
+        return Some(name);
+    }
+    support::skip(format!("nothing to ask of the guest '{name}'"));
+    None
+}

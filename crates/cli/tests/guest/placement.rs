@@ -1,0 +1,69 @@
+//! What cosched sees of each machine, and where it places threads there.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::guest_is_one_of;
+use super::support::{Place, program};
+
+/// A machine: packages, last-level caches, cores, memory nodes; and the CPUs of two programs of
+/// two threads each that share a quantum, packed and spread.
+struct Expected {
+    shape: [u64; 4],
+    packed: [&'static str; 2],
+    spread: [&'static str; 2],
+}
+
+fn machines() -> BTreeMap<&'static str, Expected> {
+    BTreeMap::from([
+        (
+            "packages",
+            Expected { shape: [4, 4, 8, 1], packed: ["0-1", "2-3"], spread: ["0,2", "4,6"] },
+        ),
+        ("numa", Expected { shape: [4, 4, 8, 4], packed: ["0-1", "2-3"], spread: ["0,2", "4,6"] }),
+        // Siblings are neighbours: no program gets two of one core while another core is idle.
+        ("smt", Expected { shape: [2, 2, 4, 1], packed: ["0,2", "4,6"], spread: ["0,4", "2,6"] }),
+        (
+            "caches",
+            Expected { shape: [2, 4, 8, 1], packed: ["0-1", "2-3"], spread: ["0,4", "2,6"] },
+        ),
+    ])
+}
+
+#[test]
+fn the_machine_is_seen_as_it_was_made() {
+    let machines = machines();
+    let names: Vec<&str> = machines.keys().copied().collect();
+    let Some(name) = guest_is_one_of(&names) else { return };
+    let place = Place::new();
+    let ended = place.cosched(&["doctor", "--json"]).ended().with(0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let machine = &report["machine"];
+    let keys = ["packages", "last_level_caches", "cores", "numa_nodes"];
+    assert_eq!(keys.map(|key| machine[key].as_u64().unwrap()), machines[&name.as_str()].shape);
+    assert_eq!(machine["usable"], 8);
+}
+
+#[test]
+fn two_programs_of_a_quantum_are_packed_and_spread_as_the_machine_is_built() {
+    let machines = machines();
+    let names: Vec<&str> = machines.keys().copied().collect();
+    let Some(name) = guest_is_one_of(&names) else { return };
+    let expected = &machines[name.as_str()];
+    for (placement, cpus) in [("packed", expected.packed), ("spread", expected.spread)] {
+        let place = Place::new();
+        let script = "sleep 0.2; grep Cpus_allowed_list /proc/self/status";
+        let tables = ["a", "b"].map(|name| program(name, "threads = 2", script));
+        let options = format!("--policy greedy --placement {placement}");
+        let ended = place.run(&tables, &options).ended().with(0);
+        for (program, cpus) in ended.result().programs.iter().zip(cpus) {
+            let given = program.timeline.first().unwrap().2.unwrap().to_string();
+            assert_eq!(given, cpus, "{placement}");
+            let line = place.read(&format!("out/{}.stdout", program.name));
+            let last = program.timeline.last().unwrap().2.unwrap();
+            assert_eq!(line, format!("Cpus_allowed_list:\t{last}\n"), "{placement}");
+        }
+        place.nothing_is_left_of(&ended);
+    }
+}
