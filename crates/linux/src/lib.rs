@@ -5,6 +5,7 @@
 //! This crate is the only place outside the hook where `unsafe` may stand.
 
 pub mod affinity;
+pub mod autogroup;
 pub mod bonds;
 pub mod cgroup;
 pub mod clock;
