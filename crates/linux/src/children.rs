@@ -100,6 +100,7 @@ mod tests {
         assert_eq!(exit, Exit::Signal(libc::SIGUSR1 as u8));
         assert!(usage.max_rss_kib > 0);
         assert_eq!(look(pid), Child::NotOurs);
+        assert!(child.wait().is_err(), "its end was told twice");
     }
 
     #[test]
