@@ -8,13 +8,15 @@
 //!
 //! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks for the
 //! shortest slice that the kernel gives; where it may, it takes the highest nice priority; and programs that it
-//! schedules in gangs get sessions of their own, so that where the kernel shares CPUs by session
-//! (autogroup) cosched's share does not shrink with the number of their threads.
+//! schedules in gangs get sessions of their own where the kernel shares CPUs by session (autogroup),
+//! so that cosched's share does not shrink with the number of their threads.
 //!
 //! The parts: `program` is one live program with its freezer and its pinning,
-//! `steps` carries out what the engine wants, `reports` listens to the shims, `orphans` takes the
-//! place of a killed one, and `inspect` looks now and then at what programs hold and who stopped them.
+//! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
+//! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
+//! at what programs hold and who stopped them.
 
+mod freezes;
 mod inspect;
 mod orphans;
 mod program;
@@ -28,8 +30,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use cosched_core::{
-    Arena, Aspect, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step,
-    Topology,
+    Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step, Topology,
 };
 
 use crate::affinity::{self, AffinityError};
@@ -48,13 +49,9 @@ use crate::sentinel::Sentinel;
 use crate::undo::{self, Log, LogError, Restored};
 use inspect::Inspector;
 use orphans::Orphanage;
-use program::{Live, Parent, State};
+use program::Live;
 use punctual::Punctual;
 
-/// The shortest time between two looks at a freeze that is under way, and the share of the time passed
-/// that later looks wait.
-const FIRST_LOOK: Nanos = Nanos::from_micros(20);
-const LATER_LOOKS: u64 = 8;
 const SENTINEL: u64 = u64::MAX - 2;
 /// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
 /// the news that a child has ended.
@@ -282,57 +279,6 @@ impl Linux {
         self.notes.push(Note { program, text: text.into() });
     }
 
-    fn look_at_freezes(&mut self) -> Result<(), MachineError> {
-        let now = self.clock.now();
-        if now < self.next_look() {
-            return Ok(());
-        }
-        self.adopt()?;
-        let mut orphaned = Vec::new();
-        for live in self.live.values_mut() {
-            let State::Freezing { since, look_at } = live.state else { continue };
-            if now < look_at {
-                continue;
-            }
-            let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
-                Ok(true) if matches!(live.parent, Parent::Cosched) => {
-                    orphaned.push(live.id);
-                    continue;
-                }
-                Ok(true) => {
-                    live.state = State::Frozen;
-                    Happening::Froze(live.id)
-                }
-                Ok(false) => {
-                    let pause = FIRST_LOOK.max(now.since(since) / LATER_LOOKS);
-                    live.state = State::Freezing { since, look_at: now + pause };
-                    continue;
-                }
-                Err(why) => {
-                    live.state = State::Running;
-                    Happening::Refused(live.id, Aspect::Frozen, why)
-                }
-            };
-            self.queue.push(Event { at: self.clock.now(), what });
-        }
-        // A process may have become an orphan, and so have been missed, during the walk.
-        if !orphaned.is_empty() && !self.adopt()? {
-            for id in orphaned {
-                self.with(id, |_, live| live.state = State::Frozen);
-                self.tell(Happening::Froze(id));
-            }
-        }
-        Ok(())
-    }
-
-    fn next_look(&self) -> Nanos {
-        let looks = self.live.values().filter_map(|live| match live.state {
-            State::Freezing { look_at, .. } => Some(look_at),
-            _ => None,
-        });
-        looks.min().unwrap_or(Nanos::NEVER)
-    }
-
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
             Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
@@ -352,6 +298,8 @@ impl Linux {
                     true => self.hear(id)?,
                     false => self.hear_leftover(id)?,
                 }
+                // Somebody may wait for this news to take the place of a killed shim.
+                self.reap()?;
             }
         }
         Ok(())

@@ -70,12 +70,9 @@ fn ctrl_c_ends_programs_whose_shims_were_killed_with_all_their_processes() {
             program(name, "threads = 1", &script)
         });
         let cosched = place.run(&tables, &options(rung));
-        couple(&place, "a");
-        couple(&place, "b");
-        for name in ["a", "b"] {
-            let main = bereave(&place, name);
-            takes_a_turn(&place.marked(), main);
-        }
+        let (marked, couples) = (place.marked(), ["a", "b"].map(|name| couple(&place, name)));
+        couples.iter().for_each(|(_, shim)| marked.signal(*shim, Signal::KILL));
+        couples.iter().for_each(|(main, _)| takes_a_turn(&marked, *main));
         cosched.signal(Signal::INT);
         let ended = cosched.ended().with(130);
         let result = ended.result();

@@ -70,7 +70,8 @@ impl Linux {
     /// Takes the place of a killed shim as soon as its children have been passed on.
     fn take_over(&mut self, live: &mut Live) -> Result<(), MachineError> {
         let Parent::Killed(shim) = &mut live.parent else { return Ok(()) };
-        if !shim.reap().unwrap_or(true) {
+        // While another shim's death is news, its children could be taken for this one's.
+        if !shim.reap().unwrap_or(true) || self.has_news_of_a_death() {
             return Ok(());
         }
         live.parent = Parent::Cosched;
@@ -100,12 +101,34 @@ impl Linux {
             self.settle_end(live)?;
         }
         self.adopt()?;
-        // The others' ends are of no interest, but they must not stay as zombies.
-        let orphans = self.orphans().map_err(MachineError::from)?;
-        orphans.iter().filter(|stat| stat.state.has_ended()).for_each(|stat| {
-            children::look(stat.pid);
-        });
+        self.bury()
+    }
+
+    /// Takes the ends of orphans that are no commands: nobody asks for them, but they must not stay as zombies.
+    fn bury(&mut self) -> Result<(), MachineError> {
+        let orphans = self.orphans()?;
+        if self.has_news_of_a_death()
+            || !self.in_care(|p| matches!(p, Parent::Killed(_))).is_empty()
+        {
+            return Ok(()); // A command that is not known yet may be among them.
+        }
+        let commands: Vec<i32> =
+            self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
+        for stat in orphans.iter().filter(|stat| stat.state.has_ended()) {
+            if !commands.contains(&stat.pid) {
+                children::look(stat.pid);
+            }
+        }
         Ok(())
+    }
+
+    /// Whether a shim has ended whose socket has not told that yet.
+    fn has_news_of_a_death(&self) -> bool {
+        let mut programs = self.live.values().chain(&self.leftovers);
+        programs.any(|live| match &live.parent {
+            Parent::Shim(shim) => shim.shim().look(&self.proc).is_none(),
+            _ => false,
+        })
     }
 
     /// Takes in the orphans that have come since the last call; whether there were any. To be called before
@@ -128,10 +151,13 @@ impl Linux {
 
     pub(super) fn adopt_for(&mut self, live: &mut Live) -> Result<bool, MachineError> {
         let mut any = false;
-        for stat in self.orphans()? {
+        let orphans = self.orphans()?;
+        // Asked after they were listed: whoever left one of them is dead by now.
+        let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
+        for stat in orphans {
             let process = Process::from(stat);
             let known = live.tree.main == Some(process) || live.tree.orphans.contains(&process);
-            if known || !(self.orphanage.knows_all() || comes_from(live, &stat)) {
+            if known || !(is_only_one || comes_from(live, &stat)) {
                 continue;
             }
             if live.tree.main.is_none() && live.ended.is_none() {

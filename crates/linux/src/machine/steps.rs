@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
 use rustix::process::Signal as Raw;
 
+use super::freezes::FIRST_LOOK;
 use super::program::{Live, Parent, State};
-use super::{FIRST_LOOK, Linux, MachineError, key};
+use super::{Linux, MachineError, key};
 use crate::counters::Counters;
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
