@@ -147,7 +147,8 @@ impl Session {
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
-            MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
+            MachineError::Files(_)
+            | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
                 Failure::input(error)
             }
             error => Failure::broken(error),

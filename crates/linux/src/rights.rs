@@ -85,7 +85,7 @@ impl Ability {
                 "cache misses, instructions and memory bandwidth: cgreedy and fair progress without figures given by hand"
             }
             Ability::Autogroup => {
-                "one share of CPU per session; cosched runs all programs in one session so that it does not matter"
+                "one share of CPU per session: programs of a gang get a session each, so that cosched's own share does not shrink"
             }
             Ability::SchedExt => "scheduling decisions inside the kernel",
             Ability::Psi => "the machine's own account of CPU pressure, in reports",
