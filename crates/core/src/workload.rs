@@ -44,7 +44,7 @@ use std::path::{Path, PathBuf};
 
 pub use environment::THREAD_VARIABLES;
 pub use error::{Place, Position, Problem, WorkloadError};
-pub use executable::ExecutableError;
+pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use shown::{escaped, shown, shown_path};
 
@@ -247,9 +247,8 @@ mod tests {
 
     #[test]
     fn an_input_without_an_end_is_refused_at_the_limit() {
-        let read = |input: &mut dyn Read| {
-            Workload::read(input, "jobs.toml".as_ref(), "/tmp".as_ref())
-        };
+        let read =
+            |input: &mut dyn Read| Workload::read(input, "jobs.toml".as_ref(), "/tmp".as_ref());
         let refusal = read(&mut io::repeat(b' ')).unwrap_err().to_string();
         assert!(refusal.starts_with("jobs.toml: is larger than 16 MiB"), "{refusal}");
         let text: &[u8] = b"[[program]]\ncommand = 'cg'\n";

@@ -20,16 +20,24 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 /// So often may a script's interpreter be a script; the kernel follows about as many.
 const MOST_SCRIPTS: usize = 4;
 
-/// Why a command cannot be run.
+/// A command that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExecutableError {
+#[error("{place}: command {problem}")]
+pub struct ExecutableError {
+    /// Where it stands.
+    pub place: Box<Place>,
+    /// Why it cannot.
+    pub problem: CommandProblem,
+}
+
+/// Why a command cannot be run; each message begins with the command and ends with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandProblem {
     /// No folder of `PATH` has it.
-    #[error("{place}: command '{}' was not found in PATH ({}); {}", shown(command), shown_path(searched),
+    #[error("'{}' was not found in PATH ({}); {}", shown(command), shown_path(searched),
         if *here { format!("write ./{} to run the one in its working directory", shown(command)) }
         else { "install it, or write its path".to_owned() })]
     NotInPath {
-        /// Where the command stands.
-        place: Place,
         /// The command as written.
         command: String,
         /// The value of `PATH`.
@@ -38,48 +46,42 @@ pub enum ExecutableError {
         here: bool,
     },
     /// There is no such file.
-    #[error("{place}: command {} does not exist; correct its path, or build it first", shown_path(file))]
+    #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
-        /// Where the command stands.
-        place: Place,
         /// Where the file should be.
         file: PathBuf,
     },
     /// A folder on the way to it is closed to this user.
     #[error(
-        "{place}: command {}: permission denied for this user; ask for the right to enter its folder, or use a copy",
+        "{}: permission denied for this user; ask for the right to enter its folder, or use a copy",
         shown_path(file)
     )]
     Denied {
-        /// Where the command stands.
-        place: Place,
         /// Where the file should be.
         file: PathBuf,
     },
     /// It is a directory, a device or a socket.
-    #[error("{place}: command {} is not a regular file; name an executable file", shown_path(file))]
+    #[error("{} is not a regular file; name an executable file", shown_path(file))]
     NotAFile {
-        /// Where the command stands.
-        place: Place,
         /// What was found.
         file: PathBuf,
     },
     /// Nobody may execute it.
-    #[error("{place}: command {0} is not executable; run chmod +x {0}, or name its interpreter first", shown_path(file))]
+    #[error(
+        "{0} is not executable; run chmod +x {0}, or name its interpreter first",
+        shown_path(file)
+    )]
     NotExecutable {
-        /// Where the command stands.
-        place: Place,
         /// What was found.
         file: PathBuf,
     },
     /// It is a script, and what its first line names cannot be run.
     #[error(
-        "{place}: command {} is a script for {}, which {why}; install that, or correct the first line of the script",
-        shown_path(file), shown_path(interpreter)
+        "{} is a script for {}, which {why}; install that, or correct the first line of the script",
+        shown_path(file),
+        shown_path(interpreter)
     )]
     NoInterpreter {
-        /// Where the command stands.
-        place: Place,
         /// The script.
         file: PathBuf,
         /// What its first line names.
@@ -89,12 +91,11 @@ pub enum ExecutableError {
     },
     /// It is a program whose loader is missing.
     #[error(
-        "{place}: command {} needs the loader {}, which {why}; install the libraries that it was built for, or build it here",
-        shown_path(file), shown_path(loader)
+        "{} needs the loader {}, which {why}; install the libraries that it was built for, or build it here",
+        shown_path(file),
+        shown_path(loader)
     )]
     NoLoader {
-        /// Where the command stands.
-        place: Place,
         /// The program.
         file: PathBuf,
         /// The loader that it names.
@@ -111,22 +112,21 @@ impl ProgramSpec {
     /// # Errors
     /// When there is no such file, it is not an executable one, or its interpreter is missing.
     pub fn executable(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, ExecutableError> {
-        let file = self.find(inherited_path)?;
-        self.check_needs(&file)?;
-        Ok(file)
+        self.find(inherited_path).and_then(|file| self.check_needs(&file).map(|()| file)).map_err(
+            |problem| ExecutableError { place: Box::new(self.places.command.clone()), problem },
+        )
     }
 
-    fn find(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, ExecutableError> {
-        let place = || self.places.command.clone();
+    fn find(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, CommandProblem> {
         let command = self.command[0].as_str();
         if command.contains('/') {
             let file = self.cwd.join(command);
             return match kind(&file) {
                 Kind::Executable => Ok(file),
-                Kind::Plain => Err(ExecutableError::NotExecutable { place: place(), file }),
-                Kind::Other => Err(ExecutableError::NotAFile { place: place(), file }),
-                Kind::Missing => Err(ExecutableError::NoSuchFile { place: place(), file }),
-                Kind::Denied => Err(ExecutableError::Denied { place: place(), file }),
+                Kind::Plain => Err(CommandProblem::NotExecutable { file }),
+                Kind::Other => Err(CommandProblem::NotAFile { file }),
+                Kind::Missing => Err(CommandProblem::NoSuchFile { file }),
+                Kind::Denied => Err(CommandProblem::Denied { file }),
             };
         }
         let own = self.env.get("PATH").map(OsString::from);
@@ -142,10 +142,9 @@ impl ProgramSpec {
             }
         }
         Err(match (not_executable, denied) {
-            (Some(file), _) => ExecutableError::NotExecutable { place: place(), file },
-            (None, Some(file)) => ExecutableError::Denied { place: place(), file },
-            (None, None) => ExecutableError::NotInPath {
-                place: place(),
+            (Some(file), _) => CommandProblem::NotExecutable { file },
+            (None, Some(file)) => CommandProblem::Denied { file },
+            (None, None) => CommandProblem::NotInPath {
                 command: command.to_owned(),
                 searched: searched.into(),
                 here: kind(&self.cwd.join(command)) == Kind::Executable,
@@ -154,7 +153,7 @@ impl ProgramSpec {
     }
 
     /// Whether what the file needs in order to run can be run itself.
-    fn check_needs(&self, file: &Path) -> Result<(), ExecutableError> {
+    fn check_needs(&self, file: &Path) -> Result<(), CommandProblem> {
         let mut needing = file.to_owned();
         for _ in 0..MOST_SCRIPTS {
             let Some(needs) = interpreter::needs(&needing) else { break };
@@ -170,14 +169,11 @@ impl ProgramSpec {
                 Kind::Other => "is not a regular file",
                 Kind::Plain => "is not executable",
             };
-            let place = self.places.command.clone();
             return Err(match needs {
                 Needs::Interpreter(interpreter) => {
-                    ExecutableError::NoInterpreter { place, file: needing, interpreter, why }
+                    CommandProblem::NoInterpreter { file: needing, interpreter, why }
                 }
-                Needs::Loader(loader) => {
-                    ExecutableError::NoLoader { place, file: needing, loader, why }
-                }
+                Needs::Loader(loader) => CommandProblem::NoLoader { file: needing, loader, why },
             });
         }
         Ok(())
@@ -224,9 +220,9 @@ mod tests {
         folder
     }
 
-    fn find(folder: &Path, command: &str, path: &str) -> Result<PathBuf, ExecutableError> {
+    fn find(folder: &Path, command: &str, path: &str) -> Result<PathBuf, CommandProblem> {
         let workload = Workload::from_commands(vec![vec![command.to_owned()]], folder).unwrap();
-        workload.programs[0].executable(Some(OsStr::new(path)))
+        workload.programs[0].executable(Some(OsStr::new(path))).map_err(|error| error.problem)
     }
 
     #[test]
@@ -234,9 +230,9 @@ mod tests {
         let folder = folder();
         let here = folder.path();
         assert_eq!(find(here, "./run", "/nowhere").unwrap(), here.join("./run"));
-        assert!(matches!(find(here, "./notes", ""), Err(ExecutableError::NotExecutable { .. })));
-        assert!(matches!(find(here, "./bin", ""), Err(ExecutableError::NotAFile { .. })));
-        assert!(matches!(find(here, "./gone", ""), Err(ExecutableError::NoSuchFile { .. })));
+        assert!(matches!(find(here, "./notes", ""), Err(CommandProblem::NotExecutable { .. })));
+        assert!(matches!(find(here, "./bin", ""), Err(CommandProblem::NotAFile { .. })));
+        assert!(matches!(find(here, "./gone", ""), Err(CommandProblem::NoSuchFile { .. })));
     }
 
     #[test]
@@ -245,7 +241,7 @@ mod tests {
         let here = folder.path();
         assert_eq!(find(here, "run", "/nowhere:bin:.").unwrap(), here.join("bin/run"));
         assert_eq!(find(here, "run", "/nowhere:").unwrap(), here.join("run"));
-        assert!(matches!(find(here, "notes", "bin:."), Err(ExecutableError::NotExecutable { .. })));
+        assert!(matches!(find(here, "notes", "bin:."), Err(CommandProblem::NotExecutable { .. })));
     }
 
     #[test]
@@ -287,10 +283,11 @@ mod tests {
         let file = folder.path().join("jobs.toml");
         let text = "[[program]]\ncommand = './gone'\n[[program]]\nname = 'x'\ncommand = './gone'";
         let workload = Workload::parse(text, &file).unwrap();
-        for (program, place) in workload.programs.iter().zip([
-            ":2:11: program 1 (gone): command ",
-            ":5:11: program 2 (x): command ",
-        ]) {
+        for (program, place) in workload
+            .programs
+            .iter()
+            .zip([":2:11: program 1 (gone): command ", ":5:11: program 2 (x): command "])
+        {
             let refusal = program.executable(None).unwrap_err().to_string();
             assert!(refusal.starts_with(&format!("{}{place}", file.display())), "{refusal}");
         }

@@ -12,8 +12,8 @@ use serde::de::{DeserializeOwned, IntoDeserializer};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::found::{Found, culprit};
 use super::error::{Origin, Place, Problem, WorkloadError};
+use super::found::{Found, culprit};
 
 /// A program as it was written down. Ranges are bytes of the file; empty for the command line.
 #[derive(Default)]

@@ -32,7 +32,8 @@ pub(super) fn culprit<T: DeserializeOwned>(value: &Spanned<DeValue<'_>>) -> (Ran
     let is_wrong = |element: &DeValue<'_>| !element.is_str();
     let element = match value.get_ref() {
         DeValue::Array(elements) if fits(DeValue::Array(DeArray::new())).is_ok() => {
-            let wrong = elements.iter().enumerate().find(|(_, element)| is_wrong(element.get_ref()));
+            let wrong =
+                elements.iter().enumerate().find(|(_, element)| is_wrong(element.get_ref()));
             wrong.map(|(i, element)| (element, format!("its element {}", i + 1)))
         }
         DeValue::Table(variables) if fits(DeValue::Table(DeTable::new())).is_ok() => {

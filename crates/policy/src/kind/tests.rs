@@ -45,7 +45,9 @@ fn programs_larger_than_the_machine_are_refused_by_gang_policies_only() {
 fn cgreedy_without_misses_names_the_program_and_both_remedies() {
     let demands = [demand("known", 1, Some(0.0)), demand("unknown", 1, None)];
     let error = Kind::Cgreedy.check(&demands, 2).unwrap_err().to_string();
-    for part in ["jobs.toml:2:11", "'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"] {
+    for part in
+        ["jobs.toml:2:11", "'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"]
+    {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(Kind::Greedy.check(&demands, 2), Ok(()));
