@@ -24,8 +24,10 @@
 //! repeat = 1              # how often to run it, or "until-all-finish"
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
-//! malleable = false       # whether it lets cosched choose its thread count
+//! malleable = false       # whether it lets cosched choose its thread count; reserved, no effect yet
 //! ```
+//!
+//! `docs/workload-file.md` is the same for users, with ranges.
 
 mod check;
 mod environment;

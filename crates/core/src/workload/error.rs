@@ -127,7 +127,7 @@ pub enum Problem {
     #[error("is {}, which is not an existing directory; create it or correct the path", shown_path(.0))]
     NoDirectory(PathBuf),
     #[error(
-        "is {}, where permission is denied for this user; ask for the right to enter it, or name another directory",
+        "is {}: permission denied for this user; ask for the right to enter it, or name another directory",
         shown_path(.0)
     )]
     ClosedDirectory(PathBuf),

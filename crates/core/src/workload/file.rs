@@ -217,6 +217,17 @@ mod tests {
     }
 
     #[test]
+    fn every_key_is_described_in_the_documentation() {
+        let documentation = include_str!("../../../../docs/workload-file.md");
+        let message = refusal("[[program]]\nquux = 1");
+        let (_, keys) = message.split_once("the keys are ").unwrap();
+        for key in keys.split(", ") {
+            assert!(documentation.contains(&format!("\n| `{key}` |")), "{key} has no row");
+            assert!(documentation.contains(&format!("\n**`{key}`.**")), "{key} has no paragraph");
+        }
+    }
+
+    #[test]
     fn a_value_of_the_wrong_type_is_refused_with_what_was_expected() {
         assert_eq!(
             refusal("[[program]]\ncommand = 'cg'\nthreads = '2'"),
