@@ -69,7 +69,11 @@ pub(crate) fn profile_command(args: &SourceArgs, how: &HowArgs) -> String {
     if how.placement != Placement::default() {
         words.extend(["--placement".to_owned(), how.placement.to_string()]);
     }
-    words.extend(args.workload.iter().map(|path| path.to_string_lossy().into_owned()));
+    words.extend(args.workload.iter().map(|path| match path.starts_with("/dev") {
+        // What a shell handed over is read by now; the same can be piped in again.
+        true => "-".to_owned(),
+        false => path.to_string_lossy().into_owned(),
+    }));
     words.extend(args.programs.iter().flat_map(|line| ["--prog".to_owned(), line.clone()]));
     if !args.commands.is_empty() {
         words.push("--".to_owned());
@@ -97,6 +101,7 @@ mod tests {
     fn the_command_that_profiles_the_same_programs_is_one_that_is_understood() {
         for (arguments, expected) in [
             (&["my jobs.toml", "--out", "x"] as &[_], "cosched profile 'my jobs.toml'"),
+            (&["/dev/fd/63"], "cosched profile -"),
             (
                 &["--placement", "spread", "--", "a", "b  c", ":::", "d"],
                 "cosched profile --placement spread -- a 'b  c' ::: d",

@@ -81,7 +81,7 @@ fn what_a_user_may_not_look_at_is_said_to_be_denied_and_not_to_be_missing() {
     let place = Place::of(User::ordinary());
     fs::create_dir(place.path("closed")).unwrap();
     place.write("closed/tool", "#!/bin/sh\n");
-    fs::set_permissions(place.path("closed"), Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(place.path("closed"), Permissions::from_mode(0o000)).unwrap();
     for (keys, key) in
         [("command = 'closed/tool'", "command"), ("command = ':'\ncwd = 'closed'", "cwd")]
     {
