@@ -44,7 +44,7 @@ pub(crate) enum Command {
 /// What to run: a workload file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The workload file (TOML).
+    /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
     #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
     /// A program, as one string that is split as a shell splits words (run without a shell). May be repeated.
@@ -61,13 +61,13 @@ pub(crate) struct HowArgs {
     /// Where the threads of a program go: near each other, or far apart.
     #[arg(long, default_value = "packed", value_parser = named::<Placement>)]
     pub(crate) placement: Placement,
-    /// How long a gang runs at a time.
+    /// How long a gang runs at a time: 1ms to 60s.
     #[arg(long, default_value = "100ms", value_parser = duration)]
     pub(crate) quantum: Duration,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// No program is frozen longer than this at a time; quanta are shortened to keep it.
+    /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it.
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) max_frozen: Duration,
     /// How to freeze programs; the default is the best there is.
@@ -90,7 +90,7 @@ pub(crate) struct RunArgs {
     pub(crate) policy: Kind,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// A folder for run.json and the programs' outputs; made if it is not there.
+    /// A folder for run.json and the programs' outputs; made if it is not there. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.

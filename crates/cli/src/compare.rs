@@ -13,7 +13,8 @@ use crate::store::Store;
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
-    let store = if args.solo { Some(Store::open()?) } else { Store::open_if_there()? };
+    let store = if args.solo { Store::open().map(Some) } else { Store::open_if_there() };
+    let store = store.map_err(Failure::input)?;
     let plan = Plan {
         workload: &workload,
         ways: &args.policies,

@@ -12,6 +12,7 @@ mod compare;
 mod doctor;
 mod experiment;
 mod failure;
+mod out;
 mod profile;
 mod progress;
 mod recover;

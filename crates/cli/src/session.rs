@@ -2,15 +2,14 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use cosched_core::engine::outcome::{Ended, Outcome};
+use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Entry, Limits, Setup};
 use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
-use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
 use cosched_linux::ground::{GroundError, ShareRung, Wishes};
@@ -26,6 +25,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::progress::Progress;
 use crate::store::{Key, Store};
 
@@ -64,6 +64,8 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Ran {
     pub(crate) result: RunResult,
     pub(crate) ended: Ended,
+    /// What went wrong after the programs had run; the result is whole all the same.
+    pub(crate) troubles: Vec<Failure>,
 }
 
 /// What a check has found out on the way.
@@ -74,6 +76,14 @@ pub(crate) struct Checked {
 }
 
 impl Ran {
+    /// Tells what went wrong after the programs had run; says whether nothing did.
+    pub(crate) fn report_troubles(&self) -> bool {
+        self.troubles.iter().for_each(|trouble| {
+            trouble.report();
+        });
+        self.troubles.is_empty()
+    }
+
     /// Whether every program ended with status 0.
     pub(crate) fn all_succeeded(&self) -> bool {
         self.result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
@@ -114,6 +124,7 @@ impl Session {
             .zip(request.profiles)
             .map(|((spec, threads), profile)| Demand {
                 name: &spec.name,
+                places: &spec.places,
                 threads: *threads,
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
             })
@@ -124,7 +135,7 @@ impl Session {
         let jobs =
             programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
-            prepare_out(out)?;
+            out::prepare(out, request.workload)?;
         }
 
         Ok(Checked { threads, policy, jobs })
@@ -167,18 +178,20 @@ impl Session {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
-        let ran = finish(&outcome, &context, request.out)?;
+        let result = RunResult::new(&outcome, &context);
+        let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
+        let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
         for note in notes {
             let name = &programs[usize::from(note.program.slot)].name;
             say(format_args!("{name} {}", note.text));
         }
-        match restored.failed.first() {
-            Some(first) => Err(Failure::Broken(format!(
+        if let Some(first) = restored.failed.first() {
+            troubles.push(Failure::Broken(format!(
                 "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",
                 restored.failed.len()
-            ))),
-            None => Ok(ran),
+            )));
         }
+        Ok(Ran { result, ended: outcome.ended, troubles })
     }
 
     /// What is known of each program: from the workload file, else from the store.
@@ -212,7 +225,7 @@ impl Session {
             env,
             ..Order::default()
         };
-        let file = |end: &str| request.out.map(|out| out.join(format!("{}.{end}", spec.name)));
+        let file = |end: &str| request.out.map(|out| out::output(out, &spec.name, end));
         let output = |path: Option<_>, otherwise| match path {
             Some(path) => Output::File { path, append: false },
             None => otherwise,
@@ -323,27 +336,6 @@ fn rungs(machine: &Linux) -> Rungs {
     }
 }
 
-/// A folder that may be written to and holds no run yet: an earlier one is not overwritten.
-fn prepare_out(out: &Path) -> Result<(), Failure> {
-    let told = |what: &str| Failure::Input(format!("--out {}: {what}", out.display()));
-    fs::create_dir_all(out)
-        .map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
-    tempfile::tempfile_in(out)
-        .map_err(|error| told(&format!("nothing can be written there: {error}")))?;
-    match out.join("run.json").exists() {
-        true => Err(told("it already holds a run; choose another folder, or remove this one")),
-        false => Ok(()),
-    }
-}
-
-fn finish(outcome: &Outcome, context: &Context, out: Option<&Path>) -> Result<Ran, Failure> {
-    let result = RunResult::new(outcome, context);
-    if let Some(out) = out {
-        result.save(&out.join("run.json")).map_err(Failure::broken)?;
-    }
-    Ok(Ran { result, ended: outcome.ended })
-}
-
 /// CPU time of this process so far.
 fn own_cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -352,7 +344,9 @@ fn own_cpu_seconds() -> f64 {
 
 /// Tells people something; that nobody listens any more must not stop anything.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "cosched: {text}");
+    // Names and paths of users may hold anything; a terminal must not obey it.
+    let lines: Vec<String> = text.to_string().split('\n').map(escaped).collect();
+    let _ = writeln!(std::io::stderr(), "cosched: {}", lines.join("\n"));
 }
 
 /// Prints a result, and says so if nobody takes it.

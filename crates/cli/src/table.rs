@@ -5,8 +5,8 @@ use comfy_table::{Cell, CellAlignment, Table};
 use cosched_core::Exit;
 use cosched_core::result::{ProgramResult, RunResult};
 
-/// One run: a row per program, and the workload below.
-pub(crate) fn run(result: &RunResult) -> String {
+/// One run: a row per program, and the workload below. `profile` is the command that measures its programs alone.
+pub(crate) fn run(result: &RunResult, profile: &str) -> String {
     let header = [
         "program",
         "threads",
@@ -30,10 +30,10 @@ pub(crate) fn run(result: &RunResult) -> String {
             text(&end(program)),
         ]);
     }
-    format!("{table}\n{}", summary(result))
+    format!("{table}\n{}", summary(result, profile))
 }
 
-fn summary(result: &RunResult) -> String {
+fn summary(result: &RunResult, profile: &str) -> String {
     let metrics = &result.metrics;
     let shown = |value: Option<f64>| value.map_or("unknown".to_owned(), |v| format!("{v:.2}"));
     let mut lines = vec![format!(
@@ -50,11 +50,11 @@ fn summary(result: &RunResult) -> String {
         shown(metrics.weighted_speedup),
         metrics.responsiveness_longest_gap_seconds,
     ));
-    if metrics.unfairness.is_none() {
-        lines.push(
-            "Slowdowns need solo times: `cosched profile` with the same arguments measures them."
-                .into(),
-        );
+    let lacks_solo = |program: &ProgramResult| {
+        program.turnaround_seconds.is_some() && program.slowdown.is_none()
+    };
+    if result.programs.iter().any(lacks_solo) {
+        lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
     }
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));

@@ -149,6 +149,10 @@ fn without_a_place_to_keep_profiles_the_remedy_is_told() {
     let refused = command.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("set one of them"), "{}", text(&refused.stderr));
+    let mut command = cosched(home.path(), &["profile", "--", "true"]);
+    let refused = command.env("XDG_DATA_HOME", "/dev/null/data").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("set XDG_DATA_HOME"), "{}", text(&refused.stderr));
 }
 
 #[test]

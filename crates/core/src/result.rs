@@ -6,7 +6,7 @@
 //! `docs/run-json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds (a timeline
-//! has thousands of entries, and the kernel promises no more). What was not
+//! has thousands of entries, and the kernel promises no more); ratios are not rounded. What was not
 //! measured is `null`. The first field names the version of the schema: a field may
 //! be added within a version, never changed or removed, and [`RunResult::load`] refuses
 //! any other version.
@@ -198,7 +198,10 @@ pub enum ResultError {
         source: io::Error,
     },
     /// The file could not be written.
-    #[error("{}: cannot be written: {source}; choose a folder that you may write to", file.display())]
+    #[error("{}: cannot be written: {source}; {}", file.display(), match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose a folder on another disk",
+        _ => "choose a folder that you may write to",
+    })]
     Unwritable {
         /// The file.
         file: PathBuf,
@@ -254,15 +257,22 @@ impl RunResult {
     /// # Errors
     /// When the folder or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
-        let temporary = path.with_extension("json.part");
+        let temporary = temporary(path);
         let text = self.to_json() + "\n";
-        fs::write(&temporary, text)
-            .and_then(|()| fs::rename(&temporary, path))
-            .map_err(|source| ResultError::Unwritable { file: path.to_owned(), source })
+        fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
+            // If even that fails, what went wrong first is what the user has to know.
+            let _ = fs::remove_file(&temporary);
+            ResultError::Unwritable { file: path.to_owned(), source }
+        })
     }
 
     /// The result as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has no map whose keys are not strings")
     }
+}
+
+/// Where [`RunResult::save`] writes before the file gets its name.
+pub fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("json.part")
 }

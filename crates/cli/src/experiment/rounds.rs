@@ -11,6 +11,7 @@ use cosched_core::{Nanos, Profile};
 use super::Way;
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::profile;
 use crate::session::{Request, Session, say};
 use crate::store::Store;
@@ -78,6 +79,9 @@ impl Experiment {
                 profiles: &known,
                 count: false,
             })?;
+            for round in 0..plan.rounds {
+                out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;
+            }
         }
 
         let mut experiment =
@@ -105,7 +109,7 @@ impl Experiment {
                 pace.begin(round, &way.to_string());
                 let ran = request(i, &run_folder(folder, plan, round, i), &profiles)?;
                 experiment.ended = ran.ended;
-                experiment.all_succeeded &= ran.all_succeeded();
+                experiment.all_succeeded &= ran.report_troubles() && ran.all_succeeded();
                 results.push(ran.result);
             }
             if experiment.ended == Ended::Complete {

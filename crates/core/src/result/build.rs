@@ -65,7 +65,7 @@ impl RunResult {
             total_seconds: seconds(outcome.total),
             machine: context.machine.clone(),
             rungs: context.rungs.clone(),
-            metrics: Metrics::of(&times, outcome.total, outcome.cpus),
+            metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
             programs: zip(programs(), &times).map(|((o, c), t)| program(o, c, t)).collect(),
             deviations: outcome
                 .deviations
@@ -120,6 +120,7 @@ fn program(
     let failed = |exit: &Exit| *exit != Exit::Code(0);
     let exits = || counted(outcome).map(|completion| completion.exit);
     let exit = exits().find(failed).or(exits().last());
+    let usage = usage(&outcome.completions);
     ProgramResult {
         name: context.name.clone(),
         command: context.command.clone(),
@@ -140,13 +141,29 @@ fn program(
             .iter()
             .map(|c| CompletionResult { at_seconds: seconds(c.at), exit: c.exit })
             .collect(),
-        usage: usage(&outcome.completions),
+        usage: Usage {
+            user_seconds: to_microseconds(usage.user_seconds),
+            system_seconds: to_microseconds(usage.system_seconds),
+            ..usage
+        },
         timeline: outcome
             .timeline
             .iter()
             .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
             .collect(),
         left_running: outcome.left_running,
+    }
+}
+
+/// The metrics that are times are written like every other time.
+fn rounded(metrics: Metrics) -> Metrics {
+    Metrics {
+        responsiveness_max_seconds: to_microseconds(metrics.responsiveness_max_seconds),
+        responsiveness_longest_gap_seconds: to_microseconds(
+            metrics.responsiveness_longest_gap_seconds,
+        ),
+        mean_turnaround_seconds: metrics.mean_turnaround_seconds.map(to_microseconds),
+        ..metrics
     }
 }
 

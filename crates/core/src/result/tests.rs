@@ -177,6 +177,45 @@ fn what_is_saved_is_what_is_loaded() {
 }
 
 #[test]
+fn every_time_is_rounded_to_microseconds() {
+    fn check(name: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| check(name, value)),
+            Value::Array(values) => values.iter().for_each(|value| check(name, value)),
+            Value::Number(number) if name.ends_with("seconds") || name == "timeline" => {
+                let text = number.to_string();
+                let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
+                // The smallest are written as 5e-6.
+                assert!(decimals.len() <= 6 || text.contains('e'), "{name}: {text}");
+            }
+            _ => {}
+        }
+    }
+    let mut outcome = outcome();
+    let third = Nanos(1_333_333_333);
+    let program = &mut outcome.programs[0];
+    program.frozen_gaps = vec![third, Nanos(1), Nanos(1)];
+    program.done = Some(Nanos::from_secs(1) + third);
+    program.completions.push(completion(third, Exit::Code(0)));
+    program.completions[0].usage.user_seconds = 0.1;
+    program.completions[1].usage.user_seconds = 0.2;
+    let file = written(&outcome);
+    check("", &file);
+    assert_eq!(file["metrics"]["responsiveness_longest_gap_seconds"], json!(1.333333));
+    assert_eq!(file["metrics"]["mean_turnaround_seconds"], json!(1.333333));
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_and_leaves_no_half_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    std::os::unix::fs::symlink("/dev/full", temporary(&file)).unwrap();
+    let refusal = RunResult::new(&outcome(), &context()).save(&file).unwrap_err().to_string();
+    assert!(refusal.contains("No space left") && refusal.contains("free some space"), "{refusal}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn files_of_another_schema_and_damaged_files_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
