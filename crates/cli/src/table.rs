@@ -3,63 +3,67 @@
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
 use cosched_core::Exit;
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 
-/// One run: a row per program, and the workload below.
+use crate::deviations;
+
+/// One run: a row per program, and the workload below. What is known of no program has no column.
 pub(crate) fn run(result: &RunResult) -> String {
-    let header = [
-        "program",
-        "threads",
-        "turnaround s",
-        "running s",
-        "waiting s",
-        "alone s",
-        "slowdown",
-        "end",
-    ];
-    let mut table = table(&header);
+    let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
+    let times = ["program", "threads", "turnaround s", "running s", "waiting s"];
+    let against_solo: &[&str] = if solo { &["alone s", "slowdown"] } else { &[] };
+    let mut table = table(&[&times, against_solo, &["end"]].concat());
     for program in &result.programs {
-        table.add_row([
+        let mut row = vec![
             text(&program.name),
             number(program.threads),
             seconds(program.turnaround_seconds),
             seconds(Some(program.running_seconds)),
             seconds(Some(program.waiting_seconds)),
-            seconds(program.solo_seconds),
-            ratio(program.slowdown),
-            text(&end(program)),
-        ]);
+        ];
+        if solo {
+            row.extend([seconds(program.solo_seconds), ratio(program.slowdown)]);
+        }
+        row.push(text(&end(program)));
+        table.add_row(row);
     }
-    format!("{table}\n{}", summary(result))
+    [vec![table.to_string()], summary(result), deviations::sentences([result])].concat().join("\n")
 }
 
-fn summary(result: &RunResult) -> String {
+fn summary(result: &RunResult) -> Vec<String> {
     let metrics = &result.metrics;
-    let shown = |value: Option<f64>| value.map_or("unknown".to_owned(), |v| format!("{v:.2}"));
     let mut lines = vec![format!(
-        "{}: {:.2} s in all, CPU use {:.0} %; freezing by {}, binding by {}.",
+        "{}: {:.2} s in all, CPU use {:.0} %; {}.",
         result.policy,
         result.total_seconds,
         metrics.cpu_utilisation * 100.0,
-        result.rungs.freezing,
-        result.rungs.pinning,
+        rungs(&result.rungs),
     )];
-    lines.push(format!(
-        "Unfairness (largest / smallest slowdown) {}, weighted speedup {}, longest frozen {:.2} s.",
-        shown(metrics.unfairness),
-        shown(metrics.weighted_speedup),
-        metrics.responsiveness_longest_gap_seconds,
-    ));
-    if metrics.unfairness.is_none() {
-        lines.push(
-            "Slowdowns need solo times: `cosched profile` with the same arguments measures them."
-                .into(),
-        );
+    let unfairness =
+        metrics.unfairness.map(|ratio| format!("largest / smallest slowdown {ratio:.2}"));
+    let speedup = metrics.weighted_speedup.map(|sum| format!("weighted speedup {sum:.2}"));
+    let frozen = Some(metrics.responsiveness_longest_gap_seconds).filter(|longest| *longest > 0.0);
+    let frozen = frozen.map(|longest| format!("longest frozen {longest:.2} s"));
+    let known: Vec<String> = [unfairness, speedup, frozen].into_iter().flatten().collect();
+    if !known.is_empty() {
+        lines.push(format!("In this run: {}.", known.join(", ")));
     }
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));
+    } else if metrics.unfairness.is_none() {
+        lines.push(
+            "Slowdowns need solo times: `cosched profile` with the same programs measures them."
+                .into(),
+        );
     }
-    lines.join("\n")
+    lines
+}
+
+fn rungs(rungs: &Rungs) -> String {
+    match rungs.pinning.strip_prefix(NONE) {
+        Some(share) if rungs.freezing == NONE => format!("nothing frozen or bound{share}"),
+        _ => format!("freezing by {}, binding by {}", rungs.freezing, rungs.pinning),
+    }
 }
 
 fn end(program: &ProgramResult) -> String {

@@ -113,7 +113,8 @@ impl Machine for Fake {
         let completion = self.next_completion();
         let next = effect.into_iter().chain(completion.map(|(at, _)| at)).min();
         let at = next.unwrap_or(Nanos::NEVER).min(until).max(self.now);
-        let at = self.deaf.filter(|(from, to)| (*from..*to).contains(&at)).map_or(at, |span| span.1);
+        let at =
+            self.deaf.filter(|(from, to)| (*from..*to).contains(&at)).map_or(at, |span| span.1);
         assert!(at != Nanos::NEVER, "the engine waits for ever: nothing runs and nothing is due");
         self.waits += 1;
         assert!(self.waits < MOST_WAITS, "the run does not end; it is {} now", self.now);

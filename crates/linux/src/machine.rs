@@ -142,6 +142,8 @@ pub struct Linux {
     count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
+    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next look.
+    freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
     /// Shims whose sockets are closed and who have yet to become zombies.
@@ -202,6 +204,7 @@ impl Linux {
             count: config.count,
             jobs: config.jobs,
             live: BTreeMap::new(),
+            freezing: Vec::new(),
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
@@ -256,7 +259,10 @@ impl Linux {
 
     fn look_at_freezes(&mut self) {
         let now = self.clock.now();
-        for live in self.live.values_mut() {
+        let is_freezing = |live: &Live| matches!(live.state, State::Freezing { .. });
+        self.freezing.retain(|id| self.live.get(id).is_some_and(is_freezing));
+        for id in &self.freezing {
+            let Some(live) = self.live.get_mut(id) else { continue };
             let State::Freezing { since, look_at } = live.state else { continue };
             if now < look_at {
                 continue;
@@ -280,12 +286,15 @@ impl Linux {
         }
     }
 
+    /// When to look next: at the freezes that are under way, or else at what programs hold, which
+    /// takes longer and must not hold up a switch.
     fn next_look(&self) -> Nanos {
-        let looks = self.live.values().filter_map(|live| match live.state {
+        let look_at = |id: &ProgramId| match self.live.get(id)?.state {
             State::Freezing { look_at, .. } => Some(look_at),
             _ => None,
-        });
-        looks.min().unwrap_or(Nanos::NEVER)
+        };
+        let looks = self.freezing.iter().filter_map(look_at);
+        looks.min().unwrap_or_else(|| self.next_inspection())
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
@@ -324,7 +333,7 @@ impl Machine for Linux {
         loop {
             // What `submit` queued is told at once, but signals are still looked at.
             let deadline = match self.queue.is_empty() {
-                true => until.min(self.next_look()).min(self.next_inspection()),
+                true => until.min(self.next_look()),
                 false => Nanos::ZERO,
             };
             ready.clear();
@@ -333,7 +342,9 @@ impl Machine for Linux {
                 self.digest(*ready)?;
             }
             self.look_at_freezes();
-            self.inspect()?;
+            if self.freezing.is_empty() {
+                self.inspect()?;
+            }
             if !self.queue.is_empty() || self.clock.now() >= until {
                 break;
             }

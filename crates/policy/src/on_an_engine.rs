@@ -32,7 +32,7 @@ fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, O
 
 #[test]
 fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
-    for (kind, programs) in [(Kind::Gang, 20), (Kind::Gang, 2000), (Kind::Minwait, 2000)] {
+    for (kind, programs) in [(Kind::Gang, 20), (Kind::Gang, 500), (Kind::Minwait, 500)] {
         // So many programs need a long time for their first turns, and here they may take it.
         let began = MS(110) * programs as u64;
         let until = began + Nanos::from_secs(10);

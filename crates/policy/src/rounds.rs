@@ -31,9 +31,7 @@ use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, Wo
 use crate::kind::Options;
 use crate::placement::Placement;
 use crate::quantum::Quantum;
-use crate::unit::{
-    Member, Unfreezable, Unit, may_run, only_settled, run_together, sort_out,
-};
+use crate::unit::{Member, Unfreezable, Unit, may_run, only_settled, run_together, sort_out};
 
 /// Units that run together: each with its position among the units, and why it is here.
 pub(crate) type Gang = Vec<(usize, Why)>;
@@ -156,8 +154,9 @@ impl Rounds {
             for &gang in &order[1..] {
                 let waits = gangs[gang].iter().flat_map(|(unit, _)| units[*unit].ids());
                 // Who waits already is not told again.
-                let news =
-                    |id: &ProgramId| told_to_run(id) || newcomers.contains(id) || may_run(*id, world);
+                let news = |id: &ProgramId| {
+                    told_to_run(id) || newcomers.contains(id) || may_run(*id, world)
+                };
                 for id in waits.filter(|id| !running.contains(id) && news(id)) {
                     plan.freeze(id);
                     plan.because(Some(id), Why::OtherGang { gang: gang as u16 });

@@ -47,7 +47,7 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
         ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number"]),
         ("cwd = 'not/there'", &["jobs.toml:8:", "cwd", "not/there", "create it"]),
         ("start = '2 bananas'", &["jobs.toml:8:", "start", "2 bananas", "100ms"]),
-        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "above 0"]),
+        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "0.01 to 100"]),
         ("repeat = 'forever'", &["jobs.toml:8:", "repeat", "until-all-finish"]),
         ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
         ("= 3", &["jobs.toml:8:", "not valid TOML"]),

@@ -191,7 +191,7 @@ fn a_plan_names_only_those_whose_turn_begins_or_ends() {
     lab.change(30, |program| program.state = ProgramState::Running);
     lab.wake();
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
-    assert_eq!(named, [11, 10, 30]);
+    assert_eq!(named, [11, 30, 10]);
 }
 
 #[test]
