@@ -115,17 +115,14 @@ impl HowArgs {
             ("--pinning", self.pinning.is_some()),
         ];
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
-            let list = |kinds: &mut dyn Iterator<Item = Kind>| {
-                kinds.map(Kind::name).collect::<Vec<_>>().join(", ")
-            };
-            let asked = list(&mut kinds.iter().copied());
-            let uses = list(&mut Kind::ALL.into_iter().filter(|kind| used(*kind)));
+            let asked: Vec<String> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
+            let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
+            let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
             Failure::Input(format!(
                 "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
             ))
         };
-        let unused = given.iter().find(|(_, given)| *given);
-        match unused {
+        match given.iter().find(|(_, given)| *given) {
             Some((option, _)) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }

@@ -100,3 +100,97 @@ fn seconds(value: Option<f64>) -> Cell {
 fn ratio(value: Option<f64>) -> Cell {
     number(value.map_or("–".to_owned(), |v| format!("{v:.3}")))
 }
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::engine::outcome::{Completion, Deviation, Ended, Outcome, ProgramOutcome};
+    use cosched_core::result::{Context, MachineDescription, ProgramContext};
+    use cosched_core::{Aspect, Nanos, ProgramId, Refusal, Usage};
+
+    use super::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    /// Programs that ran for a second each, with these times alone, and what was not as wanted.
+    fn shown(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], rung: &str) -> String {
+        let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
+        let program = ProgramOutcome {
+            completions: vec![end],
+            done: Some(SECOND),
+            ran: SECOND,
+            ..ProgramOutcome::default()
+        };
+        let deviation = |(slot, why): &(u16, Refusal)| Deviation {
+            at: SECOND,
+            program: ProgramId::first(*slot),
+            wanted: Aspect::Frozen,
+            why: *why,
+        };
+        let outcome = Outcome {
+            ended: Ended::Complete,
+            total: SECOND,
+            cpus: 2,
+            programs: vec![program; solo.len()],
+            decisions: vec![],
+            deviations: deviations.iter().map(deviation).collect(),
+            wake_lateness: vec![],
+            switch_gaps: vec![],
+        };
+        let context = Context {
+            policy: "some".into(),
+            placement: None,
+            quantum: None,
+            started_at: String::new(),
+            machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
+            rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
+            own_cpu_seconds: 0.0,
+            programs: ["solver", "cg"]
+                .iter()
+                .zip(solo)
+                .map(|(name, solo)| ProgramContext {
+                    name: (*name).to_owned(),
+                    command: vec![],
+                    threads: 1,
+                    solo: *solo,
+                })
+                .collect(),
+        };
+        run(&RunResult::new(&outcome, &context))
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_column_and_no_line_and_there_is_one_hint() {
+        let text = shown(&[None, None], &[], NONE);
+        for absent in ["alone", "unfair", "unknown", "longest frozen", "–", "In this run"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+        assert!(text.contains("nothing frozen or bound."), "{text}");
+        assert_eq!(text.matches("cosched profile").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_known_is_shown() {
+        let text = shown(&[Some(SECOND / 2), Some(SECOND / 4)], &[], "signals");
+        for part in ["alone s", "slowdown 2.00", "speedup 0.75", "freezing by signals"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("cosched profile"), "{text}");
+        let one = shown(&[Some(SECOND / 2), None], &[], "signals");
+        assert!(one.contains("alone s") && one.contains("cosched profile"), "{one}");
+    }
+
+    #[test]
+    fn each_kind_of_deviation_has_a_line_with_the_programs_it_happened_to() {
+        let late = Refusal::TimedOut;
+        let several = [(1, late), (0, Refusal::Listens), (0, late), (1, late)];
+        let text = shown(&[None, None], &several, "signals");
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("its turn")).collect();
+        assert_eq!(
+            lines,
+            [
+                "3 times a program ran outside its turn because freezing was not confirmed in time (cg 2, solver 1).",
+                "Once a program ran outside its turn because it listens on a socket (solver 1).",
+            ]
+        );
+    }
+}

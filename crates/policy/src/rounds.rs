@@ -149,14 +149,14 @@ impl Rounds {
             let (gang, of) = (turn as u16, gangs.len() as u16);
             plan.because(None, Why::Quantum { round: self.round, gang, gangs: of, length });
             let running = self.run_gang(&gangs, &order, units, world, plan);
-            let ran = last.as_ref().map(|turn| &turn.running);
-            let told_to_run = |id: &ProgramId| ran.is_some_and(|ran| ran.contains(id));
+            // Who waits already is not told again.
+            let news = |id: &ProgramId| {
+                last.as_ref().is_some_and(|turn| turn.running.contains(id))
+                    || newcomers.contains(id)
+                    || may_run(*id, world)
+            };
             for &gang in &order[1..] {
                 let waits = gangs[gang].iter().flat_map(|(unit, _)| units[*unit].ids());
-                // Who waits already is not told again.
-                let news = |id: &ProgramId| {
-                    told_to_run(id) || newcomers.contains(id) || may_run(*id, world)
-                };
                 for id in waits.filter(|id| !running.contains(id) && news(id)) {
                     plan.freeze(id);
                     plan.because(Some(id), Why::OtherGang { gang: gang as u16 });

@@ -173,6 +173,23 @@ fn an_output_folder_that_cannot_be_made_is_refused() {
 }
 
 #[test]
+fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
+    for option in
+        ["--quantum 5ms", "--max-frozen 1s", "--placement spread", "--freezer signals", "--fill"]
+    {
+        let name = option.split(' ').next().unwrap();
+        for policy in ["linux", "linux-groups", "fcfs"] {
+            let told = &[name, policy, "greedy", "leave it out"];
+            refuses(&[], &format!("--policy {policy} {option}"), told);
+        }
+    }
+    // In a comparison it is for those that have.
+    let place = Place::new();
+    let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
+    place.cosched(&[&compare[..], &["--", "true"]].concat()).ended().with(0);
+}
+
+#[test]
 fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
     let place = Place::of(User::ordinary());
     for freezer in ["cgroup-v2", "cgroup-v1"] {

@@ -86,7 +86,7 @@ pub enum Problem {
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
     Threads(i64),
     #[error(
-        "is {}, but must be from {} to {}; leave the key out for an equal share",
+        "is {:?}, but must be from {} to {}; leave the key out for an equal share",
         .0,
         WEIGHTS.start(),
         WEIGHTS.end()
