@@ -9,6 +9,7 @@
 
 mod args;
 mod compare;
+mod deviations;
 mod doctor;
 mod experiment;
 mod failure;

@@ -130,7 +130,7 @@ fn profiles<'a>(
             fresh.insert(key);
             entries.push((session.threads(&spec), entry));
         }
-        profiles.push(Profiled { spec, placement: args.how.placement, entries });
+        profiles.push(Profiled { spec, placement: args.how.placement(), entries });
     }
     Ok(profiles)
 }

@@ -10,6 +10,7 @@ use crate::{source, table};
 
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
     let store = Store::open_if_there().map_err(Failure::input)?;

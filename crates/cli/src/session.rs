@@ -8,11 +8,11 @@ use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Entry, Limits, Setup};
-use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
+use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
-use cosched_linux::ground::{GroundError, ShareRung, Wishes};
+use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError};
@@ -20,7 +20,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::undo;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Kind, Options};
+use cosched_policy::{Demand, Kind};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::HowArgs;
@@ -111,7 +111,7 @@ impl Session {
 
     /// Under which key a program's solo time is kept.
     pub(crate) fn key(&self, spec: &ProgramSpec, how: &HowArgs) -> Key {
-        Key::new(spec, self.threads(spec), how.placement, &self.description)
+        Key::new(spec, self.threads(spec), how.placement(), &self.description)
     }
 
     /// Checks everything that can be wrong before anything is started.
@@ -130,8 +130,8 @@ impl Session {
             })
             .collect();
         request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
-        let options = options(request.how);
-        let policy = request.kind.build(&options).map_err(Failure::input)?;
+        let policy =
+            request.kind.build(&request.how.options(request.kind)).map_err(Failure::input)?;
         let jobs =
             programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
@@ -164,7 +164,7 @@ impl Session {
             }
             error => Failure::broken(error),
         })?;
-        let rungs = rungs(&machine);
+        let rungs = rungs(request.kind, &machine);
         let cpu_before = own_cpu_seconds();
         let mut progress = Progress::new(programs, request.out.is_some());
         let (mut machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
@@ -263,7 +263,7 @@ impl Session {
             cpus: self.usable.cpus,
             programs: entries,
             limits: Limits {
-                max_frozen: request.how.max_frozen.into(),
+                max_frozen: request.how.max_frozen(),
                 grace: request.how.grace.into(),
                 heartbeat: if request.out.is_some() && watched() {
                     HEARTBEAT
@@ -283,7 +283,8 @@ impl Session {
         rungs: Rungs,
         own_cpu_seconds: f64,
     ) -> Context {
-        let makes_gangs = request.kind.makes_gangs();
+        let options = Some(request.how.options(request.kind));
+        let options = options.filter(|_| request.kind.makes_gangs());
         let program =
             |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
                 name: spec.name.clone(),
@@ -293,8 +294,8 @@ impl Session {
             };
         Context {
             policy: request.kind.to_string(),
-            placement: makes_gangs.then(|| request.how.placement.to_string()),
-            quantum: makes_gangs.then(|| request.how.quantum.into()),
+            placement: options.map(|options| options.placement.to_string()),
+            quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),
             rungs,
@@ -311,29 +312,30 @@ impl Session {
     }
 }
 
-/// The options of a policy, from the command line.
-fn options(how: &HowArgs) -> Options {
-    Options { quantum: how.quantum.into(), placement: how.placement, fill: how.fill }
-}
-
+/// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
+/// preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
+    let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
+    let freezer =
+        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerRung::Signals) };
     Wishes {
-        freezer: request.how.freezer.map(Into::into),
-        pinning: request.how.pinning.map(Into::into),
+        freezer,
+        pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
         shares: request.kind == Kind::LinuxGroups,
     }
 }
 
-fn rungs(machine: &Linux) -> Rungs {
+fn rungs(kind: Kind, machine: &Linux) -> Rungs {
     let share = match machine.ground().share() {
         None => "",
         Some(ShareRung::Cgroup) => ", shares by cgroup",
         Some(ShareRung::Autogroup) => ", shares by autogroup",
     };
-    Rungs {
-        freezing: machine.ground().freezer().name().to_owned(),
-        pinning: format!("{}{share}", machine.ground().pinning().name()),
-    }
+    let (freezing, pinning) = match kind.makes_gangs() {
+        true => (machine.ground().freezer().name(), machine.ground().pinning().name()),
+        false => (NONE, NONE),
+    };
+    Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
 }
 
 /// CPU time of this process so far.

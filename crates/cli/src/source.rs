@@ -66,8 +66,8 @@ fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
 pub(crate) fn profile_command(args: &SourceArgs, how: &HowArgs) -> String {
     let mut words = vec!["cosched".to_owned(), "profile".to_owned()];
     // Times alone are kept by placement; nothing else of what a policy is told matters to them.
-    if how.placement != Placement::default() {
-        words.extend(["--placement".to_owned(), how.placement.to_string()]);
+    if how.placement() != Placement::default() {
+        words.extend(["--placement".to_owned(), how.placement().to_string()]);
     }
     words.extend(args.workload.iter().map(|path| match path.starts_with("/dev") {
         // What a shell handed over is read by now; the same can be piped in again.

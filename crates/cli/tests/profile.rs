@@ -54,7 +54,7 @@ fn what_was_measured_is_what_a_later_run_compares_with() {
     let ran = json(&run(&home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
     assert_eq!(ran["programs"][0]["solo_seconds"], point["solo_seconds"]);
     // Another placement gives other times, so it was not measured.
-    let spread = ["run", "--policy", "fcfs", "--placement", "spread", "--json", "--", "true"];
+    let spread = ["run", "--policy", "gang", "--placement", "spread", "--json", "--", "true"];
     assert!(json(&run(&home, &spread))["programs"][0]["solo_seconds"].is_null());
 }
 

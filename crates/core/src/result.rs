@@ -32,6 +32,9 @@ use crate::program::{Exit, ProgramId, Usage};
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-run/1";
 
+/// The rung of a policy that freezes nobody, or binds nobody.
+pub const NONE: &str = "none";
+
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -79,9 +82,10 @@ pub struct MachineDescription {
 /// By which means the run did its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rungs {
-    /// How programs were frozen.
+    /// How programs were frozen; [`NONE`] where the policy freezes nobody.
     pub freezing: String,
-    /// How programs were bound to CPUs.
+    /// How programs were bound to CPUs, [`NONE`] where the policy binds nobody, and how CPUs were
+    /// shared, where they were.
     pub pinning: String,
 }
 

@@ -161,6 +161,8 @@ pub struct Linux {
     count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
+    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next look.
+    freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
     /// Shims whose sockets are closed and who have yet to become zombies.
@@ -227,6 +229,7 @@ impl Linux {
             count: config.count,
             jobs: config.jobs,
             live: BTreeMap::new(),
+            freezing: Vec::new(),
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
@@ -318,7 +321,7 @@ impl Machine for Linux {
         loop {
             // What `submit` queued is told at once, but signals are still looked at.
             let deadline = match self.queue.is_empty() {
-                true => until.min(self.next_look()).min(self.next_inspection()),
+                true => until.min(self.next_look()),
                 false => Nanos::ZERO,
             };
             ready.clear();
@@ -327,7 +330,9 @@ impl Machine for Linux {
                 self.digest(*ready)?;
             }
             self.look_at_freezes()?;
-            self.inspect()?;
+            if self.freezing.is_empty() {
+                self.inspect()?;
+            }
             if !self.queue.is_empty() || self.clock.now() >= until {
                 break;
             }

@@ -159,9 +159,15 @@ impl Kind {
         }
     }
 
-    /// Whether it gives all threads of a program CPUs at the same time.
+    /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
+    /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
         matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Minwait)
+    }
+
+    /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
+    pub const fn fills(self) -> bool {
+        matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
     /// Whether it can schedule these programs on so many CPUs.
@@ -197,7 +203,7 @@ impl Kind {
     /// When an option does not go with it: a quantum outside 1 ms to 60 s, or `fill` for a policy
     /// that has nothing to fill.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
-        if options.fill && !matches!(self, Kind::Greedy | Kind::Cgreedy) {
+        if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
         }
         if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {

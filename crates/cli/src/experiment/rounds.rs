@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
+use cosched_core::workload::{Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 
 use super::Way;
@@ -34,6 +34,9 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Experiment {
     /// For each complete round, a result for each way.
     pub(crate) rounds: Vec<Vec<RunResult>>,
+    /// Whether a program runs again and again until all have finished: then a run holds more work
+    /// than every program's once, and says nothing beside the sum of the times alone.
+    pub(crate) open_ended: bool,
     /// How it ended.
     pub(crate) ended: Ended,
     /// Whether every program in every run ended with status 0.
@@ -84,8 +87,13 @@ impl Experiment {
             }
         }
 
-        let mut experiment =
-            Experiment { rounds: Vec::new(), ended: Ended::Complete, all_succeeded: true };
+        let programs = &plan.workload.programs;
+        let mut experiment = Experiment {
+            rounds: Vec::new(),
+            open_ended: programs.iter().any(|spec| spec.repeat == Repeat::UntilAllFinish),
+            ended: Ended::Complete,
+            all_succeeded: true,
+        };
         let mut pace = Pace::new(plan);
         if plan.rounds > 1 {
             say(format_args!("{} once, to warm up", plan.ways[0]));

@@ -103,8 +103,7 @@ fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alo
     let mut ran = session.execute(&Request {
         workload: &Workload { programs: vec![alone] },
         kind: if fits { Kind::Gang } else { Kind::Linux },
-        // Filling is between gangs, and there is only one.
-        how: &HowArgs { fill: false, ..*how },
+        how,
         out: Some(outputs.path()),
         stdout_is_taken: true,
         profiles: &[Profile::default()],

@@ -47,7 +47,7 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
         ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number"]),
         ("cwd = 'not/there'", &["jobs.toml:8:", "cwd", "not/there", "create it"]),
         ("start = '2 bananas'", &["jobs.toml:8:", "start", "2 bananas", "100ms"]),
-        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "above 0"]),
+        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "0.01 to 100"]),
         ("repeat = 'forever'", &["jobs.toml:8:", "repeat", "until-all-finish"]),
         ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
         ("= 3", &["jobs.toml:8:", "not valid TOML"]),
@@ -250,6 +250,23 @@ fn an_output_folder_that_cannot_be_made_is_refused() {
     let run = ["run", "jobs.toml", "--policy", "linux", "--out", "file/out"];
     let ended = place.cosched(&run).ended();
     refused(&place, ended, &["--out file/out", "cannot be made"]);
+}
+
+#[test]
+fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
+    for option in
+        ["--quantum 5ms", "--max-frozen 1s", "--placement spread", "--freezer signals", "--fill"]
+    {
+        let name = option.split(' ').next().unwrap();
+        for policy in ["linux", "linux-groups", "fcfs"] {
+            let told = &[name, policy, "greedy", "leave it out"];
+            refuses(&[], &format!("--policy {policy} {option}"), told);
+        }
+    }
+    // In a comparison it is for those that have.
+    let place = Place::new();
+    let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
+    place.cosched(&[&compare[..], &["--", "true"]].concat()).ended().with(0);
 }
 
 #[test]

@@ -101,14 +101,15 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
 }
 
 fn times(outcome: &ProgramOutcome, solo_of_one_run: Option<Nanos>) -> ProgramTimes<'_> {
-    let usage = usage(&outcome.completions);
+    let complete = usage(&outcome.completions);
+    let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
     ProgramTimes {
         turnaround: outcome.done.map(|done| done.since(outcome.arrived)),
         running: outcome.ran,
         waiting: outcome.waited,
         frozen_gaps: &outcome.frozen_gaps,
         solo: solo_of_one_run.map(|solo| solo * counted(outcome).count() as u64),
-        cpu_seconds: usage.user_seconds + usage.system_seconds,
+        cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
 }
 

@@ -37,7 +37,7 @@ fn outcome() -> Outcome {
             Span { from: seconds(2), to: Nanos(3_000_000_499), cpus },
             Span { from: seconds(5), to: seconds(6), cpus: None },
         ],
-        left_running: false,
+        ..ProgramOutcome::default()
     };
     let gang = Why::Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) };
     let turn = Reason { program: Some(ProgramId::first(0)), why: Why::InGang };
@@ -165,6 +165,15 @@ fn runs_after_a_program_was_done_count_for_its_usage_only() {
     let program = &RunResult::new(&outcome, &context()).programs[0];
     assert_eq!((program.solo_seconds, program.exit_status), (Some(1.5), Some(0)));
     assert_eq!((program.completions.len(), program.usage.user_seconds), (2, 3.0));
+}
+
+#[test]
+fn a_run_that_was_cut_short_keeps_cpus_busy_all_the_same() {
+    let mut outcome = outcome();
+    outcome.programs[0].unfinished = completion(Nanos::from_secs(6), Exit::Signal(15)).usage;
+    let result = RunResult::new(&outcome, &context());
+    assert_eq!(result.metrics.cpu_utilisation, 4.0 / 12.0);
+    assert_eq!(result.programs[0].usage.user_seconds, 1.5, "of complete runs");
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use super::names::{self, Names};
 use super::{MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
+/// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the other.
+pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -194,7 +196,7 @@ fn start(text: String) -> Result<Nanos, Problem> {
 }
 
 fn weight(weight: f64) -> Result<f64, Problem> {
-    if weight.is_finite() && weight > 0.0 { Ok(weight) } else { Err(Problem::Weight(weight)) }
+    if WEIGHTS.contains(&weight) { Ok(weight) } else { Err(Problem::Weight(weight)) }
 }
 
 fn misses(misses: f64) -> Result<f64, Problem> {

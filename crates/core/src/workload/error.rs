@@ -6,6 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use super::check::WEIGHTS;
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
 use super::{MAX_BYTES, MAX_PROGRAMS};
@@ -96,7 +97,12 @@ pub enum Problem {
     HasNul,
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
     Threads(i64),
-    #[error("is {0}, but must be a finite number above 0; leave the key out for an equal share")]
+    #[error(
+        "is {:?}, but must be from {} to {}; leave the key out for an equal share",
+        .0,
+        WEIGHTS.start(),
+        WEIGHTS.end()
+    )]
     Weight(f64),
     #[error(
         "is {0}, but must be a finite number, 0 or above; leave the key out if it is not known"

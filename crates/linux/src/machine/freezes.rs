@@ -4,9 +4,9 @@
 //! freeze is known to be complete is lost. Looking costs CPU time that others could use. So the first look
 //! comes soon, and later ones the more rarely the longer it takes.
 
-use cosched_core::{Aspect, Event, Happening, Nanos};
+use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 
-use super::program::{Parent, State};
+use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
 
 /// The shortest time between two looks at a freeze that is under way, and the share of the time passed
@@ -18,12 +18,15 @@ impl Linux {
     /// The looks that are due.
     pub(super) fn look_at_freezes(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
-        if now < self.next_look() {
+        let is_freezing = |live: &Live| matches!(live.state, State::Freezing { .. });
+        self.freezing.retain(|id| self.live.get(id).is_some_and(is_freezing));
+        if self.freezing.is_empty() || now < self.next_look() {
             return Ok(());
         }
         self.adopt()?;
         let mut orphaned = Vec::new();
-        for live in self.live.values_mut() {
+        for id in &self.freezing {
+            let Some(live) = self.live.get_mut(id) else { continue };
             let State::Freezing { since, look_at } = live.state else { continue };
             if now < look_at {
                 continue;
@@ -59,12 +62,14 @@ impl Linux {
         Ok(())
     }
 
-    /// When the next look is due.
+    /// When to look next: at the freezes that are under way, or else at what programs hold, which
+    /// takes longer and must not hold up a switch.
     pub(super) fn next_look(&self) -> Nanos {
-        let looks = self.live.values().filter_map(|live| match live.state {
+        let look_at = |id: &ProgramId| match self.live.get(id)?.state {
             State::Freezing { look_at, .. } => Some(look_at),
             _ => None,
-        });
-        looks.min().unwrap_or(Nanos::NEVER)
+        };
+        let looks = self.freezing.iter().filter_map(look_at);
+        looks.min().unwrap_or_else(|| self.next_inspection())
     }
 }

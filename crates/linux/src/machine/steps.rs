@@ -111,6 +111,7 @@ impl Linux {
             Ok(()) => {
                 let now = self.clock.now();
                 live.state = State::Freezing { since: now, look_at: now + FIRST_LOOK };
+                self.freezing.push(live.id);
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
         }
