@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
 use cosched_core::workload::{Repeat, Workload};
-use cosched_core::{Nanos, Profile};
 
 use super::Way;
 use crate::args::HowArgs;
@@ -160,7 +160,7 @@ impl Pace {
         let left = self.left(self.began.elapsed());
         self.done += 1;
         let left = left.map_or(String::new(), |left| {
-            format!(", about {} left", Nanos::from_secs(left.as_secs().max(1)))
+            format!(", about {} left", humantime::format_duration(rounded(left)))
         });
         say(format_args!(
             "round {} of {}: {what} ({part} of {}){left}",
@@ -177,6 +177,14 @@ impl Pace {
     }
 }
 
+/// To the second below two minutes, else to the minute: an estimate promises no more.
+fn rounded(time: Duration) -> Duration {
+    match time.as_secs() {
+        seconds @ ..120 => Duration::from_secs(seconds.max(1)),
+        seconds => Duration::from_secs(seconds.div_ceil(60) * 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -185,6 +193,8 @@ mod tests {
     fn the_time_left_follows_from_what_the_parts_took_so_far() {
         let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
+        assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
+        assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
         let fresh = Pace { done: 0, ..pace };
         assert_eq!(fresh.left(Duration::from_secs(10)), None);
     }
