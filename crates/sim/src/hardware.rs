@@ -5,8 +5,18 @@
 
 use std::path::Path;
 
-use cosched_core::{Level, Topology};
+use cosched_core::{Cpu, Level, Topology};
 use serde::Deserialize;
+
+/// The descriptions that come along, by the name that they give.
+const KNOWN: [(&str, &str); 6] = [
+    ("chiplets-128", include_str!("../../../machines/chiplets-128.toml")),
+    ("dunnington-24", include_str!("../../../machines/dunnington-24.toml")),
+    ("e5-2670-16", include_str!("../../../machines/e5-2670-16.toml")),
+    ("e5410-8", include_str!("../../../machines/e5410-8.toml")),
+    ("opteron-64", include_str!("../../../machines/opteron-64.toml")),
+    ("r905-24", include_str!("../../../machines/r905-24.toml")),
+];
 
 /// A computer.
 #[derive(Clone, Debug)]
@@ -58,6 +68,12 @@ pub enum Scope {
 /// Why a description cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
+    /// No description of this name comes along.
+    #[error("there is no machine '{name}': choose from {}, or name a file", KNOWN.map(|(name, _)| name).join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
     /// The file cannot be read.
     #[error("{}: cannot be read: {source}; name a file of machines/ or one of your own", file.display())]
     Unreadable {
@@ -92,6 +108,8 @@ pub enum HardwareError {
 struct Description {
     name: String,
     topology: String,
+    #[serde(default)]
+    packages_alternate: bool,
     gigahertz: f64,
     #[serde(default = "one")]
     smt_share: f64,
@@ -108,6 +126,17 @@ fn one() -> f64 {
 }
 
 impl Hardware {
+    /// One of the descriptions that come along.
+    ///
+    /// # Errors
+    /// When there is none of that name; all names are told.
+    pub fn named(name: &str) -> Result<Hardware, HardwareError> {
+        match KNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Hardware::parse(text, &format!("machines/{name}.toml")),
+            None => Err(HardwareError::Unknown { name: name.to_owned() }),
+        }
+    }
+
     /// Reads a description.
     ///
     /// # Errors
@@ -131,6 +160,7 @@ impl Hardware {
             key: "topology",
             problem,
         })?;
+        let topology = if read.packages_alternate { alternating(&topology) } else { topology };
         let positive = [
             ("gigahertz", read.gigahertz),
             ("smt_share", read.smt_share),
@@ -170,6 +200,17 @@ impl Hardware {
             _ => self.signal_nanos[2],
         }
     }
+}
+
+/// The same machine with CPUs numbered package by package in turn: the first of each, the second of each, and so on.
+fn alternating(topology: &Topology) -> Topology {
+    let cpus = topology.cpus();
+    let packages =
+        cpus.iter().map(|cpu| cpu.group(Level::Package)).max().map_or(1, |last| last + 1);
+    let packages = usize::from(packages);
+    let each = cpus.len() / packages;
+    let renumbered = |cpu: &Cpu| Cpu { id: cpu.id % each * packages + cpu.id / each, ..*cpu };
+    Topology::new(cpus.iter().map(renumbered).collect())
 }
 
 /// An hwloc synthetic string, such as `package:4 l3:1 l2:3 core:2 pu:1`: how many of each are in one of the level before.
@@ -219,6 +260,29 @@ mod tests {
         assert_eq!(two.topology.cpus().len(), 12);
         assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
         assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
+    }
+
+    #[test]
+    fn every_machine_that_comes_along_can_be_read_and_has_as_many_cpus_as_its_name_says() {
+        for (name, _) in KNOWN {
+            let machine = Hardware::named(name).unwrap();
+            assert_eq!(machine.name, name);
+            let cpus = format!("-{}", machine.topology.cpus().len());
+            assert!(name.ends_with(&cpus), "{name} {cpus}");
+        }
+        assert!(Hardware::named("cray").unwrap_err().to_string().contains("dunnington-24"));
+    }
+
+    #[test]
+    fn the_machine_of_the_fps_paper_is_numbered_as_there() {
+        let machine = Hardware::named("e5410-8").unwrap().topology;
+        let set = |cpus: [usize; 4]| cpus.into_iter().collect();
+        let spans = |cpus: [usize; 4]| {
+            (machine.spanned(&set(cpus), Level::Package), machine.spanned(&set(cpus), Level::Llc))
+        };
+        assert_eq!(spans([0, 1, 4, 5]), (2, 4));
+        assert_eq!(spans([0, 1, 2, 3]), (2, 2));
+        assert_eq!(spans([0, 2, 4, 6]), (1, 2));
     }
 
     #[test]
