@@ -4,10 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use cosched_core::Nanos;
+use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{Kind, Placement};
+use cosched_policy::{Kind, Options, Placement};
 
 use crate::experiment::Way;
+use crate::failure::Failure;
 
 /// Co-schedules multithreaded programs that share this machine.
 ///
@@ -44,7 +47,7 @@ pub(crate) enum Command {
 /// What to run: a workload file, or commands.
 #[derive(Debug, Args)]
 pub(crate) struct SourceArgs {
-    /// The workload file (TOML).
+    /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
     #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
     /// A program, as one string that is split as a shell splits words (run without a shell). May be repeated.
@@ -58,18 +61,18 @@ pub(crate) struct SourceArgs {
 /// How policies and this machine do their work.
 #[derive(Debug, Args)]
 pub(crate) struct HowArgs {
-    /// Where the threads of a program go: near each other, or far apart.
-    #[arg(long, default_value = "packed", value_parser = named::<Placement>)]
-    pub(crate) placement: Placement,
-    /// How long a gang runs at a time.
-    #[arg(long, default_value = "100ms", value_parser = duration)]
-    pub(crate) quantum: Duration,
+    /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
+    #[arg(long, value_parser = named::<Placement>)]
+    placement: Option<Placement>,
+    /// How long a gang runs at a time: 1ms to 60s [default: 100ms]
+    #[arg(long, value_parser = duration)]
+    quantum: Option<Duration>,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// No program is frozen longer than this at a time; quanta are shortened to keep it.
-    #[arg(long, default_value = "1s", value_parser = duration)]
-    pub(crate) max_frozen: Duration,
+    /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
+    #[arg(long, value_parser = duration)]
+    max_frozen: Option<Duration>,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -81,6 +84,56 @@ pub(crate) struct HowArgs {
     pub(crate) grace: Duration,
 }
 
+impl HowArgs {
+    /// How a policy is to work: what it has no use for is left out.
+    pub(crate) fn options(&self, kind: Kind) -> Options {
+        let default = Options::default();
+        Options {
+            quantum: self.quantum.map_or(default.quantum, Into::into),
+            placement: self.placement(),
+            fill: self.fill && kind.fills(),
+        }
+    }
+
+    /// Where the threads of a program go.
+    pub(crate) fn placement(&self) -> Placement {
+        self.placement.unwrap_or(Options::default().placement)
+    }
+
+    /// No program is frozen longer than this at a time.
+    pub(crate) fn max_frozen(&self) -> Nanos {
+        self.max_frozen.map_or(Limits::default().max_frozen, Into::into)
+    }
+
+    /// An option that was given and that none of these policies has a use for is a misunderstanding.
+    pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        let given = [
+            ("--quantum", self.quantum.is_some()),
+            ("--max-frozen", self.max_frozen.is_some()),
+            ("--placement", self.placement.is_some()),
+            ("--freezer", self.freezer.is_some()),
+            ("--pinning", self.pinning.is_some()),
+        ];
+        let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
+            let asked: Vec<String> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
+            let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
+            let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
+            Failure::Input(format!(
+                "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
+            ))
+        };
+        match given.iter().find(|(_, given)| *given) {
+            Some((option, _)) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
+                Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
+            }
+            _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
+                Err(refuse("--fill", Kind::fills, "give idle CPUs away"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
@@ -90,7 +143,7 @@ pub(crate) struct RunArgs {
     pub(crate) policy: Kind,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// A folder for run.json and the programs' outputs; made if it is not there.
+    /// A folder for run.json and the programs' outputs; made if it is not there. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use cosched_policy::Kind;
+
 use crate::args::CompareArgs;
 use crate::experiment::{Comparison, Experiment, Plan};
 use crate::failure::{Failure, exit_code};
@@ -11,9 +13,12 @@ use crate::store::Store;
 
 /// Runs the workload in each way, in the order given, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let kinds: Vec<Kind> = args.policies.iter().map(|way| way.kind()).collect();
+    args.how.check_use(&kinds)?;
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
-    let store = if args.solo { Some(Store::open()?) } else { Store::open_if_there()? };
+    let store = if args.solo { Store::open().map(Some) } else { Store::open_if_there() };
+    let store = store.map_err(Failure::input)?;
     let plan = Plan {
         workload: &workload,
         ways: &args.policies,

@@ -5,7 +5,7 @@
 //! | 0 | every program succeeded |
 //! | 1 | a program failed, or cosched could not go on |
 //! | 2 | bad input: nothing was started |
-//! | 130, 143 | ended by Ctrl-C; by SIGTERM or the terminal's end |
+//! | 130, 143 | ended by Ctrl-C; by SIGTERM or another signal that does the same |
 
 use std::process::ExitCode;
 

@@ -9,9 +9,11 @@
 
 mod args;
 mod compare;
+mod deviations;
 mod doctor;
 mod experiment;
 mod failure;
+mod out;
 mod profile;
 mod progress;
 mod recover;

@@ -58,7 +58,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
     let counts = counts.transpose().map_err(Failure::input)?;
     check_commands(&workload)?;
-    let mut store = Store::open()?;
+    let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
         Ok(profiles) if args.json => println!("{}", show::json(&profiles)),
@@ -130,7 +130,7 @@ fn profiles<'a>(
             fresh.insert(key);
             entries.push((session.threads(&spec), entry));
         }
-        profiles.push(Profiled { spec, placement: args.how.placement, entries });
+        profiles.push(Profiled { spec, placement: args.how.placement(), entries });
     }
     Ok(profiles)
 }

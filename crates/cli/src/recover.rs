@@ -1,44 +1,127 @@
 //! `cosched recover`: undoes what a killed cosched and its killed sentinel have left behind.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{self, Log};
+use cosched_linux::undo::{self, Log, Restored};
+use serde::Serialize;
 
 use crate::args::RecoverArgs;
 use crate::failure::Failure;
+use crate::session::{print, say};
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-recover/1";
+
+/// Everything that was done.
+#[derive(Debug, Serialize)]
+struct Report {
+    schema: &'static str,
+    /// One for each cosched that is gone.
+    undone: Vec<Undone>,
+}
+
+/// What was undone of one log.
+#[derive(Debug, Serialize)]
+struct Undone {
+    log: PathBuf,
+    processes_continued: usize,
+    threads_unpinned: usize,
+    threads_rescheduled: usize,
+    processes_moved: usize,
+    cgroups_removed: usize,
+    failed: usize,
+}
 
 /// Undoes every log whose cosched is gone.
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let folder = undo::log_folder().map_err(Failure::input)?;
-    let leftovers = Log::leftovers(&folder, &proc).map_err(Failure::broken)?;
-    let mut undone = Vec::new();
-    let mut complete = true;
-    for path in &leftovers {
-        let restored = undo::restore(&Log::load(path, &proc).map_err(Failure::broken)?, &proc);
+    let mut report = Report { schema: SCHEMA, undone: Vec::new() };
+    for log in Log::leftovers(&folder, &proc).map_err(Failure::broken)? {
+        let restored = undo::restore(&Log::load(&log, &proc).map_err(Failure::broken)?, &proc);
         for failed in &restored.failed {
-            eprintln!("cosched: {}: {failed}", path.display());
+            say(format_args!("{}: {failed}", log.display()));
         }
-        complete &= restored.failed.is_empty();
         if restored.failed.is_empty() {
-            Log::delete_at(path).map_err(Failure::broken)?;
+            Log::delete_at(&log).map_err(Failure::broken)?;
         }
-        undone.push(serde_json::json!({
-            "log": path,
-            "processes_continued": restored.continued,
-            "threads_unpinned": restored.masks,
-            "threads_rescheduled": restored.attrs,
-            "processes_moved": restored.moved,
-            "cgroups_removed": restored.cgroups,
-            "failed": restored.failed.len(),
-        }));
+        report.undone.push(Undone::new(log, &restored));
     }
-    let report = serde_json::json!({ "schema": "cosched-recover/1", "undone": undone });
-    match (args.json, leftovers.is_empty()) {
-        (true, _) => println!("{report:#}"),
-        (false, true) => println!("Nothing was left behind."),
-        (false, false) => undone.iter().for_each(|one| println!("{one:#}")),
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false => print(&report.sentence())?,
     }
+    let complete = report.undone.iter().all(|undone| undone.failed == 0);
     Ok(if complete { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+impl Undone {
+    fn new(log: PathBuf, restored: &Restored) -> Undone {
+        Undone {
+            log,
+            processes_continued: restored.continued,
+            threads_unpinned: restored.masks,
+            threads_rescheduled: restored.attrs,
+            processes_moved: restored.moved,
+            cgroups_removed: restored.cgroups,
+            failed: restored.failed.len(),
+        }
+    }
+}
+
+impl Report {
+    /// What a person wants to know.
+    fn sentence(&self) -> String {
+        if self.undone.is_empty() {
+            return "Nothing was left behind.".to_owned();
+        }
+        let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
+        let done = [
+            ("continued", sum(|u| u.processes_continued), "process", "processes"),
+            ("gave their CPUs back to", sum(|u| u.threads_unpinned), "thread", "threads"),
+            ("gave their scheduling back to", sum(|u| u.threads_rescheduled), "thread", "threads"),
+            ("moved back", sum(|u| u.processes_moved), "process", "processes"),
+            ("removed", sum(|u| u.cgroups_removed), "cgroup", "cgroups"),
+            ("could not undo", sum(|u| u.failed), "thing (see above)", "things (see above)"),
+        ];
+        let parts: Vec<String> = done
+            .into_iter()
+            .filter(|(_, count, ..)| *count > 0)
+            .map(|(did, count, one, many)| {
+                format!("{did} {count} {}", if count == 1 { one } else { many })
+            })
+            .collect();
+        let logs = self.undone.len();
+        let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
+        match parts.is_empty() {
+            true => format!("{of}: nothing was left to undo."),
+            false => format!("{of}: {}.", parts.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(restored: &[Restored]) -> String {
+        let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
+        Report { schema: SCHEMA, undone }.sentence()
+    }
+
+    #[test]
+    fn people_are_told_in_a_sentence_what_was_undone() {
+        assert_eq!(told(&[]), "Nothing was left behind.");
+        assert_eq!(
+            told(&[Restored::default()]),
+            "After 1 cosched that is gone: nothing was left to undo."
+        );
+        let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
+        assert_eq!(
+            told(&[one(), Restored { masks: 1, ..Restored::default() }]),
+            "After 2 cosched that are gone: continued 2 processes, gave their CPUs back to 1 thread, removed 1 cgroup."
+        );
+    }
 }

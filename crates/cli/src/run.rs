@@ -10,9 +10,10 @@ use crate::{source, table};
 
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
-    let store = Store::open_if_there()?;
+    let store = Store::open_if_there().map_err(Failure::input)?;
     let profiles = session.profiles(&workload, &args.how, store.as_ref())?;
     let ran = session.execute(&Request {
         workload: &workload,
@@ -25,7 +26,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     })?;
     match args.json {
         true => print(&ran.result.to_json())?,
-        false => print(&table::run(&ran.result))?,
+        false => {
+            print(&table::run(&ran.result, &source::profile_command(&args.source, &args.how)))?;
+        }
     }
-    Ok(exit_code(ran.ended, ran.all_succeeded()))
+    let untroubled = ran.report_troubles();
+    Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
 }

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::SystemTime;
 
-use cosched_core::engine::outcome::{Ended, Outcome};
+use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Entry, Limits, Setup};
-use cosched_core::result::{Context, MachineDescription, ProgramContext, RunResult, Rungs};
-use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
+use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
-use cosched_linux::ground::{GroundError, ShareRung, Wishes};
+use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError};
@@ -21,11 +20,12 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::undo;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Kind, Options};
+use cosched_policy::{Demand, Kind};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::progress::Progress;
 use crate::store::{Key, Store};
 
@@ -64,6 +64,8 @@ pub(crate) struct Request<'a> {
 pub(crate) struct Ran {
     pub(crate) result: RunResult,
     pub(crate) ended: Ended,
+    /// What went wrong after the programs had run; the result is whole all the same.
+    pub(crate) troubles: Vec<Failure>,
 }
 
 /// What a check has found out on the way.
@@ -74,6 +76,14 @@ pub(crate) struct Checked {
 }
 
 impl Ran {
+    /// Tells what went wrong after the programs had run; says whether nothing did.
+    pub(crate) fn report_troubles(&self) -> bool {
+        self.troubles.iter().for_each(|trouble| {
+            trouble.report();
+        });
+        self.troubles.is_empty()
+    }
+
     /// Whether every program ended with status 0.
     pub(crate) fn all_succeeded(&self) -> bool {
         self.result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
@@ -101,7 +111,7 @@ impl Session {
 
     /// Under which key a program's solo time is kept.
     pub(crate) fn key(&self, spec: &ProgramSpec, how: &HowArgs) -> Key {
-        Key::new(spec, self.threads(spec), how.placement, &self.description)
+        Key::new(spec, self.threads(spec), how.placement(), &self.description)
     }
 
     /// Checks everything that can be wrong before anything is started.
@@ -114,17 +124,18 @@ impl Session {
             .zip(request.profiles)
             .map(|((spec, threads), profile)| Demand {
                 name: &spec.name,
+                places: &spec.places,
                 threads: *threads,
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
             })
             .collect();
         request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
-        let options = options(request.how);
-        let policy = request.kind.build(&options).map_err(Failure::input)?;
+        let policy =
+            request.kind.build(&request.how.options(request.kind)).map_err(Failure::input)?;
         let jobs =
             programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
-            prepare_out(out)?;
+            out::prepare(out, request.workload)?;
         }
 
         Ok(Checked { threads, policy, jobs })
@@ -147,12 +158,13 @@ impl Session {
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
-            MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
+            MachineError::Files(_)
+            | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
                 Failure::input(error)
             }
             error => Failure::broken(error),
         })?;
-        let rungs = rungs(&machine);
+        let rungs = rungs(request.kind, &machine);
         let cpu_before = own_cpu_seconds();
         let mut progress = Progress::new(programs, request.out.is_some());
         let (mut machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
@@ -166,18 +178,20 @@ impl Session {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
-        let ran = finish(&outcome, &context, request.out)?;
+        let result = RunResult::new(&outcome, &context);
+        let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
+        let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
         for note in notes {
             let name = &programs[usize::from(note.program.slot)].name;
             say(format_args!("{name} {}", note.text));
         }
-        match restored.failed.first() {
-            Some(first) => Err(Failure::Broken(format!(
+        if let Some(first) = restored.failed.first() {
+            troubles.push(Failure::Broken(format!(
                 "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",
                 restored.failed.len()
-            ))),
-            None => Ok(ran),
+            )));
         }
+        Ok(Ran { result, ended: outcome.ended, troubles })
     }
 
     /// What is known of each program: from the workload file, else from the store.
@@ -211,7 +225,7 @@ impl Session {
             env,
             ..Order::default()
         };
-        let file = |end: &str| request.out.map(|out| out.join(format!("{}.{end}", spec.name)));
+        let file = |end: &str| request.out.map(|out| out::output(out, &spec.name, end));
         let output = |path: Option<_>, otherwise| match path {
             Some(path) => Output::File { path, append: false },
             None => otherwise,
@@ -249,7 +263,7 @@ impl Session {
             cpus: self.usable.cpus,
             programs: entries,
             limits: Limits {
-                max_frozen: request.how.max_frozen.into(),
+                max_frozen: request.how.max_frozen(),
                 grace: request.how.grace.into(),
                 heartbeat: if request.out.is_some() && watched() {
                     HEARTBEAT
@@ -269,7 +283,8 @@ impl Session {
         rungs: Rungs,
         own_cpu_seconds: f64,
     ) -> Context {
-        let makes_gangs = request.kind.makes_gangs();
+        let options = Some(request.how.options(request.kind));
+        let options = options.filter(|_| request.kind.makes_gangs());
         let program =
             |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
                 name: spec.name.clone(),
@@ -279,8 +294,8 @@ impl Session {
             };
         Context {
             policy: request.kind.to_string(),
-            placement: makes_gangs.then(|| request.how.placement.to_string()),
-            quantum: makes_gangs.then(|| request.how.quantum.into()),
+            placement: options.map(|options| options.placement.to_string()),
+            quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),
             rungs,
@@ -297,50 +312,30 @@ impl Session {
     }
 }
 
-/// The options of a policy, from the command line.
-fn options(how: &HowArgs) -> Options {
-    Options { quantum: how.quantum.into(), placement: how.placement, fill: how.fill }
-}
-
+/// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
+/// preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
+    let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
+    let freezer =
+        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerRung::Signals) };
     Wishes {
-        freezer: request.how.freezer.map(Into::into),
-        pinning: request.how.pinning.map(Into::into),
+        freezer,
+        pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
         shares: request.kind == Kind::LinuxGroups,
     }
 }
 
-fn rungs(machine: &Linux) -> Rungs {
+fn rungs(kind: Kind, machine: &Linux) -> Rungs {
     let share = match machine.ground().share() {
         None => "",
         Some(ShareRung::Cgroup) => ", shares by cgroup",
         Some(ShareRung::Autogroup) => ", shares by autogroup",
     };
-    Rungs {
-        freezing: machine.ground().freezer().name().to_owned(),
-        pinning: format!("{}{share}", machine.ground().pinning().name()),
-    }
-}
-
-/// A folder that may be written to and holds no run yet: an earlier one is not overwritten.
-fn prepare_out(out: &Path) -> Result<(), Failure> {
-    let told = |what: &str| Failure::Input(format!("--out {}: {what}", out.display()));
-    fs::create_dir_all(out)
-        .map_err(|error| told(&format!("the folder cannot be made: {error}")))?;
-    tempfile::tempfile_in(out)
-        .map_err(|error| told(&format!("nothing can be written there: {error}")))?;
-    match out.join("run.json").exists() {
-        true => Err(told("it already holds a run; choose another folder, or remove this one")),
-        false => Ok(()),
-    }
-}
-
-fn finish(outcome: &Outcome, context: &Context, out: Option<&Path>) -> Result<Ran, Failure> {
-    let result = RunResult::new(outcome, context);
-    if let Some(out) = out {
-        result.save(&out.join("run.json")).map_err(Failure::broken)?;
-    }
-    Ok(Ran { result, ended: outcome.ended })
+    let (freezing, pinning) = match kind.makes_gangs() {
+        true => (machine.ground().freezer().name(), machine.ground().pinning().name()),
+        false => (NONE, NONE),
+    };
+    Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
 }
 
 /// CPU time of this process so far.
@@ -351,7 +346,9 @@ fn own_cpu_seconds() -> f64 {
 
 /// Tells people something; that nobody listens any more must not stop anything.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "cosched: {text}");
+    // Names and paths of users may hold anything; a terminal must not obey it.
+    let lines: Vec<String> = text.to_string().split('\n').map(escaped).collect();
+    let _ = writeln!(std::io::stderr(), "cosched: {}", lines.join("\n"));
 }
 
 /// Prints a result, and says so if nobody takes it.

@@ -1,10 +1,14 @@
 //! From the command line to a workload.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::Path;
 
-use cosched_core::workload::{Workload, split_commands};
+use cosched_core::workload::{Workload, WorkloadError, shown, split_commands};
+use cosched_policy::Placement;
 
-use crate::args::SourceArgs;
+use crate::args::{HowArgs, SourceArgs};
 use crate::failure::Failure;
 
 /// The arguments as text. cosched writes commands into its results and its logs, so they must be text.
@@ -13,7 +17,7 @@ pub(crate) fn utf8_arguments(
 ) -> Result<Vec<String>, Failure> {
     let text = |(i, argument): (usize, OsString)| {
         argument.into_string().map_err(|argument| {
-            let shown = argument.to_string_lossy().into_owned();
+            let shown = shown(&argument.to_string_lossy());
             Failure::Input(format!(
                 "argument {i} ('{shown}') is not UTF-8; rename the file, or start the program from a script"
             ))
@@ -28,7 +32,7 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;
     let workload = match (&args.workload, args.programs.is_empty(), args.commands.is_empty()) {
-        (Some(path), ..) => Workload::load(path),
+        (Some(path), ..) => load(path, &here),
         (None, false, _) => Workload::from_command_lines(args.programs.clone(), &here),
         (None, true, false) => {
             Workload::from_commands(split_commands(&args.commands, ":::"), &here)
@@ -42,4 +46,75 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         }
     };
     workload.map_err(Failure::input)
+}
+
+/// A file's programs start in its folder. Standard input has none, nor has what a shell hands over as
+/// `/dev/fd/63`: their programs start here.
+fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
+    if path == Path::new("-") || path == Path::new("/dev/stdin") {
+        return Workload::read(io::stdin().lock(), Path::new("standard input"), here);
+    }
+    if path.starts_with("/dev") {
+        let file = File::open(path)
+            .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
+        return Workload::read(file, path, here);
+    }
+    Workload::load(path)
+}
+
+/// The command that measures the same programs alone, to be pasted into a shell.
+pub(crate) fn profile_command(args: &SourceArgs, how: &HowArgs) -> String {
+    let mut words = vec!["cosched".to_owned(), "profile".to_owned()];
+    // Times alone are kept by placement; nothing else of what a policy is told matters to them.
+    if how.placement() != Placement::default() {
+        words.extend(["--placement".to_owned(), how.placement().to_string()]);
+    }
+    words.extend(args.workload.iter().map(|path| match path.starts_with("/dev") {
+        // What a shell handed over is read by now; the same can be piped in again.
+        true => "-".to_owned(),
+        false => path.to_string_lossy().into_owned(),
+    }));
+    words.extend(args.programs.iter().flat_map(|line| ["--prog".to_owned(), line.clone()]));
+    if !args.commands.is_empty() {
+        words.push("--".to_owned());
+        words.extend(args.commands.iter().cloned());
+    }
+    shell_words::join(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::args::{Cli, Command};
+
+    fn hint(arguments: &[&str]) -> String {
+        let arguments = ["cosched", "run", "--policy", "gang"].iter().chain(arguments);
+        match Cli::parse_from(arguments).command {
+            Command::Run(args) => profile_command(&args.source, &args.how),
+            other => panic!("not a run: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_command_that_profiles_the_same_programs_is_one_that_is_understood() {
+        for (arguments, expected) in [
+            (&["my jobs.toml", "--out", "x"] as &[_], "cosched profile 'my jobs.toml'"),
+            (&["/dev/fd/63"], "cosched profile -"),
+            (
+                &["--placement", "spread", "--", "a", "b  c", ":::", "d"],
+                "cosched profile --placement spread -- a 'b  c' ::: d",
+            ),
+            (
+                &["--prog", "a 'b c'", "--prog", "d"],
+                "cosched profile --prog 'a '\\''b c'\\''' --prog d",
+            ),
+        ] {
+            let hint = hint(arguments);
+            assert_eq!(hint, expected);
+            let words = shell_words::split(&hint).unwrap();
+            assert!(Cli::try_parse_from(words).is_ok(), "{hint}");
+        }
+    }
 }

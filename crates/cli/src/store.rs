@@ -52,7 +52,7 @@ pub(crate) enum StoreError {
     /// Nothing says where the user's files are.
     #[error(
         "there is no folder for profiles, since neither XDG_DATA_HOME nor HOME is set to an absolute path; \
-         set one of them, for example HOME=/root"
+         set one of them to a folder that you may write to, for example XDG_DATA_HOME=\"$PWD\""
     )]
     NoHome,
     /// The folder cannot be made.
@@ -81,12 +81,10 @@ impl<E: Into<redb::Error>> From<E> for Trouble {
     }
 }
 
+/// While programs are measured; a store that cannot be opened is bad input, since nothing has been started.
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
-        match error {
-            StoreError::NoHome => Failure::input(error),
-            other => Failure::broken(other),
-        }
+        Failure::broken(error)
     }
 }
 

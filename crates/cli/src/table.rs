@@ -3,63 +3,71 @@
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
 use cosched_core::Exit;
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 
-/// One run: a row per program, and the workload below.
-pub(crate) fn run(result: &RunResult) -> String {
-    let header = [
-        "program",
-        "threads",
-        "turnaround s",
-        "running s",
-        "waiting s",
-        "alone s",
-        "slowdown",
-        "end",
-    ];
-    let mut table = table(&header);
+use crate::deviations;
+
+/// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
+/// that measures its programs alone.
+pub(crate) fn run(result: &RunResult, profile: &str) -> String {
+    let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
+    let times = ["program", "threads", "turnaround s", "running s", "waiting s"];
+    let against_solo: &[&str] = if solo { &["alone s", "slowdown"] } else { &[] };
+    let mut table = table(&[&times, against_solo, &["end"]].concat());
     for program in &result.programs {
-        table.add_row([
+        let mut row = vec![
             text(&program.name),
             number(program.threads),
             seconds(program.turnaround_seconds),
             seconds(Some(program.running_seconds)),
             seconds(Some(program.waiting_seconds)),
-            seconds(program.solo_seconds),
-            ratio(program.slowdown),
-            text(&end(program)),
-        ]);
+        ];
+        if solo {
+            row.extend([seconds(program.solo_seconds), ratio(program.slowdown)]);
+        }
+        row.push(text(&end(program)));
+        table.add_row(row);
     }
-    format!("{table}\n{}", summary(result))
+    [vec![table.to_string()], summary(result, profile), deviations::sentences([result])]
+        .concat()
+        .join("\n")
 }
 
-fn summary(result: &RunResult) -> String {
+fn summary(result: &RunResult, profile: &str) -> Vec<String> {
     let metrics = &result.metrics;
-    let shown = |value: Option<f64>| value.map_or("unknown".to_owned(), |v| format!("{v:.2}"));
     let mut lines = vec![format!(
-        "{}: {:.2} s in all, CPU use {:.0} %; freezing by {}, binding by {}.",
+        "{}: {:.2} s in all, CPU use {:.0} %; {}.",
         result.policy,
         result.total_seconds,
         metrics.cpu_utilisation * 100.0,
-        result.rungs.freezing,
-        result.rungs.pinning,
+        rungs(&result.rungs),
     )];
-    lines.push(format!(
-        "Unfairness (largest / smallest slowdown) {}, weighted speedup {}, longest frozen {:.2} s.",
-        shown(metrics.unfairness),
-        shown(metrics.weighted_speedup),
-        metrics.responsiveness_longest_gap_seconds,
-    ));
-    if metrics.unfairness.is_none() {
-        lines.push(
-            "Slowdowns need solo times: `cosched profile` with the same arguments measures them."
-                .into(),
-        );
+    let unfairness =
+        metrics.unfairness.map(|ratio| format!("largest / smallest slowdown {ratio:.2}"));
+    let speedup = metrics.weighted_speedup.map(|sum| format!("weighted speedup {sum:.2}"));
+    let frozen = Some(metrics.responsiveness_longest_gap_seconds).filter(|longest| *longest > 0.0);
+    let frozen = frozen.map(|longest| format!("longest frozen {longest:.2} s"));
+    let known: Vec<String> = [unfairness, speedup, frozen].into_iter().flatten().collect();
+    if !known.is_empty() {
+        lines.push(format!("In this run: {}.", known.join(", ")));
+    }
+    let lacks_solo = |program: &ProgramResult| {
+        program.turnaround_seconds.is_some() && program.slowdown.is_none()
+    };
+    if result.programs.iter().any(lacks_solo) {
+        lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
     }
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));
     }
-    lines.join("\n")
+    lines
+}
+
+fn rungs(rungs: &Rungs) -> String {
+    match rungs.pinning.strip_prefix(NONE) {
+        Some(share) if rungs.freezing == NONE => format!("nothing frozen or bound{share}"),
+        _ => format!("freezing by {}, binding by {}", rungs.freezing, rungs.pinning),
+    }
 }
 
 fn end(program: &ProgramResult) -> String {
@@ -95,4 +103,98 @@ fn seconds(value: Option<f64>) -> Cell {
 
 fn ratio(value: Option<f64>) -> Cell {
     number(value.map_or("–".to_owned(), |v| format!("{v:.3}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::engine::outcome::{Completion, Deviation, Ended, Outcome, ProgramOutcome};
+    use cosched_core::result::{Context, MachineDescription, ProgramContext};
+    use cosched_core::{Aspect, Nanos, ProgramId, Refusal, Usage};
+
+    use super::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    /// Programs that ran for a second each, with these times alone, and what was not as wanted.
+    fn shown(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], rung: &str) -> String {
+        let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
+        let program = ProgramOutcome {
+            completions: vec![end],
+            done: Some(SECOND),
+            ran: SECOND,
+            ..ProgramOutcome::default()
+        };
+        let deviation = |(slot, why): &(u16, Refusal)| Deviation {
+            at: SECOND,
+            program: ProgramId::first(*slot),
+            wanted: Aspect::Frozen,
+            why: *why,
+        };
+        let outcome = Outcome {
+            ended: Ended::Complete,
+            total: SECOND,
+            cpus: 2,
+            programs: vec![program; solo.len()],
+            decisions: vec![],
+            deviations: deviations.iter().map(deviation).collect(),
+            wake_lateness: vec![],
+            switch_gaps: vec![],
+        };
+        let context = Context {
+            policy: "some".into(),
+            placement: None,
+            quantum: None,
+            started_at: String::new(),
+            machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
+            rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
+            own_cpu_seconds: 0.0,
+            programs: ["solver", "cg"]
+                .iter()
+                .zip(solo)
+                .map(|(name, solo)| ProgramContext {
+                    name: (*name).to_owned(),
+                    command: vec![],
+                    threads: 1,
+                    solo: *solo,
+                })
+                .collect(),
+        };
+        run(&RunResult::new(&outcome, &context), "cosched profile jobs.toml")
+    }
+
+    #[test]
+    fn what_is_not_known_has_no_column_and_no_line_and_there_is_one_hint() {
+        let text = shown(&[None, None], &[], NONE);
+        for absent in ["alone", "unfair", "unknown", "longest frozen", "–", "In this run"] {
+            assert!(!text.contains(absent), "{absent}: {text}");
+        }
+        assert!(text.contains("nothing frozen or bound."), "{text}");
+        assert_eq!(text.matches("cosched profile").count(), 1, "{text}");
+    }
+
+    #[test]
+    fn what_is_known_is_shown() {
+        let text = shown(&[Some(SECOND / 2), Some(SECOND / 4)], &[], "signals");
+        for part in ["alone s", "slowdown 2.00", "speedup 0.75", "freezing by signals"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("cosched profile"), "{text}");
+        let one = shown(&[Some(SECOND / 2), None], &[], "signals");
+        assert!(one.contains("alone s") && one.contains("cosched profile"), "{one}");
+    }
+
+    #[test]
+    fn each_kind_of_deviation_has_a_line_with_the_programs_it_happened_to() {
+        let late = Refusal::TimedOut;
+        let several = [(1, late), (0, Refusal::Listens), (0, late), (1, late)];
+        let text = shown(&[None, None], &several, "signals");
+        let lines: Vec<&str> = text.lines().filter(|line| line.contains("its turn")).collect();
+        assert_eq!(
+            lines,
+            [
+                "3 times a program ran outside its turn because freezing was not confirmed in time (cg 2, solver 1).",
+                "Once a program ran outside its turn because it listens on a socket (solver 1).",
+            ]
+        );
+    }
 }

@@ -54,6 +54,14 @@ fn people_are_told_how_to_get_what_is_missing() {
 }
 
 #[test]
+fn tables_fit_a_page_where_nobody_tells_how_wide_it_is() {
+    let text = String::from_utf8(doctor(&[]).output().unwrap().stdout).unwrap();
+    let is_table = |line: &&str| line.starts_with([' ', '─', '═']) && !line.starts_with("  ");
+    let widest = text.lines().filter(is_table).map(|line| line.chars().count()).max().unwrap();
+    assert!((60..=100).contains(&widest), "{widest}:\n{text}");
+}
+
+#[test]
 fn an_interrupted_measurement_leaves_no_program_behind() {
     let temporary = tempfile::tempdir().unwrap();
     let mut command = doctor(&["--measure"]);

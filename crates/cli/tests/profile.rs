@@ -54,7 +54,7 @@ fn what_was_measured_is_what_a_later_run_compares_with() {
     let ran = json(&run(&home, &["run", "--policy", "fcfs", "--json", "--", "true"]));
     assert_eq!(ran["programs"][0]["solo_seconds"], point["solo_seconds"]);
     // Another placement gives other times, so it was not measured.
-    let spread = ["run", "--policy", "fcfs", "--placement", "spread", "--json", "--", "true"];
+    let spread = ["run", "--policy", "gang", "--placement", "spread", "--json", "--", "true"];
     assert!(json(&run(&home, &spread))["programs"][0]["solo_seconds"].is_null());
 }
 
@@ -149,6 +149,10 @@ fn without_a_place_to_keep_profiles_the_remedy_is_told() {
     let refused = command.env_remove("XDG_DATA_HOME").env_remove("HOME").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
     assert!(text(&refused.stderr).contains("set one of them"), "{}", text(&refused.stderr));
+    let mut command = cosched(home.path(), &["profile", "--", "true"]);
+    let refused = command.env("XDG_DATA_HOME", "/dev/null/data").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("set XDG_DATA_HOME"), "{}", text(&refused.stderr));
 }
 
 #[test]

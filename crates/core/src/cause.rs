@@ -86,6 +86,9 @@ pub enum Refusal {
     TimedOut,
     /// The program was frozen for as long as any program may be.
     FrozenTooLong,
+    /// cosched itself did not run (it was stopped, or got no CPU) for longer than any program may be
+    /// frozen. Where something watches over it, the program was let run meanwhile.
+    CoschedStopped,
     /// A right is missing.
     NotPermitted,
     /// This kernel or machine cannot do it.

@@ -25,6 +25,8 @@ pub struct Fake {
     pub freeze_latency: Nanos,
     /// From a thaw step to its confirmation.
     pub thaw_latency: Nanos,
+    /// Whoever drives the machine is itself stopped in this span, and hears of nothing before its end.
+    pub deaf: Option<(Nanos, Nanos)>,
     /// Programs whose freezes are never confirmed.
     pub unfreezable: BTreeSet<ProgramId>,
     /// Programs that end only on [`Signal::Kill`].
@@ -111,6 +113,8 @@ impl Machine for Fake {
         let completion = self.next_completion();
         let next = effect.into_iter().chain(completion.map(|(at, _)| at)).min();
         let at = next.unwrap_or(Nanos::NEVER).min(until).max(self.now);
+        let at =
+            self.deaf.filter(|(from, to)| (*from..*to).contains(&at)).map_or(at, |span| span.1);
         assert!(at != Nanos::NEVER, "the engine waits for ever: nothing runs and nothing is due");
         self.waits += 1;
         assert!(self.waits < MOST_WAITS, "the run does not end; it is {} now", self.now);

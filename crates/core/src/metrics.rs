@@ -29,7 +29,7 @@ pub struct ProgramTimes<'a> {
     pub frozen_gaps: &'a [Nanos],
     /// The time that the same work takes alone, t_alone(i), where it was measured.
     pub solo: Option<Nanos>,
-    /// CPU time that it used in the whole run, seconds.
+    /// CPU time that it used in all its runs, also in one that was ended with the workload, seconds.
     pub cpu_seconds: f64,
 }
 

@@ -6,7 +6,7 @@
 //! `docs/run-json.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds (a timeline
-//! has thousands of entries, and the kernel promises no more). What was not
+//! has thousands of entries, and the kernel promises no more); ratios are not rounded. What was not
 //! measured is `null`. The first field names the version of the schema: a field may
 //! be added within a version, never changed or removed, and [`RunResult::load`] refuses
 //! any other version.
@@ -31,6 +31,9 @@ use crate::program::{Exit, ProgramId, Usage};
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-run/1";
+
+/// The rung of a policy that freezes nobody, or binds nobody.
+pub const NONE: &str = "none";
 
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -79,9 +82,10 @@ pub struct MachineDescription {
 /// By which means the run did its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rungs {
-    /// How programs were frozen.
+    /// How programs were frozen; [`NONE`] where the policy freezes nobody.
     pub freezing: String,
-    /// How programs were bound to CPUs.
+    /// How programs were bound to CPUs, [`NONE`] where the policy binds nobody, and how CPUs were
+    /// shared, where they were.
     pub pinning: String,
 }
 
@@ -198,7 +202,10 @@ pub enum ResultError {
         source: io::Error,
     },
     /// The file could not be written.
-    #[error("{}: cannot be written: {source}; choose a folder that you may write to", file.display())]
+    #[error("{}: cannot be written: {source}; {}", file.display(), match source.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space, or choose a folder on another disk",
+        _ => "choose a folder that you may write to",
+    })]
     Unwritable {
         /// The file.
         file: PathBuf,
@@ -254,15 +261,22 @@ impl RunResult {
     /// # Errors
     /// When the folder or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
-        let temporary = path.with_extension("json.part");
+        let temporary = temporary(path);
         let text = self.to_json() + "\n";
-        fs::write(&temporary, text)
-            .and_then(|()| fs::rename(&temporary, path))
-            .map_err(|source| ResultError::Unwritable { file: path.to_owned(), source })
+        fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
+            // If even that fails, what went wrong first is what the user has to know.
+            let _ = fs::remove_file(&temporary);
+            ResultError::Unwritable { file: path.to_owned(), source }
+        })
     }
 
     /// The result as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has no map whose keys are not strings")
     }
+}
+
+/// Where [`RunResult::save`] writes before the file gets its name.
+pub fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("json.part")
 }

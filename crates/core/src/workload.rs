@@ -24,23 +24,31 @@
 //! repeat = 1              # how often to run it, or "until-all-finish"
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
-//! malleable = false       # whether it lets cosched choose its thread count
+//! malleable = false       # whether it lets cosched choose its thread count; reserved, no effect yet
 //! ```
+//!
+//! `docs/workload-file.md` is the same for users, with ranges.
 
 mod check;
 mod environment;
 mod error;
 mod executable;
 mod file;
+mod found;
+mod interpreter;
 mod names;
+mod shown;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 pub use environment::THREAD_VARIABLES;
 pub use error::{Place, Position, Problem, WorkloadError};
-pub use executable::ExecutableError;
+pub use executable::{CommandProblem, ExecutableError};
+pub use found::Found;
+pub use shown::{escaped, shown, shown_path};
 
 use crate::time::Nanos;
 use error::Origin;
@@ -48,6 +56,9 @@ use file::{Draft, Words};
 
 /// The largest number of programs in one workload.
 pub const MAX_PROGRAMS: usize = 4096;
+
+/// The largest size of a workload file, bytes: what is larger is another file, or one without an end.
+pub const MAX_BYTES: u64 = 16 << 20;
 
 /// The programs to run together; never empty.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,6 +70,8 @@ pub struct Workload {
 /// What the user said about one program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgramSpec {
+    /// Where it was written down.
+    pub places: Places,
     /// Unique in the workload, and fit to be a file name.
     pub name: String,
     /// The command and its arguments; never empty.
@@ -85,6 +98,15 @@ pub struct ProgramSpec {
     pub malleable: bool,
 }
 
+/// Where a program was written down, for messages about what only shows later.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Its command.
+    pub command: Place,
+    /// Its thread count; the command where it has none.
+    pub threads: Place,
+}
+
 /// How often a program is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repeat {
@@ -96,18 +118,40 @@ pub enum Repeat {
 }
 
 impl Workload {
-    /// Reads a workload file.
+    /// Reads a workload file. Its programs start in its folder.
     ///
     /// # Errors
     /// When the file cannot be read, or breaks a rule.
     pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
-        let bytes = fs::read(path)
-            .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
+        let unreadable = |source| WorkloadError::Unreadable { file: path.to_owned(), source };
+        let file = File::open(path).map_err(unreadable)?;
+        let absolute = std::path::absolute(path).map_err(unreadable)?;
+        Workload::read(file, path, absolute.parent().unwrap_or(Path::new("/")))
+    }
+
+    /// Reads a workload file from anywhere. `path` stands in the messages; programs start in
+    /// `directory` (absolute).
+    ///
+    /// # Errors
+    /// When it cannot be read, or breaks a rule.
+    pub fn read(
+        input: impl Read,
+        path: &Path,
+        directory: &Path,
+    ) -> Result<Workload, WorkloadError> {
+        let file = || path.to_owned();
+        let mut bytes = Vec::new();
+        let read = input.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+        read.map_err(|source| WorkloadError::Unreadable { file: file(), source })?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(WorkloadError::TooLarge { file: file() });
+        }
         let text = std::str::from_utf8(&bytes).map_err(|error| WorkloadError::NotUtf8 {
-            file: path.to_owned(),
+            file: file(),
             line: 1 + bytes[..error.valid_up_to()].iter().filter(|b| **b == b'\n').count(),
         })?;
-        Workload::parse(text, path)
+        let origin = Origin::file(path, text);
+        check::check(file::drafts(&origin, text)?, &origin, directory)
     }
 
     /// Reads the text of a workload file. `path` stands in the messages, and programs start in its folder.
@@ -115,11 +159,9 @@ impl Workload {
     /// # Errors
     /// When the text breaks a rule.
     pub fn parse(text: &str, path: &Path) -> Result<Workload, WorkloadError> {
-        let origin = Origin::File { path, text };
         let absolute = std::path::absolute(path)
             .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
-        let directory = absolute.parent().unwrap_or(Path::new("/"));
-        check::check(file::drafts(&origin, text)?, &origin, directory)
+        Workload::read(text.as_bytes(), path, absolute.parent().unwrap_or(Path::new("/")))
     }
 
     /// A workload of commands that are already split into words, started in `directory` (absolute).
@@ -155,6 +197,8 @@ pub fn split_commands<T: Clone + PartialEq<str>>(words: &[T], separator: &str) -
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, io};
+
     use super::*;
 
     fn words(line: &[&str]) -> Vec<String> {
@@ -201,6 +245,18 @@ mod tests {
         let file = folder.path().join("jobs.toml");
         fs::write(&file, "[[program]]\ncommand = 'cg'").unwrap();
         assert_eq!(Workload::load(&file).unwrap().programs[0].cwd, folder.path());
+    }
+
+    #[test]
+    fn an_input_without_an_end_is_refused_at_the_limit() {
+        let read =
+            |input: &mut dyn Read| Workload::read(input, "jobs.toml".as_ref(), "/tmp".as_ref());
+        let refusal = read(&mut io::repeat(b' ')).unwrap_err().to_string();
+        assert!(refusal.starts_with("jobs.toml: is larger than 16 MiB"), "{refusal}");
+        let text: &[u8] = b"[[program]]\ncommand = 'cg'\n";
+        let blank = io::repeat(b' ').take(MAX_BYTES - text.len() as u64);
+        let workload = read(&mut text.chain(blank)).unwrap();
+        assert_eq!(workload.programs[0].cwd, Path::new("/tmp"));
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //! frozen stalls the other: they have to freeze together, as a *group*.
 //!
 //! All of that is read from the files that the processes of a program hold, and from their
-//! shared mappings (shared memory is usually mapped and its descriptor closed).
+//! shared mappings (shared memory is usually mapped and its descriptor closed). Two that are just about to
+//! open the same named pipe hold nothing yet; they are told by the system call that they are in (`opening`).
 //! What the caller itself handed to every program (its own terminal, the pipe behind its
 //! output, a make's job server) ties nobody and is left out.
 //!
@@ -14,6 +15,7 @@
 //! serves over UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
 
 mod groups;
+mod opening;
 mod sockets;
 
 use std::collections::BTreeSet;
@@ -21,7 +23,7 @@ use std::fs;
 use std::path::Path;
 
 use cosched_core::Refusal;
-use rustix::fs::{AtFlags, CWD, FileType, StatxFlags, makedev, statx};
+use rustix::fs::{AtFlags, CWD, FileType, Statx, StatxFlags, makedev, statx};
 
 use crate::files::{self, FileError};
 use crate::procfs::{Fd, Proc};
@@ -61,6 +63,8 @@ pub enum SharedKey {
     Pipe(u64),
     /// A named pipe.
     Fifo(FileId),
+    /// A named pipe that is being opened, of which more is not known: whoever opens one may be meant.
+    FifoBeingOpened,
     /// A socket, by inode number.
     Socket(u64),
     /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
@@ -124,8 +128,7 @@ impl Bonds {
         let Ok(file) = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO) else {
             return;
         };
-        let id =
-            FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino };
+        let id = file_id(&file);
         if FileType::from_raw_mode(file.stx_mode.into()) == FileType::Fifo {
             self.shared.insert(SharedKey::Fifo(id));
         } else if is_memory(target) {
@@ -171,6 +174,7 @@ fn inspect_one(
     if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
         bonds.shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
     }
+    bonds.shared.extend(opening::pipes_opened_by(&folder));
     Ok(())
 }
 
@@ -200,6 +204,10 @@ fn is_any(path: &str, prefixes: &[&str]) -> bool {
 /// The number in `pipe:[123]`.
 fn inode_of(target: &str, prefix: &str) -> Option<u64> {
     target.strip_prefix(prefix)?.strip_suffix(']')?.parse().ok()
+}
+
+fn file_id(file: &Statx) -> FileId {
+    FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino }
 }
 
 /// The network namespace of a process, as far as it can be told.

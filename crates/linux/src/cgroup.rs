@@ -21,7 +21,7 @@ mod dir;
 mod find;
 mod freeze;
 
-pub use controllers::{EnableError, Enabled, enable_controllers};
+pub use controllers::{EnableError, Enabled, enable_controllers, leaf_below};
 pub use cpuset::bind_to;
 pub use dir::{Dir, Version};
 pub use find::{Hierarchies, Hierarchy};

@@ -114,10 +114,17 @@ impl Stopped {
             if new.is_empty() {
                 return true;
             }
-            // A thread whose file cannot be opened has ended.
-            let readers =
-                new.iter().filter_map(|tid| StateReader::open(proc, self.process.pid, *tid).ok());
-            self.pending.extend(readers);
+            for tid in new {
+                match StateReader::open(proc, self.process.pid, tid) {
+                    Ok(reader) => self.pending.push(reader),
+                    Err(error) if error.is_gone() => {}
+                    // No more files may be opened: nothing is known of this thread yet.
+                    Err(_) => {
+                        self.seen.remove(&tid);
+                        return false;
+                    }
+                }
+            }
         }
     }
 }

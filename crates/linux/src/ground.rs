@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 use cosched_core::CpuSet;
 
+use crate::autogroup;
 use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy};
-use crate::files::{self, FileError};
+use crate::files::FileError;
 use crate::procfs::Proc;
 use crate::undo::{CgroupKind, Log, LogError, Record};
 
@@ -287,7 +288,7 @@ impl Ground {
         match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
             Ok(()) => Ok(ShareRung::Cgroup),
             Err(GroundError::NotHere { .. } | GroundError::Enable(_))
-                if autogroup_works(trees, proc) =>
+                if autogroup::is_in_effect(trees, proc) =>
             {
                 Ok(ShareRung::Autogroup)
             }
@@ -327,25 +328,15 @@ fn choose_freezer(
 fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError> {
     let passed = own.read("cgroup.subtree_control")?;
     if !passed.split_whitespace().any(|c| c == controller) {
+        let (leaf, origin) = (cgroup::leaf_below(own), own.path().to_owned());
+        log.note(Record::CgroupDir {
+            kind: CgroupKind::V2,
+            dir: leaf.path().to_owned(),
+            origin: origin.clone(),
+        })?;
         let added = vec![controller.to_owned()];
-        log.note(Record::Controllers { dir: own.path().to_owned(), added })?;
+        log.note(Record::Controllers { dir: origin, added })?;
     }
-    let enabled = cgroup::enable_controllers(own, &[controller])?;
-    if let Some(leaf) = enabled.leaf() {
-        let (dir, origin) = (leaf.path().to_owned(), own.path().to_owned());
-        log.note(Record::CgroupDir { kind: CgroupKind::V2, dir, origin })?;
-    }
+    cgroup::enable_controllers(own, &[controller])?;
     Ok(())
-}
-
-/// Whether sessions share the CPUs: the feature is on, and no cpu cgroup stands above it.
-fn autogroup_works(trees: &Hierarchies, proc: &Proc) -> bool {
-    let below_v2 =
-        trees.v2().is_some_and(|tree| tree.own_and_above().any(|dir| dir.has("cpu.weight")));
-    let below_v1 = trees.v1("cpu").is_some_and(|tree| tree.own.path() != tree.mount);
-    if below_v1 || below_v2 {
-        return false;
-    }
-    let switch = proc.root().join("sys/kernel/sched_autogroup_enabled");
-    files::read_if_there(&switch).is_ok_and(|text| text.is_some_and(|t| t.trim() == "1"))
 }

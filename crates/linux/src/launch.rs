@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use reports::{Report, ReportError, Reports, StartStep};
 
 use crate::helper::{self, Helper, HelperError};
+use crate::open_files::FileLimit;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -59,6 +60,8 @@ pub struct Order {
     pub cpus: Option<CpuSet>,
     /// Whether it gets a session of its own instead of cosched's.
     pub new_session: bool,
+    /// How many files it may hold open; `None`: as many as cosched.
+    pub open_files: Option<FileLimit>,
 }
 
 /// Where an output of a program goes.

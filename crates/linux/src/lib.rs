@@ -5,8 +5,10 @@
 //! This crate is the only place outside the hook where `unsafe` may stand.
 
 pub mod affinity;
+pub mod autogroup;
 pub mod bonds;
 pub mod cgroup;
+pub mod children;
 pub mod clock;
 pub mod counters;
 pub mod files;
@@ -15,6 +17,7 @@ pub mod ground;
 pub mod helper;
 pub mod launch;
 pub mod machine;
+pub mod open_files;
 pub mod pinning;
 pub mod poll;
 pub mod procfs;

@@ -8,14 +8,17 @@
 //!
 //! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks for the
 //! shortest slice that the kernel gives; where it may, it takes the highest nice priority; and programs that it
-//! schedules in gangs get sessions of their own, so that where the kernel shares CPUs by session
-//! (autogroup) cosched's share does not shrink with the number of their threads.
+//! schedules in gangs get sessions of their own where the kernel shares CPUs by session (autogroup),
+//! so that cosched's share does not shrink with the number of their threads.
 //!
 //! The parts: `program` is one live program with its freezer and its pinning,
-//! `steps` carries out what the engine wants, `reports` listens to the shims, and
-//! `inspect` looks now and then at what programs hold and who stopped them.
+//! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
+//! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
+//! at what programs hold and who stopped them.
 
+mod freezes;
 mod inspect;
+mod orphans;
 mod program;
 mod punctual;
 mod reports;
@@ -27,11 +30,11 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use cosched_core::{
-    Arena, Aspect, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step,
-    Topology,
+    Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step, Topology,
 };
 
 use crate::affinity::{self, AffinityError};
+use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
 use crate::counters::Events;
@@ -39,19 +42,30 @@ use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
 use crate::launch::{Launched, Launcher, Order, Output};
+use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
 use crate::undo::{self, Log, LogError, Restored};
 use inspect::Inspector;
-use program::{Live, State};
+use orphans::Orphanage;
+use program::Live;
 use punctual::Punctual;
 
-/// The shortest time between two looks at a freeze that is under way, and the share of the time passed
-/// that later looks wait.
-const FIRST_LOOK: Nanos = Nanos::from_micros(20);
-const LATER_LOOKS: u64 = 8;
 const SENTINEL: u64 = u64::MAX - 2;
+/// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
+/// the news that a child has ended.
+const SIGNALS: [i32; 9] = [
+    libc::SIGINT,
+    libc::SIGTERM,
+    libc::SIGHUP,
+    libc::SIGQUIT,
+    libc::SIGUSR1,
+    libc::SIGUSR2,
+    libc::SIGALRM,
+    libc::SIGTSTP,
+    libc::SIGCHLD,
+];
 
 /// What a run on this machine needs to know.
 #[derive(Debug)]
@@ -66,7 +80,8 @@ pub struct Config {
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
-    /// Whether every program gets a session of its own instead of cosched's.
+    /// Whether every program gets a session of its own instead of cosched's, provided that the kernel shares
+    /// CPUs by session here.
     pub own_sessions: bool,
     /// What hardware counters shall count of every program; `None`: nothing.
     pub count: Option<Events>,
@@ -107,6 +122,9 @@ pub enum MachineError {
     /// A file of the kernel cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The programs need more open files than may be had.
+    #[error(transparent)]
+    Files(#[from] TooFewFiles),
     /// Our own CPUs cannot be read.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
@@ -139,14 +157,18 @@ pub struct Linux {
     log: Log,
     sentinel: Sentinel,
     own_sessions: bool,
+    open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
+    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next look.
+    freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
     /// Shims whose sockets are closed and who have yet to become zombies.
     unreaped: Vec<Launched>,
     inspector: Inspector,
+    orphanage: Orphanage,
     queue: Vec<Event>,
     notes: Vec<Note>,
 }
@@ -158,8 +180,12 @@ impl Linux {
     /// When one of them cannot be had; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
+        let open = proc.fds(std::process::id() as i32)?.len();
+        let open_files = Raised::for_programs(config.jobs.len(), config.count.is_some(), open)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
+        let own_sessions = config.own_sessions && autogroup::shares_by_session(&proc)?;
+        let orphanage = Orphanage::open(&proc)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
@@ -180,8 +206,7 @@ impl Linux {
                 return Err(error);
             }
         };
-        let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGTSTP];
-        let poll = Poll::new(&signals)?;
+        let poll = Poll::new(&SIGNALS)?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
         Ok(Linux {
             clock: Clock::start(),
@@ -189,6 +214,7 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
+            orphanage,
             proc,
             executable: config.executable,
             topology: config.topology,
@@ -198,10 +224,12 @@ impl Linux {
             ground,
             log,
             sentinel,
-            own_sessions: config.own_sessions,
+            own_sessions,
+            open_files,
             count: config.count,
             jobs: config.jobs,
             live: BTreeMap::new(),
+            freezing: Vec::new(),
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
@@ -254,45 +282,12 @@ impl Linux {
         self.notes.push(Note { program, text: text.into() });
     }
 
-    fn look_at_freezes(&mut self) {
-        let now = self.clock.now();
-        for live in self.live.values_mut() {
-            let State::Freezing { since, look_at } = live.state else { continue };
-            if now < look_at {
-                continue;
-            }
-            let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
-                Ok(true) => {
-                    live.state = State::Frozen;
-                    Happening::Froze(live.id)
-                }
-                Ok(false) => {
-                    let pause = FIRST_LOOK.max(now.since(since) / LATER_LOOKS);
-                    live.state = State::Freezing { since, look_at: now + pause };
-                    continue;
-                }
-                Err(why) => {
-                    live.state = State::Running;
-                    Happening::Refused(live.id, Aspect::Frozen, why)
-                }
-            };
-            self.queue.push(Event { at: self.clock.now(), what });
-        }
-    }
-
-    fn next_look(&self) -> Nanos {
-        let looks = self.live.values().filter_map(|live| match live.state {
-            State::Freezing { look_at, .. } => Some(look_at),
-            _ => None,
-        });
-        looks.min().unwrap_or(Nanos::NEVER)
-    }
-
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
             Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
             // A stopped cosched would leave programs frozen for as long as it is stopped.
             Ready::Signal(libc::SIGTSTP) => {}
+            Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(_) => self.tell(Happening::Interrupted(Signal::Terminate)),
             Ready::Source(SENTINEL) => {
                 self.poll.remove(self.sentinel.as_fd())?;
@@ -306,6 +301,8 @@ impl Linux {
                     true => self.hear(id)?,
                     false => self.hear_leftover(id)?,
                 }
+                // Somebody may wait for this news to take the place of a killed shim.
+                self.reap()?;
             }
         }
         Ok(())
@@ -324,7 +321,7 @@ impl Machine for Linux {
         loop {
             // What `submit` queued is told at once, but signals are still looked at.
             let deadline = match self.queue.is_empty() {
-                true => until.min(self.next_look()).min(self.next_inspection()),
+                true => until.min(self.next_look()),
                 false => Nanos::ZERO,
             };
             ready.clear();
@@ -332,8 +329,10 @@ impl Machine for Linux {
             for ready in &ready {
                 self.digest(*ready)?;
             }
-            self.look_at_freezes();
-            self.inspect()?;
+            self.look_at_freezes()?;
+            if self.freezing.is_empty() {
+                self.inspect()?;
+            }
             if !self.queue.is_empty() || self.clock.now() >= until {
                 break;
             }
@@ -349,6 +348,7 @@ impl Machine for Linux {
     }
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
+        self.adopt()?;
         for step in steps {
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,

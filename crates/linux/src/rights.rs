@@ -85,7 +85,7 @@ impl Ability {
                 "cache misses, instructions and memory bandwidth: cgreedy and fair progress without figures given by hand"
             }
             Ability::Autogroup => {
-                "one share of CPU per session; cosched runs all programs in one session so that it does not matter"
+                "one share of CPU per session: programs of a gang get a session each, so that cosched's own share does not shrink"
             }
             Ability::SchedExt => "scheduling decisions inside the kernel",
             Ability::Psi => "the machine's own account of CPU pressure, in reports",
@@ -124,6 +124,21 @@ pub enum Rung {
     Pmu,
 }
 
+impl Rung {
+    /// What the user may do there, in words.
+    pub fn means(self) -> &'static str {
+        match self {
+            Rung::Unprivileged => "signals and affinity masks, which need no right",
+            Rung::Cgroup => "programs freeze as cgroups; no right to raise priorities",
+            Rung::Priorities => {
+                "programs freeze as cgroups, and cosched may raise its own priority; no BPF"
+            }
+            Rung::Bpf => "cgroups, priorities and BPF; no hardware counters",
+            Rung::Pmu => "everything: cgroups, priorities, BPF and hardware counters",
+        }
+    }
+}
+
 /// The whole report.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rights {
@@ -143,6 +158,8 @@ impl Rights {
     /// When `/proc` itself cannot be read; whatever else fails is part of the report.
     pub fn probe(proc: &Proc, sys: &Sys) -> Result<Rights, FileError> {
         let cgroups = Hierarchies::find(proc)?;
+        let release = files::read(&proc.root().join("sys/kernel/osrelease"))?;
+        let release = release.trim();
         let rights = vec![
             available(Ability::Signals, "always, for own programs"),
             scheduling::affinity(),
@@ -158,11 +175,10 @@ impl Rights {
             observing::bpf(proc, sys)?,
             observing::pmu(proc),
             scheduling::autogroup(proc),
-            scheduling::sched_ext(sys),
+            scheduling::sched_ext(sys, release),
             observing::psi(proc),
         ];
-        let release = files::read(&proc.root().join("sys/kernel/osrelease"))?;
-        Ok(Rights { kernel: release.trim().to_owned(), rung: rung(&rights), rights })
+        Ok(Rights { kernel: release.to_owned(), rung: rung(&rights), rights })
     }
 
     /// Whether an ability is there.

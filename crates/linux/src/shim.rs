@@ -16,12 +16,13 @@
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Command, ExitStatus, Stdio};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 
-use cosched_core::{Exit, Nanos, Usage};
+use cosched_core::Nanos;
 use rustix::process::{Pid, WaitOptions};
 
+use crate::children;
 use crate::clock::Clock;
 use crate::helper::{self, Helper};
 use crate::launch::{Order, Report, StartStep};
@@ -86,13 +87,13 @@ impl Shim {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == main => {
                     main_runs = false;
-                    let exit = exit_of(ExitStatus::from_raw(status.as_raw()));
-                    self.report(&Report::Exited { exit, usage: usage_of_children()? });
+                    let exit = children::exit_of(status.as_raw());
+                    self.report(&Report::Exited { exit, usage: children::usage_of_all()? });
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => self.sleep()?,
                 Err(rustix::io::Errno::CHILD) => {
-                    self.report(&Report::Gone { usage: usage_of_children()? });
+                    self.report(&Report::Gone { usage: children::usage_of_all()? });
                     break;
                 }
                 Err(error) => return Err(error.into()),
@@ -182,6 +183,9 @@ fn prepare(order: &Order) -> Result<(), (StartStep, io::Error)> {
     if let Some(cpus) = &order.cpus {
         crate::affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;
     }
+    if let Some(limit) = order.open_files {
+        limit.set().map_err(|error| (StartStep::Command, error.into()))?;
+    }
     if order.new_session {
         rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
     }
@@ -191,34 +195,4 @@ fn prepare(order: &Order) -> Result<(), (StartStep, io::Error)> {
 /// Only a number travels from the child to its parent.
 fn raw(errno: Option<i32>) -> io::Error {
     io::Error::from_raw_os_error(errno.unwrap_or(libc::EIO))
-}
-
-fn exit_of(status: ExitStatus) -> Exit {
-    let byte = |n: i32| u8::try_from(n).ok();
-    match (status.code().and_then(byte), status.signal().and_then(byte)) {
-        (Some(code), _) => Exit::Code(code),
-        (None, Some(signal)) => Exit::Signal(signal),
-        (None, None) => Exit::Unknown,
-    }
-}
-
-/// What all reaped children have used, and theirs in turn: the whole program but for what still runs.
-fn usage_of_children() -> io::Result<Usage> {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::uninit();
-    // SAFETY: `usage` is writable and of the type that the call fills.
-    if unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call has succeeded, so the kernel has filled every field.
-    let usage = unsafe { usage.assume_init() };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 * 1e-6;
-    let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
-    Ok(Usage {
-        user_seconds: seconds(usage.ru_utime),
-        system_seconds: seconds(usage.ru_stime),
-        voluntary_switches: count(usage.ru_nvcsw),
-        involuntary_switches: count(usage.ru_nivcsw),
-        max_rss_kib: count(usage.ru_maxrss),
-        ..Usage::default()
-    })
 }

@@ -10,7 +10,7 @@
 //! number *and* its start time, and signals go through a pidfd, which stays
 //! bound to the process that it was opened for: open, look whether it is still the right one, send.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fmt;
 
 use rustix::io::Errno;
@@ -82,13 +82,14 @@ impl Process {
 }
 
 /// Where the processes of a program are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tree {
     /// The parent that cosched gave it; is not part of the program.
     pub shim: Option<Process>,
-    /// The first process of the program, from which its tree is found if the shim is gone:
-    /// without the orphans, which belong to init then.
+    /// The first process of the program, from which its tree is found if the shim is gone.
     pub main: Option<Process>,
+    /// Further processes from which it is found then: orphans, who have got another parent by now.
+    pub orphans: Vec<Process>,
 }
 
 impl Tree {
@@ -96,12 +97,13 @@ impl Tree {
     pub fn members(&self, proc: &Proc) -> Vec<Process> {
         // A folder of /proc that cannot be read belongs to a process that has just ended.
         let below = |root: Process| proc.descendants(root.pid).unwrap_or_default();
-        let pids = match (self.shim, self.main) {
-            (Some(shim), _) if shim.look(proc).is_some() => below(shim),
-            (_, Some(main)) if main.look(proc).is_some() => {
-                std::iter::once(main.pid).chain(below(main)).collect()
+        let pids: BTreeSet<i32> = match self.shim.filter(|shim| shim.look(proc).is_some()) {
+            Some(shim) => below(shim).into_iter().collect(),
+            None => {
+                let roots = self.main.iter().chain(&self.orphans);
+                let alive = roots.filter(|root| root.look(proc).is_some());
+                alive.flat_map(|root| below(*root).into_iter().chain([root.pid])).collect()
             }
-            _ => Vec::new(),
         };
         let stats = pids.into_iter().filter_map(|pid| proc.stat(pid).ok());
         stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
@@ -164,9 +166,27 @@ mod tests {
     #[test]
     fn a_tree_without_living_roots_is_empty() {
         let nobody = Process { pid: i32::MAX, start_time: 1 };
-        let tree = Tree { shim: Some(nobody), main: Some(nobody) };
+        let tree = Tree { shim: Some(nobody), main: Some(nobody), orphans: vec![nobody] };
         assert_eq!(tree.members(&Proc::default()), []);
         assert_eq!(Tree::default().signal(&Proc::default(), Signal::KILL, &[]), Ok(0));
+    }
+
+    #[test]
+    fn orphans_count_with_what_is_below_them_and_nobody_counts_twice() {
+        let proc = Proc::default();
+        let start = || Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let mut shells = [start(), start()];
+        let [main, orphan] =
+            [0, 1].map(|i: usize| Process::find(&proc, shells[i].id() as i32).unwrap());
+        let tree = Tree { main: Some(main), orphans: vec![orphan, main], ..Tree::default() };
+        while tree.members(&proc).len() < 4 {
+            std::thread::yield_now();
+        }
+        assert_eq!(tree.signal(&proc, Signal::KILL, &[]), Ok(4));
+        for shell in &mut shells {
+            shell.wait().unwrap();
+        }
+        assert_eq!(tree.members(&proc), []);
     }
 
     #[test]
@@ -175,7 +195,7 @@ mod tests {
         let mut shell =
             Command::new("sh").args(["-c", "sleep 1000 & sleep 1000 & wait"]).spawn().unwrap();
         let main = Process::find(&proc, shell.id() as i32).unwrap();
-        let tree = Tree { shim: None, main: Some(main) };
+        let tree = Tree { main: Some(main), ..Tree::default() };
         while tree.members(&proc).len() < 3 {
             std::thread::yield_now();
         }

@@ -236,6 +236,7 @@ fn a_killed_shim_shows_as_closed_reports_without_an_end() {
         program.launched.reports.closed()
     });
     assert_eq!(program.reports().len(), 1);
-    let tree = cosched_linux::tree::Tree { shim: Some(shim), main: Some(main) };
+    let tree =
+        cosched_linux::tree::Tree { shim: Some(shim), main: Some(main), ..Default::default() };
     assert!(tree.signal(&proc, Signal::KILL, &[]).unwrap() >= 1);
 }

@@ -41,7 +41,7 @@ struct Done {
 
 impl Drop for Done {
     fn drop(&mut self) {
-        let tree = Tree { shim: Some(self.shim), main: Some(self.main) };
+        let tree = Tree { shim: Some(self.shim), main: Some(self.main), ..Tree::default() };
         let _ = tree.signal(&Proc::default(), Signal::KILL, &[]);
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{Nanos, Policy};
 
 use crate::fcfs::Fcfs;
@@ -57,6 +58,8 @@ impl Default for Options {
 pub struct Demand<'a> {
     /// Its name in the workload.
     pub name: &'a str,
+    /// Where the workload speaks of it.
+    pub places: &'a Places,
     /// How many CPUs it wants at once.
     pub threads: u16,
     /// Last-level cache misses per 1000 instructions, if known.
@@ -68,11 +71,15 @@ pub struct Demand<'a> {
 pub enum Unfit {
     /// A program is larger than the machine.
     #[error(
-        "program '{program}' wants {threads} threads, and there are {cpus} CPUs to use: policy \
-         '{policy}' runs all threads of a program at once. Set `threads` of '{program}' in the \
-         workload to at most {cpus}, or choose the policy 'fcfs' or 'linux'"
+        "{place}: '{}' wants {threads} threads, and there {} to use: policy '{policy}' runs all \
+         threads of a program at once. Set `threads` of the program to at most {cpus}, or choose the \
+         policy 'fcfs' or 'linux'",
+        shown(program),
+        if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
     )]
     TooManyThreads {
+        /// Where its thread count stands.
+        place: Box<Place>,
         /// Which program.
         program: String,
         /// How many threads it wants.
@@ -84,11 +91,14 @@ pub enum Unfit {
     },
     /// The policy decides by cache misses, and a program's are not known.
     #[error(
-        "policy '{policy}' matches programs by their cache misses, and those of '{program}' are \
-         not known. Set `misses_per_kilo_instruction` of '{program}' in the workload file, or run \
-         `cosched profile` on a machine with hardware counters (a PMU)"
+        "{place}: policy '{policy}' matches programs by their cache misses, and those of '{}' are \
+         not known. Set `misses_per_kilo_instruction` of the program in a workload file, or run \
+         `cosched profile` on a machine with hardware counters (a PMU)",
+        shown(program)
     )]
     MissesUnknown {
+        /// Where the program stands.
+        place: Box<Place>,
         /// Which program.
         program: String,
         /// The policy.
@@ -149,9 +159,15 @@ impl Kind {
         }
     }
 
-    /// Whether it gives all threads of a program CPUs at the same time.
+    /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
+    /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
         matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Minwait)
+    }
+
+    /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
+    pub const fn fills(self) -> bool {
+        matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
     /// Whether it can schedule these programs on so many CPUs.
@@ -163,6 +179,7 @@ impl Kind {
         for demand in demands.iter().filter(|_| self.makes_gangs()) {
             if usize::from(demand.threads) > cpus {
                 return Err(Unfit::TooManyThreads {
+                    place: Box::new(demand.places.threads.clone()),
                     program: demand.name.to_owned(),
                     threads: demand.threads,
                     cpus,
@@ -170,7 +187,11 @@ impl Kind {
                 });
             }
             if self == Kind::Cgreedy && demand.misses_per_kilo_instruction.is_none() {
-                return Err(Unfit::MissesUnknown { program: demand.name.to_owned(), policy: self });
+                return Err(Unfit::MissesUnknown {
+                    place: Box::new(demand.places.command.clone()),
+                    program: demand.name.to_owned(),
+                    policy: self,
+                });
             }
         }
         Ok(())
@@ -182,7 +203,7 @@ impl Kind {
     /// When an option does not go with it: a quantum outside 1 ms to 60 s, or `fill` for a policy
     /// that has nothing to fill.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
-        if options.fill && !matches!(self, Kind::Greedy | Kind::Cgreedy) {
+        if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
         }
         if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {

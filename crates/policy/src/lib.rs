@@ -40,6 +40,8 @@ mod unit;
 mod unmanaged;
 
 #[cfg(test)]
+mod on_an_engine;
+#[cfg(test)]
 mod properties;
 #[cfg(test)]
 mod testkit;

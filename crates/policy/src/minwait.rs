@@ -18,22 +18,23 @@
 //! *Source.* Section 4.2.4, listing 4.3. Ours:
 //!
 //! - a weight multiplies the waiting time: twice the weight, and a program is as
-//!   urgent after half the time. Whoever would be frozen for too long by another quantum
-//!   comes first whatever the weights say;
+//!   urgent after half the time. As soon as somebody would be frozen for too long if those who
+//!   have waited longer came first, one by one, the weights are forgotten until nobody would;
 //! - when a program ends or comes within a quantum, free CPUs go at once to
 //!   those that wait, longest first. Who runs is not disturbed, and the
 //!   quantum ends when it would have. If nobody runs, a new one begins;
 //! - while everybody runs there are no quanta, and no wake-ups.
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
 use crate::placement::Placement;
-use crate::quantum::{Quantum, longest_wait};
+use crate::quantum::Quantum;
 use crate::rounds::first_fit;
-use crate::unit::{Seat, Unfreezable, Unit, run_together, sort_out};
+use crate::unit::{Seat, Unfreezable, Unit, may_run, only_settled, run_together, sort_out};
 
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -46,7 +47,7 @@ pub(crate) struct Minwait {
     unfreezable: Unfreezable,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
-    /// Who was told to wait in this quantum.
+    /// Who was told to wait.
     waiting: BTreeSet<ProgramId>,
     /// The CPUs that the quantum was made for.
     cpus: CpuSet,
@@ -68,8 +69,8 @@ impl Minwait {
         }
     }
 
-    fn seated(&self, id: ProgramId) -> bool {
-        self.seats.iter().any(|seat| seat.members.contains(&id))
+    fn seated(&self) -> BTreeSet<ProgramId> {
+        self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
     }
 
     /// Takes back what programs that are gone had.
@@ -81,8 +82,11 @@ impl Minwait {
 
     /// Whether the gang has to be made anew.
     fn quantum_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
+        let seated = self.seated();
         let torn = |unit: &Unit| {
-            unit.ids().any(|id| self.seated(id)) && !unit.ids().all(|id| self.seated(id))
+            let mut seated = unit.ids().map(|id| seated.contains(&id));
+            let first = seated.next();
+            seated.any(|other| first != Some(other))
         };
         world.now >= self.ends
             || causes.contains(&Cause::Woke(QUANTUM_ENDS))
@@ -94,13 +98,14 @@ impl Minwait {
     /// Seats those that have waited longest in the CPUs that are free.
     fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
-        let limit = longest_wait(world.max_frozen);
+        let seated = self.seated();
         let mut queue: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
-        queue.retain(|(_, unit)| !unit.ids().any(|id| self.seated(id)));
-        queue.sort_by(|(_, a), (_, b)| {
-            let (a, b) = (urgency(a, length, limit), urgency(b, length, limit));
-            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
-        });
+        queue.retain(|(_, unit)| !unit.ids().any(|id| seated.contains(&id)));
+        queue.sort_by_key(|(_, unit)| Reverse(unit.waiting));
+        let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
+        if !is_pressing(&queue, length, limit) {
+            queue.sort_by(|(_, a), (_, b)| urgency(b).total_cmp(&urgency(a)));
+        }
         let because =
             |unit: usize| (&units[unit], Why::WaitedLongest { waited: units[unit].waiting });
         let gang = first_fit(queue, free.len()).into_iter().map(because).collect();
@@ -108,13 +113,14 @@ impl Minwait {
     }
 
     /// Tells those that found no seat to wait.
-    fn hold(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+    fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
         let free = world.cpus.len().saturating_sub(taken) as u16;
+        let seated = self.seated();
         for id in units.iter().flat_map(Unit::ids) {
-            if self.seated(id) {
+            if seated.contains(&id) {
                 self.waiting.remove(&id);
-            } else if self.waiting.insert(id) {
+            } else if self.waiting.insert(id) || (anew && may_run(id, world)) {
                 plan.freeze(id);
                 plan.because(Some(id), Why::DoesNotFit { free });
             }
@@ -142,27 +148,37 @@ impl Minwait {
 
 impl Policy for Minwait {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        if only_settled(causes) {
+            return;
+        }
         let (units, unfreezable) = sort_out(world);
         self.unfreezable.run(&unfreezable, plan);
         self.forget_the_gone(&units);
         let anew = self.quantum_is_over(causes, world, &units);
         if anew {
+            if self.ends <= world.now {
+                self.quantum.ended_late(world.now - self.ends);
+            }
             self.seats.clear();
-            self.waiting.clear();
             self.cpus = *world.cpus;
         }
         let length = self.quantum.length(&vec![1.0; units.len()], 0, world.max_frozen, plan);
         self.seat(&units, length, world, plan);
-        self.hold(&units, world, plan);
+        self.hold(anew, &units, world, plan);
         self.time(anew, length, world.now, plan);
     }
 }
 
-/// What comes first: who cannot wait another quantum, then who has waited longest by weight.
-fn urgency(unit: &Unit, quantum: Nanos, limit: Nanos) -> (bool, f64) {
-    let waited = unit.waiting.0 as f64;
-    let cannot_wait = unit.waiting + quantum > limit;
-    (cannot_wait, if cannot_wait { waited } else { waited * unit.weight })
+/// Whether the weights have to be forgotten for a quantum, so that everybody is served in time:
+/// `queue`, longest waits first, may be served one by one, the last of them after a quantum each.
+fn is_pressing(queue: &[(usize, &Unit)], length: Nanos, limit: Nanos) -> bool {
+    let quanta = 1u64..;
+    queue.iter().zip(quanta).any(|((_, unit), quanta)| unit.waiting + length * quanta > limit)
+}
+
+/// Who has waited longest by weight comes first.
+fn urgency(unit: &Unit) -> f64 {
+    unit.waiting.0 as f64 * unit.weight
 }
 
 #[cfg(test)]

@@ -2,39 +2,56 @@
 //!
 //! While one gang runs the others are frozen. With `n` gangs a program waits
 //! `n - 1` quanta between its turns, and no program may be frozen longer than
-//! `max_frozen` at a stretch. So the quantum shrinks when there are many
-//! gangs: all other gangs' quanta together take at most 90 % of `max_frozen`.
-//! The tenth that is left over is for the switches between them.
+//! `max_frozen` at a stretch. So quanta shrink when there are many gangs: all
+//! other gangs' quanta, and the switches between them, take at most 90 % of
+//! `max_frozen` together. A switch is assumed to cost half a millisecond,
+//! and more where wake-ups were later than that of late: on a busy machine
+//! two hundred late wake-ups are a tenth of a second.
 //!
 //! The thesis' quanta are equally long. Ours grow with the weight of a gang, which
 //! is that of its heaviest program: the lightest gang gets one quantum's
 //! length, a gang of twice its weight twice that.
 //!
 //! A quantum never gets shorter than a millisecond, where little but
-//! switching would be done. Beyond that (some 900 gangs with the default
-//! `max_frozen`), and when gangs are made anew so that somebody waits for parts
-//! of two rounds, the engine ends what lasts too long.
+//! switching would be done; very light gangs get that, and the others share
+//! what is left by weight. Where even such quanta are too many (some 600 gangs with the
+//! default `max_frozen`), and when gangs are made anew so that somebody waits for
+//! parts of two rounds, the engine ends what lasts too long.
 
 use cosched_core::{Nanos, Plan, Why};
 
 /// No quantum is made shorter than this.
 pub(crate) const SHORTEST: Nanos = Nanos::from_millis(1);
-
-/// How long others' quanta may take together if nobody is to be frozen longer than `max_frozen`.
-pub(crate) fn longest_wait(max_frozen: Nanos) -> Nanos {
-    max_frozen - max_frozen / 10
-}
+/// What a switch adds to a quantum at least, as far as is known; more is assumed in steps of this.
+const SWITCH: Nanos = Nanos::from_micros(500);
+/// A wake-up later than this tells nothing of the next ones.
+const LATEST: Nanos = Nanos::from_millis(10);
+/// Of how many wake-ups, about, the lateness is averaged.
+const REMEMBERED: u64 = 8;
 
 /// The rule for a policy's quanta; remembers what it has told about shortening.
 #[derive(Debug)]
 pub(crate) struct Quantum {
     asked: Nanos,
     given: Nanos,
+    lateness: Nanos,
 }
 
 impl Quantum {
     pub(crate) fn new(asked: Nanos) -> Quantum {
-        Quantum { asked, given: asked }
+        Quantum { asked, given: asked, lateness: Nanos::ZERO }
+    }
+
+    /// A quantum was ended so much later than planned.
+    pub(crate) fn ended_late(&mut self, by: Nanos) {
+        self.lateness = (self.lateness * (REMEMBERED - 1) + by.min(LATEST)) / REMEMBERED;
+    }
+
+    /// How long `quanta` quanta of others may take together if nobody is to be frozen longer than
+    /// `max_frozen`.
+    pub(crate) fn longest_wait(&self, quanta: usize, max_frozen: Nanos) -> Nanos {
+        let steps = self.lateness.0.div_ceil(SWITCH.0).max(1);
+        max_frozen - max_frozen / 10 - SWITCH * steps * quanta as u64
     }
 
     /// The length of `turn`'s quantum among gangs of these weights; a gang alone has no end.
@@ -48,24 +65,56 @@ impl Quantum {
         if weights.len() < 2 {
             return Nanos::NEVER;
         }
+        let limit = self.longest_wait(weights.len() - 1, max_frozen);
         let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
-        // Whoever is lightest waits longest: for one round less a quantum.
-        let waits = weights.iter().sum::<f64>() / lightest - 1.0;
-        let bound = Nanos((longest_wait(max_frozen).0 as f64 / waits) as u64);
-        let given = self.asked.min(bound.max(SHORTEST));
+        let per_weight = per_weight(weights, self.asked.0 as f64 / lightest, limit);
+        let given = length_of(lightest, per_weight);
         if given != self.given && given < self.asked {
             plan.because(None, Why::QuantumShortened { asked: self.asked, given });
         }
         self.given = given;
-        Nanos((given.0 as f64 * (weights[turn] / lightest)) as u64)
+        length_of(weights[turn], per_weight)
+    }
+}
+
+fn length_of(weight: f64, per_weight: f64) -> Nanos {
+    Nanos((weight * per_weight) as u64).max(SHORTEST)
+}
+
+/// Nanoseconds per unit of weight: at most `asked`, and so that whoever is lightest, and therefore
+/// waits longest, waits for `limit` at most.
+fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
+    let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
+    let others = weights.iter().sum::<f64>() - lightest;
+    let mut rate = asked.min(limit.0 as f64 / others);
+    let mut raised = 0;
+    // Whoever is raised to the shortest quantum takes time from the others, which may bring more
+    // of them down to it.
+    loop {
+        let low = weights.iter().filter(|weight| **weight * rate < SHORTEST.0 as f64);
+        let (count, weight) = low.fold((0, 0.0), |(n, sum), weight| (n + 1, sum + weight));
+        if count == raised {
+            return rate;
+        }
+        if count == weights.len() {
+            return 0.0;
+        }
+        raised = count;
+        // One of those raised is the lightest, which does not wait for itself.
+        let left = limit - SHORTEST * (count as u64 - 1);
+        rate = left.0 as f64 / (others + lightest - weight);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::testkit::cases;
 
     const SECOND: Nanos = Nanos::from_secs(1);
+    const ASKED: Nanos = Nanos::from_millis(100);
 
     fn lengths(quantum: &mut Quantum, weights: &[f64]) -> (Vec<u64>, usize) {
         let mut plan = Plan::default();
@@ -77,35 +126,77 @@ mod tests {
 
     #[test]
     fn equal_weights_give_the_quantum_that_was_asked() {
-        let mut quantum = Quantum::new(Nanos::from_millis(100));
-        assert_eq!(lengths(&mut quantum, &[3.0; 10]), (vec![100_000; 10], 0));
+        let mut quantum = Quantum::new(ASKED);
+        assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
     }
 
     #[test]
     fn many_gangs_shorten_it_and_it_is_said_once() {
-        let mut quantum = Quantum::new(Nanos::from_millis(100));
-        // Nine others in 0.9 s is the limit; 18 others get 50 ms each.
-        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![50_000; 19], 1));
-        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![50_000; 19], 0));
-        assert_eq!(lengths(&mut quantum, &[1.0; 10]), (vec![100_000; 10], 0));
+        let mut quantum = Quantum::new(ASKED);
+        // 18 others in 0.9 s, of which each switch takes half a millisecond.
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 1));
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]), (vec![49_500; 19], 0));
+        assert_eq!(lengths(&mut quantum, &[1.0; 9]), (vec![100_000; 9], 0));
         assert_eq!(lengths(&mut quantum, &[1.0; 19]).1, 1);
     }
 
     #[test]
+    fn late_wake_ups_shorten_it_further_and_one_that_is_absurdly_late_hardly() {
+        let mut quantum = Quantum::new(ASKED);
+        for _ in 0..100 {
+            quantum.ended_late(Nanos::from_millis(2));
+        }
+        assert_eq!(lengths(&mut quantum, &[1.0; 19]).0, [48_000; 19]);
+        quantum.ended_late(Nanos::from_secs(100));
+        let (after, _) = lengths(&mut quantum, &[1.0; 19]);
+        assert!(after[0] > 46_000, "{after:?}");
+    }
+
+    #[test]
     fn a_gangs_quantum_grows_with_its_weight_and_all_fit_the_limit_together() {
-        let mut quantum = Quantum::new(Nanos::from_millis(100));
+        let mut quantum = Quantum::new(ASKED);
         assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
         let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
         assert_eq!(reasons, 1);
-        assert!(long[1] + long[2] <= 900_000, "{long:?}");
+        assert!(long[1] + long[2] <= 899_000, "{long:?}");
         assert!(long[1] + long[2] > 890_000, "{long:?}");
     }
 
     #[test]
+    fn a_gang_too_light_for_its_share_gets_the_shortest_quantum_and_waits_no_longer() {
+        let (lengths, _) = lengths(&mut Quantum::new(ASKED), &[0.01, 100.0, 50.0]);
+        assert_eq!(lengths[0], 1000);
+        assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
+        assert_eq!(lengths[1] / 2, lengths[2]);
+    }
+
+    #[test]
     fn one_gang_has_no_end_and_no_limit_makes_a_quantum_vanish() {
-        let mut quantum = Quantum::new(Nanos::from_millis(100));
+        let mut quantum = Quantum::new(ASKED);
         let mut plan = Plan::default();
         assert_eq!(quantum.length(&[1.0], 0, SECOND, &mut plan), Nanos::NEVER);
         assert_eq!(quantum.length(&[1.0; 9], 0, Nanos::ZERO, &mut plan), SHORTEST);
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        #[test]
+        fn whatever_the_weights_nobody_waits_longer_for_all_others_than_the_limit(
+            weights in prop::collection::vec(-2.0..2.0f64, 2..500),
+        ) {
+            let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();
+            let mut quantum = Quantum::new(ASKED);
+            let limit = quantum.longest_wait(weights.len() - 1, SECOND);
+            let mut plan = Plan::default();
+            let lengths: Vec<Nanos> = (0..weights.len())
+                .map(|turn| quantum.length(&weights, turn, SECOND, &mut plan))
+                .collect();
+            let round: Nanos = lengths.iter().copied().sum();
+            for length in &lengths {
+                prop_assert!(*length >= SHORTEST);
+                prop_assert!(round - *length <= limit, "{:?}", lengths);
+            }
+        }
     }
 }

@@ -24,14 +24,14 @@
 //! at once with a whole quantum. One gang alone runs without end and without
 //! wake-ups; when something changes its turn is over.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
 use crate::placement::Placement;
 use crate::quantum::Quantum;
-use crate::unit::{Member, Unfreezable, Unit, run_together, sort_out};
+use crate::unit::{Member, Unfreezable, Unit, may_run, only_settled, run_together, sort_out};
 
 /// Units that run together: each with its position among the units, and why it is here.
 pub(crate) type Gang = Vec<(usize, Why)>;
@@ -68,8 +68,11 @@ pub(crate) struct Rounds {
 #[derive(Debug)]
 struct Turn {
     gang: Vec<ProgramId>,
+    /// Everybody who was told to run: the gang, and who fills its gaps.
+    running: BTreeSet<ProgramId>,
     ends: Nanos,
-    units: Vec<Vec<Member>>,
+    /// What an endless turn was made for: whatever else comes ends it.
+    units: Option<Vec<Vec<Member>>>,
     cpus: CpuSet,
 }
 
@@ -91,7 +94,7 @@ impl Rounds {
 
     /// Takes in who came and forgets who went; says who came.
     fn update_queue(&mut self, units: &[Unit]) -> Vec<ProgramId> {
-        let present: Vec<ProgramId> = units.iter().flat_map(Unit::ids).collect();
+        let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         self.queue.retain(|id, _| present.contains(id));
         if let Some(turn) = &mut self.turn {
             turn.gang.retain(|id| present.contains(id));
@@ -105,12 +108,11 @@ impl Rounds {
 
     fn turn_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
         let Some(turn) = &self.turn else { return true };
-        let endless = turn.ends == Nanos::NEVER;
         world.now >= turn.ends
             || causes.contains(&Cause::Woke(TURN_ENDS))
             || turn.gang.is_empty()
             || turn.cpus != *world.cpus
-            || (endless && turn.units != shape(units))
+            || turn.units.as_ref().is_some_and(|made_for| *made_for != shape(units))
     }
 
     /// The number of the foremost program of a gang.
@@ -119,15 +121,24 @@ impl Rounds {
         programs.filter_map(|id| self.queue.get(&id)).min().copied().unwrap_or(u64::MAX)
     }
 
-    fn next_turn(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+    fn next_turn(
+        &mut self,
+        units: &[Unit],
+        newcomers: &[ProgramId],
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
         let last = self.turn.take();
+        if let Some(turn) = last.as_ref().filter(|turn| turn.ends <= world.now) {
+            self.quantum.ended_late(world.now - turn.ends);
+        }
         self.number += 1;
         for id in last.iter().flat_map(|turn| &turn.gang) {
             self.queue.entry(*id).and_modify(|number| *number = self.number);
         }
         let gangs = (self.cut)(units, world.cpus.len());
         let mut order: Vec<usize> = (0..gangs.len()).collect();
-        order.sort_by_key(|&gang| self.foremost(&gangs[gang], units));
+        order.sort_by_cached_key(|&gang| self.foremost(&gangs[gang], units));
 
         let mut ends = Nanos::NEVER;
         if let Some(&turn) = order.first() {
@@ -137,11 +148,25 @@ impl Rounds {
             self.count_round(&gangs[turn], units);
             let (gang, of) = (turn as u16, gangs.len() as u16);
             plan.because(None, Why::Quantum { round: self.round, gang, gangs: of, length });
-            self.run_gang(&gangs, &order, units, world, plan);
+            let running = self.run_gang(&gangs, &order, units, world, plan);
+            // Who waits already is not told again.
+            let news = |id: &ProgramId| {
+                last.as_ref().is_some_and(|turn| turn.running.contains(id))
+                    || newcomers.contains(id)
+                    || may_run(*id, world)
+            };
+            for &gang in &order[1..] {
+                let waits = gangs[gang].iter().flat_map(|(unit, _)| units[*unit].ids());
+                for id in waits.filter(|id| !running.contains(id) && news(id)) {
+                    plan.freeze(id);
+                    plan.because(Some(id), Why::OtherGang { gang: gang as u16 });
+                }
+            }
             self.turn = Some(Turn {
                 gang: gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids()).collect(),
+                running,
                 ends,
-                units: shape(units),
+                units: (ends == Nanos::NEVER).then(|| shape(units)),
                 cpus: *world.cpus,
             });
         }
@@ -158,6 +183,7 @@ impl Rounds {
         }
     }
 
+    /// Runs the gang whose turn it is, and who fills its gaps; says who runs.
     fn run_gang(
         &self,
         gangs: &[Gang],
@@ -165,7 +191,7 @@ impl Rounds {
         units: &[Unit],
         world: &World<'_>,
         plan: &mut Plan,
-    ) {
+    ) -> BTreeSet<ProgramId> {
         let mut running = gangs[order[0]].clone();
         if let Some(fill) = self.fill {
             let taken: usize = running.iter().map(|(unit, _)| units[*unit].threads).sum();
@@ -176,14 +202,7 @@ impl Rounds {
         }
         let together = running.iter().map(|(unit, why)| (&units[*unit], *why)).collect();
         run_together(together, *world.cpus, self.placement, world, plan);
-        let runs = |unit| running.iter().any(|(running, _)| *running == unit);
-        for &gang in &order[1..] {
-            let frozen = gangs[gang].iter().map(|(unit, _)| *unit).filter(|unit| !runs(*unit));
-            for id in frozen.flat_map(|unit| units[unit].ids()) {
-                plan.freeze(id);
-                plan.because(Some(id), Why::OtherGang { gang: gang as u16 });
-            }
-        }
+        running.iter().flat_map(|(unit, _)| units[*unit].ids()).collect()
     }
 
     /// Tells newcomers to wait until the running gang's quantum is over.
@@ -201,11 +220,14 @@ impl Rounds {
 
 impl Policy for Rounds {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        if only_settled(causes) {
+            return;
+        }
         let (units, unfreezable) = sort_out(world);
         self.unfreezable.run(&unfreezable, plan);
         let newcomers = self.update_queue(&units);
         if self.turn_is_over(causes, world, &units) {
-            self.next_turn(&units, world, plan);
+            self.next_turn(&units, &newcomers, world, plan);
         } else {
             self.hold(&newcomers, plan);
         }

@@ -14,9 +14,11 @@
 //! made as if they were not there.
 
 use std::cmp::Reverse;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cosched_core::{CpuSet, Nanos, Plan, Program, ProgramId, ProgramState, Settings, Why, World};
+use cosched_core::{
+    Cause, CpuSet, GroupId, Nanos, Plan, Program, ProgramId, ProgramState, Settings, Why, World,
+};
 
 use crate::placement::{Placement, place};
 
@@ -71,15 +73,21 @@ impl Unit {
 
 /// Who is scheduled, as units in the order of the workload, and who may not be frozen.
 pub(crate) fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
+    let mut together: Vec<Vec<&Program>> = Vec::new();
+    let mut groups: BTreeMap<GroupId, usize> = BTreeMap::new();
+    for program in world.programs.iter().filter(|p| schedulable(p)) {
+        let known = program.group.and_then(|group| groups.get(&group).copied());
+        match known {
+            Some(unit) => together[unit].push(program),
+            None => {
+                groups.extend(program.group.map(|group| (group, together.len())));
+                together.push(vec![program]);
+            }
+        }
+    }
     let mut units = Vec::new();
     let mut unfreezable = Vec::new();
-    let mut left: Vec<&Program> = world.programs.iter().filter(|p| schedulable(p)).collect();
-    while let Some(first) = left.first().copied() {
-        let together =
-            |p: &&Program| p.id == first.id || (p.group.is_some() && p.group == first.group);
-        let (programs, others): (Vec<&Program>, Vec<&Program>) =
-            left.into_iter().partition(together);
-        left = others;
+    for programs in together {
         if programs.iter().all(|p| p.freezable) {
             units.push(Unit::new(&programs, world.cpus.len(), world.now));
         } else {
@@ -87,6 +95,18 @@ pub(crate) fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
         }
     }
     (units, unfreezable)
+}
+
+/// Whether all that is told is that plans have come true: then there is nothing to decide. Most
+/// causes are of this kind, and a look at all programs for each would be the most that is done.
+pub(crate) fn only_settled(causes: &[Cause]) -> bool {
+    causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }))
+}
+
+/// Whether a program is on its CPUs although it should not be: it has not been told, or its freeze
+/// was given up, or somebody let it go.
+pub(crate) fn may_run(id: ProgramId, world: &World<'_>) -> bool {
+    world.program(id).is_some_and(|program| program.state.may_run())
 }
 
 fn schedulable(program: &Program) -> bool {
@@ -171,7 +191,7 @@ fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
 mod tests {
     use super::*;
     use crate::testkit::{Scene, program};
-    use cosched_core::{Directive, GroupId};
+    use cosched_core::Directive;
 
     fn units_of(programs: Vec<Program>, cpus: u16) -> (Vec<Unit>, Vec<ProgramId>) {
         sort_out(&Scene::new(cpus, programs).world())

@@ -7,11 +7,14 @@ use serde::Serialize;
 use super::Report;
 use super::gaps::Latency;
 
+/// Columns of a table where nobody says how many there are.
+const WIDTH: u16 = 100;
+
 /// The whole report.
 pub(super) fn text(report: &Report) -> String {
     let rights = &report.rights;
     let mut parts = vec![
-        format!("Linux {}, rung: {}", rights.kernel, name(rights.rung)),
+        format!("Linux {}, rung: {} ({})", rights.kernel, name(rights.rung), rights.rung.means()),
         format!("Machine: {}", report.machine.text()),
     ];
 
@@ -85,6 +88,10 @@ fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
+    // A terminal tells how wide it is; a file or a pager does not.
+    if !table.is_tty() {
+        table.set_width(WIDTH);
+    }
     table
 }
 

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
-use cosched_core::{Nanos, Profile};
+use cosched_core::workload::{Repeat, Workload};
 
 use super::Way;
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::profile;
 use crate::session::{Request, Session, say};
 use crate::store::Store;
@@ -33,6 +34,9 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Experiment {
     /// For each complete round, a result for each way.
     pub(crate) rounds: Vec<Vec<RunResult>>,
+    /// Whether a program runs again and again until all have finished: then a run holds more work
+    /// than every program's once, and says nothing beside the sum of the times alone.
+    pub(crate) open_ended: bool,
     /// How it ended.
     pub(crate) ended: Ended,
     /// Whether every program in every run ended with status 0.
@@ -78,10 +82,18 @@ impl Experiment {
                 profiles: &known,
                 count: false,
             })?;
+            for round in 0..plan.rounds {
+                out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;
+            }
         }
 
-        let mut experiment =
-            Experiment { rounds: Vec::new(), ended: Ended::Complete, all_succeeded: true };
+        let programs = &plan.workload.programs;
+        let mut experiment = Experiment {
+            rounds: Vec::new(),
+            open_ended: programs.iter().any(|spec| spec.repeat == Repeat::UntilAllFinish),
+            ended: Ended::Complete,
+            all_succeeded: true,
+        };
         let mut pace = Pace::new(plan);
         if plan.rounds > 1 {
             say(format_args!("{} once, to warm up", plan.ways[0]));
@@ -105,7 +117,7 @@ impl Experiment {
                 pace.begin(round, &way.to_string());
                 let ran = request(i, &run_folder(folder, plan, round, i), &profiles)?;
                 experiment.ended = ran.ended;
-                experiment.all_succeeded &= ran.all_succeeded();
+                experiment.all_succeeded &= ran.report_troubles() && ran.all_succeeded();
                 results.push(ran.result);
             }
             if experiment.ended == Ended::Complete {
@@ -148,7 +160,7 @@ impl Pace {
         let left = self.left(self.began.elapsed());
         self.done += 1;
         let left = left.map_or(String::new(), |left| {
-            format!(", about {} left", Nanos::from_secs(left.as_secs().max(1)))
+            format!(", about {} left", humantime::format_duration(rounded(left)))
         });
         say(format_args!(
             "round {} of {}: {what} ({part} of {}){left}",
@@ -165,6 +177,14 @@ impl Pace {
     }
 }
 
+/// To the second below two minutes, else to the minute: an estimate promises no more.
+fn rounded(time: Duration) -> Duration {
+    match time.as_secs() {
+        seconds @ ..120 => Duration::from_secs(seconds.max(1)),
+        seconds => Duration::from_secs(seconds.div_ceil(60) * 60),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -173,6 +193,8 @@ mod tests {
     fn the_time_left_follows_from_what_the_parts_took_so_far() {
         let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
+        assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
+        assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
         let fresh = Pace { done: 0, ..pace };
         assert_eq!(fresh.left(Duration::from_secs(10)), None);
     }

@@ -8,7 +8,7 @@ use cosched_core::statistics::{Estimate, Verdict, median_estimate, ratio_estimat
 use serde::Serialize;
 
 use super::{Experiment, Way};
-use crate::table;
+use crate::{deviations, table};
 
 /// The version of the JSON document.
 const SCHEMA: &str = "cosched-compare/1";
@@ -46,6 +46,11 @@ struct Compared {
     own_cpu_percent: Estimate,
     /// Programs that failed, over all rounds.
     failed: usize,
+    /// How often something was not as wanted, over all rounds.
+    deviations: usize,
+    /// What that was, for people.
+    #[serde(skip)]
+    deviated: Vec<String>,
     /// Against the first way; `null` for the first one.
     against: Option<Against>,
     /// What each round gave.
@@ -84,12 +89,20 @@ impl Comparison {
         planned: u16,
     ) -> Option<Comparison> {
         let column = |i: usize| experiment.rounds.iter().map(move |results| &results[i]);
-        let samples: Vec<Samples> = (0..ways.len()).map(|i| column(i).collect()).collect();
+        let mut samples: Vec<Samples> = (0..ways.len()).map(|i| column(i).collect()).collect();
+        if experiment.open_ended {
+            samples.iter_mut().for_each(|own| own.solo_sum_seconds.fill(None));
+        }
         let first = experiment.rounds.first()?;
         let compared = ways.iter().zip(samples.iter()).enumerate().map(|(i, (way, own))| {
             let against = (i > 0).then(|| against(ways[0], own, &samples[0])).flatten();
-            let failed = column(i).map(failures).sum();
-            Compared::new(*way, first[i].rungs.clone(), own, failed, against)
+            let compared = Compared::new(*way, first[i].rungs.clone(), own, against)?;
+            Some(Compared {
+                failed: column(i).map(failures).sum(),
+                deviations: column(i).map(|result| result.deviations.len()).sum(),
+                deviated: deviations::sentences(column(i)),
+                ..compared
+            })
         });
         let compared = compared.collect::<Option<Vec<_>>>()?;
         let ways =
@@ -138,18 +151,15 @@ impl Comparison {
         let longest =
             "'longest wait' is the longest time that any program was frozen at a stretch.";
         let lines = [format!("{shown}"), rounds, longest.to_owned()];
-        lines.into_iter().chain(sentences).collect::<Vec<_>>().join("\n")
+        let deviated = self.ways.iter().flat_map(|way| {
+            way.deviated.iter().map(move |sentence| format!("{}: {sentence}", way.way))
+        });
+        lines.into_iter().chain(sentences).chain(deviated).collect::<Vec<_>>().join("\n")
     }
 }
 
 impl Compared {
-    fn new(
-        way: Way,
-        rungs: Rungs,
-        own: &Samples,
-        failed: usize,
-        against: Option<Against>,
-    ) -> Option<Compared> {
+    fn new(way: Way, rungs: Rungs, own: &Samples, against: Option<Against>) -> Option<Compared> {
         let solo: Option<Vec<f64>> = own.solo_sum_seconds.iter().copied().collect();
         let every = |samples: &[Option<f64>]| -> Option<Estimate> {
             median_estimate(&samples.iter().copied().collect::<Option<Vec<f64>>>()?)
@@ -168,7 +178,9 @@ impl Compared {
                 .fold(0.0, f64::max),
             cpu_utilisation: median_estimate(&own.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&own.own_cpu_percent)?,
-            failed,
+            failed: 0,
+            deviations: 0,
+            deviated: Vec::new(),
             against,
             samples: Samples::default(),
         })

@@ -100,16 +100,18 @@ fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alo
     let alone =
         ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
     let outputs = tempfile::tempdir().map_err(Failure::broken)?;
-    let ran = session.execute(&Request {
+    let mut ran = session.execute(&Request {
         workload: &Workload { programs: vec![alone] },
         kind: if fits { Kind::Gang } else { Kind::Linux },
-        // Filling is between gangs, and there is only one.
-        how: &HowArgs { fill: false, ..*how },
+        how,
         out: Some(outputs.path()),
         stdout_is_taken: true,
         profiles: &[Profile::default()],
         count: true,
     })?;
+    if let Some(trouble) = ran.troubles.pop() {
+        return Err(Stop::Failed(trouble));
+    }
     if ran.ended != Ended::Complete {
         return Err(Stop::Interrupted(ran.ended));
     }

@@ -1,11 +1,12 @@
 //! What ties programs to others: those that share a pipe run together, those that serve are left running.
 
 use std::path::Path;
+use std::process::Command;
 
 use cosched_core::result::TimelineEntry;
 use cosched_core::{Aspect, Refusal};
 
-use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
+use super::support::{Place, Rung, STAMPS, User, blocks, eventually, program, skip};
 
 /// The distribution's; another one in `PATH` may need a home to start from.
 const PYTHON: &str = "/usr/bin/python3";
@@ -18,7 +19,7 @@ fn everything() -> String {
 fn programs_that_share_a_named_pipe_run_together() {
     for rung in Rung::here() {
         let place = Place::new();
-        let made = std::process::Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
+        let made = Command::new("mkfifo").arg(place.path("pipe")).status().unwrap();
         assert!(made.success());
         let writer = "exec 3<>pipe; while [ ! -e opened ]; do sleep 0.002; done; \
             while [ ! -e stop ]; do echo line >&3; sleep 0.002; done; echo end >&3";
@@ -42,6 +43,30 @@ fn programs_that_share_a_named_pipe_run_together() {
         let [writer, reader, _] = &result.programs[..] else { panic!() };
         assert!(shared_seconds(&writer.timeline, &reader.timeline) > 0.01, "{rung:?}");
         place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn programs_that_meet_by_opening_a_named_pipe_come_together() {
+    for user in [User::Caller, User::ordinary()] {
+        for rung in Rung::here() {
+            if matches!(user, User::Ordinary(_)) && rung != Rung("signals") {
+                continue;
+            }
+            let place = Place::of(user.clone());
+            let made = Command::new("mkfifo").args(["-m", "666"]).arg(place.path("pipe")).status();
+            assert!(made.unwrap().success());
+            // Neither holds a descriptor of the pipe before the other one is there, too.
+            let tables = [
+                program("writer", &everything(), "head -c 2000000 /dev/zero > pipe"),
+                program("reader", &everything(), "cat pipe | wc -c"),
+                program("other", &everything(), STAMPS),
+            ];
+            let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+            let ended = place.run(&tables, &options).ended().with(0);
+            assert_eq!(place.read("out/reader.stdout").trim(), "2000000", "{rung:?}");
+            place.nothing_is_left_of(&ended);
+        }
     }
 }
 

@@ -57,6 +57,18 @@ fn a_closed_terminal_ends_the_programs_like_sigterm() {
 }
 
 #[test]
+fn ctrl_backslash_ends_the_programs_like_sigterm() {
+    ended_by(Signal::QUIT, 143, "SIGTERM");
+}
+
+#[test]
+fn signals_that_would_end_cosched_at_once_end_the_programs_like_sigterm() {
+    for signal in [Signal::USR1, Signal::USR2, Signal::ALARM] {
+        ended_by(signal, 143, "SIGTERM");
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_does_not_wait_for_the_grace() {
     let place = Place::new();
     let stubborn = format!("trap '' INT TERM; echo $$ > a; {SPIN}");

@@ -47,7 +47,7 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
         ("threads = 'two'", &["jobs.toml:8:11", "threads must be a whole number"]),
         ("cwd = 'not/there'", &["jobs.toml:8:", "cwd", "not/there", "create it"]),
         ("start = '2 bananas'", &["jobs.toml:8:", "start", "2 bananas", "100ms"]),
-        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "above 0"]),
+        ("weight = -1.0", &["jobs.toml:8:", "weight is -1", "0.01 to 100"]),
         ("repeat = 'forever'", &["jobs.toml:8:", "repeat", "until-all-finish"]),
         ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
         ("= 3", &["jobs.toml:8:", "not valid TOML"]),
@@ -62,8 +62,57 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
 fn a_command_that_does_not_exist_is_refused_before_the_others_are_started() {
     for command in ["no-such-command", "./no-such-command", "/etc/passwd", "/etc"] {
         let table = format!("[[program]]\ncommand = ['{command}']\nthreads = 1\n");
-        refuses(&[table], "--policy gang", &[command]);
+        refuses(&[table], "--policy gang", &["jobs.toml:6:11: program 2 (", command]);
     }
+}
+
+#[test]
+fn a_script_without_its_interpreter_is_refused_before_the_others_are_started() {
+    let place = Place::new();
+    let script = place.write("script", "#!/no/interp\n");
+    fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+    let tables = [tell_tale("threads = 1"), "[[program]]\ncommand = './script'".to_owned()];
+    let ended = place.run(&tables, "--policy linux").ended();
+    refused(&place, ended, &["jobs.toml:", "./script is a script for /no/interp", "install"]);
+}
+
+#[test]
+fn what_a_user_may_not_look_at_is_said_to_be_denied_and_not_to_be_missing() {
+    let place = Place::of(User::ordinary());
+    fs::create_dir(place.path("closed")).unwrap();
+    place.write("closed/tool", "#!/bin/sh\n");
+    fs::set_permissions(place.path("closed"), Permissions::from_mode(0o000)).unwrap();
+    for (keys, key) in
+        [("command = 'closed/tool'", "command"), ("command = ':'\ncwd = 'closed'", "cwd")]
+    {
+        let tables = [tell_tale("threads = 1"), format!("[[program]]\n{keys}\n")];
+        let ended = place.run(&tables, "--policy linux").ended();
+        refused(&place, ended, &["jobs.toml:", key, "permission denied for this user"]);
+    }
+    fs::set_permissions(place.path("closed"), Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_workload_from_standard_input_starts_its_programs_in_the_current_folder() {
+    for name in ["-", "/dev/stdin"] {
+        let place = Place::new();
+        place.write("jobs.toml", program("a", "", "pwd"));
+        let mut command = place.user.command(&place.executable);
+        let input = fs::File::open(place.path("jobs.toml")).unwrap();
+        let output = command
+            .args(["run", "--policy", "linux", name])
+            .current_dir(place.folder())
+            .env("XDG_RUNTIME_DIR", place.path("run"))
+            .env("XDG_DATA_HOME", place.path("data"))
+            .stdin(input)
+            .output()
+            .unwrap();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(printed.starts_with(place.folder().to_str().unwrap()), "{printed}");
+    }
+    let place = Place::new();
+    let ended = place.cosched(&["run", "--policy", "linux", "-"]).ended();
+    refused(&place, ended, &["standard input: no program to run", "[[program]]"]);
 }
 
 #[test]
@@ -131,7 +180,13 @@ fn an_argument_that_is_not_utf_8_is_refused() {
 fn more_threads_than_cpus_are_refused_by_the_policies_that_make_gangs_only() {
     let big = vec![program("big", "threads = 1000\nmisses_per_kilo_instruction = 1", "echo ran")];
     for policy in ["gang", "greedy", "minwait"] {
-        let saying = ["'big' wants 1000 threads", "Set `threads`", policy, "'fcfs' or 'linux'"];
+        let saying = [
+            "jobs.toml:8:11",
+            "'big' wants 1000 threads",
+            "Set `threads`",
+            policy,
+            "'fcfs' or 'linux'",
+        ];
         refuses(&big, &format!("--policy {policy}"), &saying);
     }
     for policy in ["linux", "fcfs"] {
@@ -144,7 +199,13 @@ fn more_threads_than_cpus_are_refused_by_the_policies_that_make_gangs_only() {
 
 #[test]
 fn cgreedy_does_not_guess_cache_misses() {
-    let saying = ["cache misses", "'first'", "`misses_per_kilo_instruction`", "`cosched profile`"];
+    let saying = [
+        "jobs.toml:3:11",
+        "cache misses",
+        "'first'",
+        "`misses_per_kilo_instruction`",
+        "`cosched profile`",
+    ];
     refuses(&[], "--policy cgreedy", &saying);
 }
 
@@ -163,6 +224,25 @@ fn an_earlier_run_is_not_overwritten() {
 }
 
 #[test]
+fn no_file_in_the_output_folder_is_overwritten() {
+    for (file, arguments) in [
+        ("out/first.stdout", &["run", "--policy", "gang"] as &[_]),
+        ("out/first.stderr", &["run", "--policy", "gang"]),
+        ("out/run.json.part", &["run", "--policy", "gang"]),
+        ("out/gang/first.stdout", &["compare", "--policies", "linux,gang"]),
+        ("out/round-002/gang/run.json", &["compare", "--policies", "linux,gang", "--runs", "2"]),
+    ] {
+        let place = Place::new();
+        place.write("jobs.toml", tell_tale("threads = 1"));
+        fs::create_dir_all(place.path(file).parent().unwrap()).unwrap();
+        place.write(file, "keep");
+        let ended = place.cosched(&[arguments, &["jobs.toml", "--out", "out"]].concat()).ended();
+        refused(&place, ended, &["--out out", "choose another folder"]);
+        assert_eq!(place.read(file), "keep");
+    }
+}
+
+#[test]
 fn an_output_folder_that_cannot_be_made_is_refused() {
     let place = Place::new();
     place.write("file", "");
@@ -170,6 +250,23 @@ fn an_output_folder_that_cannot_be_made_is_refused() {
     let run = ["run", "jobs.toml", "--policy", "linux", "--out", "file/out"];
     let ended = place.cosched(&run).ended();
     refused(&place, ended, &["--out file/out", "cannot be made"]);
+}
+
+#[test]
+fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
+    for option in
+        ["--quantum 5ms", "--max-frozen 1s", "--placement spread", "--freezer signals", "--fill"]
+    {
+        let name = option.split(' ').next().unwrap();
+        for policy in ["linux", "linux-groups", "fcfs"] {
+            let told = &[name, policy, "greedy", "leave it out"];
+            refuses(&[], &format!("--policy {policy} {option}"), told);
+        }
+    }
+    // In a comparison it is for those that have.
+    let place = Place::new();
+    let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
+    place.cosched(&[&compare[..], &["--", "true"]].concat()).ended().with(0);
 }
 
 #[test]

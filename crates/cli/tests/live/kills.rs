@@ -222,40 +222,6 @@ fn the_log_of_a_cosched_that_lives_is_not_touched_by_recover() {
 }
 
 #[test]
-fn a_program_whose_shim_is_killed_is_let_go_and_the_others_go_on() {
-    for rung in Rung::here() {
-        let place = Place::new();
-        // The kernel sends SIGHUP to a stopped program whose parent ends.
-        let script = format!("trap '' HUP; echo $$ $PPID > a; {SPIN}");
-        let tables = [
-            program("a", "threads = 1", &script),
-            program("b", "threads = 1", "while [ ! -e killed ]; do sleep 0.01; done; echo done"),
-        ];
-        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
-        let cosched = place.run(&tables, &options);
-        eventually("the program", || place.read("a").ends_with('\n') && place.has_noted("main"));
-        let marked = place.marked();
-        let pids: Vec<i32> =
-            place.read("a").split_whitespace().map(|p| p.parse().unwrap()).collect();
-        let shim = marked.named("shim").into_iter().find(|shim| shim.pid == pids[1]).unwrap();
-        marked.signal(shim, Signal::KILL);
-        place.write("killed", "");
-        let ended = cosched.ended().with(1).saying(&["a lost its parent process"]);
-        let result = ended.result();
-        assert_eq!(
-            (result.programs[0].exit_status, result.programs[1].exit_status),
-            (Some(127), Some(0))
-        );
-        assert!(result.programs[0].left_running, "{rung:?}");
-        let [left] = marked.programs()[..] else { panic!("{:?}", marked.all()) };
-        assert_eq!(left.pid, pids[0]);
-        assert!(!marked.is_held(left));
-        assert_eq!(marked.cpus(left), Some(affinity::get(0).unwrap()));
-        place.no_trace_is_left_of(ended.pid);
-    }
-}
-
-#[test]
 fn a_cosched_that_is_stopped_and_continued_goes_on() {
     for rung in Rung::here() {
         let place = Place::new();

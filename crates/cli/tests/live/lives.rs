@@ -222,15 +222,16 @@ fn a_frozen_program_that_forks_in_every_process_does_not_escape() {
 #[test]
 fn a_command_that_cannot_be_executed_after_all_fails_and_the_others_run() {
     let place = Place::new();
-    place.write("broken", "#!/not/there\n");
+    place.write("broken", "#!/bin/sh\n");
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
     std::fs::set_permissions(place.path("broken"), mode).unwrap();
     let broken = "[[program]]\nname = 'broken'\ncommand = ['./broken']\nthreads = 1\n".to_owned();
-    let tables = [broken, program("fine", "threads = 1", "echo fine")];
-    let ended = place.run(&tables, "--policy gang").ended().with(1);
+    // It is there when it is checked, and gone when its turn comes.
+    let tables = [program("fine", "threads = 1", "rm broken; echo fine"), broken];
+    let ended = place.run(&tables, "--policy fcfs").ended().with(1);
     let ended = ended.saying(&["broken could not be started", "cannot be executed"]);
     let result = ended.result();
-    assert_eq!(result.programs[0].exit_status, Some(127));
+    assert_eq!(result.programs[1].exit_status, Some(127));
     assert_eq!(place.read("out/fine.stdout"), "fine\n");
     place.nothing_is_left_of(&ended);
 }

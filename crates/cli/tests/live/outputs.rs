@@ -16,6 +16,18 @@ fn sorted(text: &str) -> Vec<&str> {
     lines
 }
 
+/// The names of all fields.
+fn keys(value: &Value) -> Vec<&str> {
+    match value {
+        Value::Object(fields) => fields
+            .iter()
+            .flat_map(|(key, value)| [vec![key.as_str()], keys(value)].concat())
+            .collect(),
+        Value::Array(values) => values.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
 #[test]
 fn json_is_one_document_on_standard_output_and_everything_else_goes_to_standard_error() {
     let place = Place::new();
@@ -92,6 +104,32 @@ fn commands_can_be_given_without_a_file() {
 }
 
 #[test]
+fn a_disk_that_is_full_at_the_end_costs_the_file_and_not_the_table() {
+    let place = Place::new();
+    let ended = place
+        .run(&[program("a", "", "ln -s /dev/full out/run.json.part")], "--policy linux")
+        .ended()
+        .with(1)
+        .saying(&["out/run.json: cannot be written: No space left", "free some space"]);
+    assert!(ended.stdout.contains("linux: "), "{}", ended.stdout);
+    assert!(!place.path("out/run.json").exists());
+    assert!(place.path("out/run.json.part").symlink_metadata().is_err());
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn the_command_that_measures_what_is_missing_is_printed_and_works() {
+    let place = Place::new();
+    let ended = place.cosched(&["run", "-p", "fcfs", "--out", "out", "--", "true"]).ended().with(0);
+    let hint = ended.stdout.lines().last().unwrap().trim();
+    assert_eq!(hint, "cosched profile -- true");
+    let words: Vec<&str> = hint.split(' ').skip(1).collect();
+    place.cosched(&words).ended().with(0);
+    let again = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
+    assert!(!again.stdout.contains("cosched profile"), "{}", again.stdout);
+}
+
+#[test]
 fn compare_runs_the_same_programs_under_each_policy() {
     let place = Place::new();
     place.write("jobs.toml", talkative().concat());
@@ -101,6 +139,10 @@ fn compare_runs_the_same_programs_under_each_policy() {
     let ways = document["ways"].as_array().unwrap();
     assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
     assert_eq!(document["schema"], "cosched-compare/1");
+    let documentation = include_str!("../../../../docs/compare-json.md");
+    for key in keys(&document) {
+        assert!(documentation.contains(&format!("`{key}`")) || key == "value", "{key}");
+    }
 
     let ended = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(0);
     for policy in ["linux", "fcfs", "gang"] {

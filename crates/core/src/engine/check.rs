@@ -1,5 +1,7 @@
 //! Whether a plan makes sense: a policy's mistake is found here, before any program feels it.
 
+use std::collections::BTreeSet;
+
 use crate::cpuset::CpuSet;
 use crate::plan::{Directive, Plan};
 use crate::policy::World;
@@ -37,11 +39,12 @@ pub enum BadPlan {
 /// # Errors
 /// The first thing that is wrong.
 pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
-    for (i, (program, directive)) in plan.programs.iter().enumerate() {
+    let mut named = BTreeSet::new();
+    for (program, directive) in &plan.programs {
         if world.program(*program).is_none() {
             return Err(BadPlan::UnknownProgram(*program));
         }
-        if plan.programs[..i].iter().any(|(earlier, _)| earlier == program) {
+        if !named.insert(*program) {
             return Err(BadPlan::NamedTwice(*program));
         }
         let Directive::Run(settings) = directive else { continue };

@@ -46,6 +46,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.closing = Some(Closing { kill_at, give_up_at });
         self.pause = None;
         self.expected.clear();
+        self.wake_all();
         for control in &mut self.controls {
             control.wanted = Directive::Leave;
             control.signal = Some(signal);

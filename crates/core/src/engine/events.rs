@@ -26,6 +26,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         let Some(id) = what.program() else { return };
         let Some(i) = self.index(id) else { return };
+        self.awake.wake(id);
         let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
         let account = &mut self.accounts[usize::from(id.slot)];
         match what {
@@ -43,6 +44,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 control.thawing = false;
                 control.unreliable = false;
                 account.freezes(program, at);
+                self.awake.freezes(id, at);
             }
             Happening::StoppedByOther(_) => {
                 program.state = ProgramState::StoppedByOther;
@@ -54,8 +56,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 account.moves(program, at);
             }
             Happening::Exited(_, exit, usage) => {
-                let surplus = self.closing.is_some() && account.done();
-                account.ends(program, at, (!surplus).then_some((exit, usage)));
+                match self.closing.is_some() && account.done() {
+                    true => account.is_cut_short(program, at, usage),
+                    false => account.ends(program, at, exit, usage),
+                }
                 self.causes.push(Cause::Exited(id, exit));
                 self.leave_world(i, at);
             }
@@ -97,6 +101,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.accounts[usize::from(id.slot)].detaches(self.now);
                 self.programs.remove(i);
                 self.controls.remove(i);
+                self.forget(id);
                 self.timers.forget(|observe| observe.program == Some(id));
             }
         }
@@ -107,6 +112,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
         let id = self.programs.remove(i).id;
         self.controls.remove(i);
+        self.forget(id);
         self.timers.forget(|observe| observe.program == Some(id));
         self.outcome.total = self.outcome.total.max(at);
         let wanted = self.accounts[usize::from(id.slot)].repeats() && !self.all_done();
@@ -134,11 +140,13 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Tells the policy, once for each directive, that it is in full effect.
     pub(super) fn settle(&mut self) {
         // A freeze that nobody had to be thawed after was no switch.
-        let freezing = self.programs.iter().any(|p| p.state == ProgramState::Freezing);
+        let awake = self.awake();
+        let freezing = awake.iter().any(|i| self.programs[*i].state == ProgramState::Freezing);
         if !freezing && self.all_run() {
             self.switch_began = None;
         }
-        for (program, control) in self.programs.iter_mut().zip(&mut self.controls) {
+        for i in awake {
+            let (program, control) = (&mut self.programs[i], &mut self.controls[i]);
             let in_effect = match control.wanted {
                 Directive::Run(_) => {
                     program.state == ProgramState::Running && control.applying.is_none()
@@ -154,5 +162,6 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.causes.push(Cause::Settled { program: program.id, epoch: program.epoch });
             }
         }
+        self.let_rest();
     }
 }

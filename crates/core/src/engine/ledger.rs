@@ -115,11 +115,17 @@ impl Account {
         self.detached = true;
     }
 
-    /// Its command ended; `None` for a run that only kept the others company and was ended by us.
-    pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, how: Option<(Exit, Usage)>) {
+    /// A run ended that only kept the others company, and was ended by us.
+    pub(super) fn is_cut_short(&mut self, program: &mut Program, at: Nanos, usage: Usage) {
         self.stops_waiting(program, at);
         self.rests(at);
-        let Some((exit, usage)) = how else { return };
+        self.outcome.unfinished = usage;
+    }
+
+    /// Its command ended.
+    pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, exit: Exit, usage: Usage) {
+        self.stops_waiting(program, at);
+        self.rests(at);
         self.outcome.completions.push(Completion { at, exit, usage });
         let enough = match self.repeat {
             // What cannot be started once is not tried again and again.

@@ -15,6 +15,7 @@
 //! [`Limits::max_frozen`]; a freeze that is not confirmed in time is given up and
 //! reported, so that the others go on; programs of one group run together.
 
+mod awake;
 mod check;
 mod ending;
 mod events;
@@ -37,6 +38,7 @@ use crate::policy::{Policy, World};
 use crate::program::{Program, ProgramId, ProgramState};
 use crate::sample::Arena;
 use crate::time::Nanos;
+use awake::Awake;
 use ending::Closing;
 use ledger::Account;
 use outcome::{Decision, Ended, Outcome};
@@ -82,6 +84,7 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Arrived and not ended, sorted by id; `controls` runs in parallel.
     programs: Vec<Program>,
     controls: Vec<Control>,
+    awake: Awake,
     /// One per slot.
     accounts: Vec<Account>,
     /// Slots that have not arrived yet.
@@ -101,6 +104,9 @@ pub struct Engine<M: Machine, P: Policy> {
     pause: Option<Pause>,
     closing: Option<Closing>,
     switch_began: Option<Nanos>,
+    /// The last wait ended so late that cosched itself cannot have been running: what the accounts
+    /// say of that time is not what happened.
+    overslept: bool,
     outcome: Outcome,
 }
 
@@ -130,6 +136,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             policy,
             programs: Vec::with_capacity(slots),
             controls: Vec::with_capacity(slots),
+            awake: Awake::default(),
             accounts: setup.programs.iter().map(Account::new).collect(),
             expected: (0..slots).map(|slot| slot as u16).collect(),
             timers: Timers::default(),
@@ -144,6 +151,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             pause: None,
             closing: None,
             switch_began: None,
+            overslept: false,
             outcome,
             setup,
         }
@@ -178,8 +186,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 return Ok(());
             }
             events.clear();
-            self.machine.wait(self.next_deadline(), &mut events).map_err(Error::Machine)?;
+            let deadline = self.next_deadline();
+            self.machine.wait(deadline, &mut events).map_err(Error::Machine)?;
             self.now = self.machine.now();
+            self.overslept = self.now.since(deadline) > self.setup.limits.max_frozen;
             for event in &events {
                 watch.happened(event);
                 self.book(*event);
@@ -199,7 +209,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Programs whose time has come arrive.
     fn admit_arrivals(&mut self) {
-        if self.closing.is_some() {
+        if self.closing.is_some() || self.expected.is_empty() {
             return;
         }
         let now = self.now;
@@ -245,6 +255,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let index = self.programs.partition_point(|p| p.id < id);
         self.programs.insert(index, program);
         self.controls.insert(index, control);
+        self.awake.wake(id);
         self.causes.push(Cause::Arrived(id));
     }
 
@@ -318,6 +329,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let changed = self.rules.adopt(plan, &self.arena.threads, &mut self.pending);
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
+            self.awake.wake(*id);
             let control = &mut self.controls[i];
             if self.now >= control.override_until {
                 control.override_freeze = None;
@@ -329,6 +341,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         for id in changed {
             let Some(i) = self.index(id) else { continue };
+            self.awake.wake(id);
             self.controls[i].apply_anyway = true;
             self.count_directive(i);
         }
@@ -345,7 +358,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Brings the running times in the world up to the present.
     fn refresh(&mut self) {
-        for program in &mut self.programs {
+        for i in self.awake() {
+            let program = &mut self.programs[i];
             program.ran = self.accounts[usize::from(program.id.slot)].ran(self.now);
         }
     }
@@ -368,12 +382,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     fn conclude(&mut self) -> Outcome {
         let done = self.accounts.iter().map(|a| a.outcome.done);
-        if let Some(last) = done.collect::<Option<Vec<_>>>().and_then(|d| d.into_iter().max()) {
-            self.outcome.total = last;
-        } else {
-            self.outcome.total = self.now;
-        }
+        let last = done.collect::<Option<Vec<_>>>().and_then(|done| done.into_iter().max());
         self.outcome.programs = self.accounts.drain(..).map(|account| account.outcome).collect();
+        self.outcome.end_at(last.unwrap_or(self.now));
         self.outcome.clone()
     }
 }

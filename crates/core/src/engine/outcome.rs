@@ -28,6 +28,23 @@ pub struct Outcome {
     pub switch_gaps: Vec<Nanos>,
 }
 
+impl Outcome {
+    /// Cuts off what came after the end: programs that run again only to keep the others company
+    /// are still being ended then.
+    pub(super) fn end_at(&mut self, total: Nanos) {
+        self.total = total;
+        self.decisions.retain(|decision| decision.at <= total);
+        self.deviations.retain(|deviation| deviation.at <= total);
+        for program in &mut self.programs {
+            program.completions.retain(|completion| completion.at <= total);
+            program.timeline.retain(|span| span.from <= total);
+            for span in &mut program.timeline {
+                span.to = span.to.min(total);
+            }
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
@@ -46,6 +63,8 @@ pub struct ProgramOutcome {
     pub started: Option<Nanos>,
     /// Its complete runs, in order; programs that repeat have several.
     pub completions: Vec<Completion>,
+    /// What a run used that was no complete one, because it was ended when every program was done.
+    pub unfinished: Usage,
     /// When the program counts as done (see the workload's `repeat`); `None` if it never was.
     pub done: Option<Nanos>,
     /// Up to `done`: how long it was allowed to run.

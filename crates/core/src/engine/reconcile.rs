@@ -13,13 +13,15 @@
 //! \* only once nobody who is to be frozen may still run on its CPUs: that keeps
 //! gangs apart, and is the whole of the switching protocol.
 
+use std::collections::BTreeSet;
+
 use super::Engine;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
 use crate::machine::{Machine, Signal, Step};
 use crate::plan::{Directive, Settings};
 use crate::policy::Policy;
-use crate::program::ProgramState;
+use crate::program::{GroupId, ProgramState};
 use crate::time::Nanos;
 
 /// What the engine keeps of one program beside what policies see.
@@ -78,18 +80,21 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// The steps that can be taken now.
     pub(super) fn reconcile(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.pending);
-        let goals: Vec<Directive> = (0..self.programs.len()).map(|i| self.goal(i)).collect();
-        for (i, goal) in goals.iter().enumerate() {
-            match self.programs[i].state {
-                ProgramState::Running if *goal == Directive::Freeze => self.freeze(i, &mut steps),
-                ProgramState::Starting => self.await_start(i, *goal),
+        let awake = self.awake();
+        let groups = self.running_groups(&awake);
+        let goals: Vec<(usize, Directive)> =
+            awake.into_iter().map(|i| (i, self.goal(i, &groups))).collect();
+        for (i, goal) in &goals {
+            match self.programs[*i].state {
+                ProgramState::Running if *goal == Directive::Freeze => self.freeze(*i, &mut steps),
+                ProgramState::Starting => self.await_start(*i, *goal),
                 _ => {}
             }
         }
-        for (i, goal) in goals.iter().enumerate() {
+        for (i, goal) in &goals {
             match goal {
-                Directive::Run(settings) => self.let_run(i, *settings, &goals, &mut steps),
-                Directive::Leave => self.let_go(i, &mut steps),
+                Directive::Run(settings) => self.let_run(*i, *settings, &goals, &mut steps),
+                Directive::Leave => self.let_go(*i, &mut steps),
                 Directive::Freeze => {}
             }
         }
@@ -97,7 +102,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// What is wanted of a program, after the engine's promises.
-    fn goal(&self, i: usize) -> Directive {
+    fn goal(&self, i: usize, running_groups: &BTreeSet<GroupId>) -> Directive {
         let (program, control) = (&self.programs[i], &self.controls[i]);
         let started = program.state != ProgramState::New;
         if control.wanted == Directive::Leave {
@@ -113,21 +118,17 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         if self.pause.is_some() {
             return Directive::Freeze;
         }
-        if control.wanted == Directive::Freeze && started && self.group_runs(i) {
+        let group_runs = program.group.is_some_and(|group| running_groups.contains(&group));
+        if control.wanted == Directive::Freeze && started && group_runs {
             return run_as_it_is;
         }
         control.wanted
     }
 
-    /// Whether another program of the same group is wanted running.
-    fn group_runs(&self, i: usize) -> bool {
-        let group = self.programs[i].group;
-        group.is_some()
-            && (0..self.programs.len()).any(|j| {
-                j != i
-                    && self.programs[j].group == group
-                    && matches!(self.controls[j].wanted, Directive::Run(_))
-            })
+    /// Groups of which a program is wanted running.
+    fn running_groups(&self, awake: &[usize]) -> BTreeSet<GroupId> {
+        let wanted = |i: &&usize| matches!(self.controls[**i].wanted, Directive::Run(_));
+        awake.iter().filter(wanted).filter_map(|i| self.programs[*i].group).collect()
     }
 
     fn freeze(&mut self, i: usize, steps: &mut Vec<Step>) {
@@ -154,7 +155,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         &mut self,
         i: usize,
         settings: Settings,
-        goals: &[Directive],
+        goals: &[(usize, Directive)],
         steps: &mut Vec<Step>,
     ) {
         let id = self.programs[i].id;
@@ -203,14 +204,15 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     /// Whether somebody who is to be frozen may still be on the program's CPUs.
-    fn blocked(&self, i: usize, settings: Settings, goals: &[Directive]) -> bool {
+    fn blocked(&self, i: usize, settings: Settings, goals: &[(usize, Directive)]) -> bool {
         let all = &self.setup.cpus;
         let mine: &CpuSet = settings.cpus.as_ref().unwrap_or(all);
-        self.programs.iter().zip(goals).enumerate().any(|(j, (other, goal))| {
-            j != i
+        goals.iter().any(|(j, goal)| {
+            let other = &self.programs[*j];
+            *j != i
                 && *goal == Directive::Freeze
                 && other.state.may_run()
-                && !self.controls[j].unreliable
+                && !self.controls[*j].unreliable
                 && other.cpus.as_ref().unwrap_or(all).intersects(mine)
         })
     }
@@ -238,7 +240,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Gives up freezes that are not confirmed in time, and thaws whoever was frozen too long.
     pub(super) fn end_overlong_freezes(&mut self) {
-        for i in 0..self.programs.len() {
+        self.wake_overlong();
+        for i in self.awake() {
             let id = self.programs[i].id;
             let frozen_since = self.accounts[usize::from(id.slot)].frozen_since();
             let too_long =
@@ -250,6 +253,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.deviate(id, Aspect::Frozen, Refusal::TimedOut);
             }
             let why = match (too_long, unconfirmed) {
+                (true, _) if self.overslept => Refusal::CoschedStopped,
                 (true, _) => Refusal::FrozenTooLong,
                 (_, true) => Refusal::TimedOut,
                 _ => continue,
@@ -289,12 +293,15 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             };
             longest.unwrap_or(Nanos::NEVER).min(patience)
         };
-        (0..self.programs.len()).map(deadline).min().unwrap_or(Nanos::NEVER)
+        let since = self.awake.longest_frozen_since();
+        let resting = since.map(|since| since + self.setup.limits.max_frozen);
+        self.awake().into_iter().map(deadline).chain(resting).min().unwrap_or(Nanos::NEVER)
     }
 
     /// Whether anybody who can be frozen may still be on a CPU.
     pub(super) fn anybody_running(&self) -> bool {
-        self.programs.iter().zip(&self.controls).any(|(program, control)| {
+        self.awake().into_iter().any(|i| {
+            let (program, control) = (&self.programs[i], &self.controls[i]);
             program.freezable && control.override_freeze.is_none() && program.state.may_run()
         })
     }
@@ -302,9 +309,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Whether every program that is wanted running runs.
     pub(super) fn all_run(&self) -> bool {
         use ProgramState::{Frozen, New, Starting};
-        self.programs.iter().zip(&self.controls).all(|(program, control)| {
-            !matches!(control.wanted, Directive::Run(_))
-                || !matches!(program.state, New | Starting | Frozen)
+        self.awake().into_iter().all(|i| {
+            !matches!(self.controls[i].wanted, Directive::Run(_))
+                || !matches!(self.programs[i].state, New | Starting | Frozen)
         })
     }
 }

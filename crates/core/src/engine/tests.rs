@@ -261,6 +261,34 @@ fn a_repeated_program_comes_again_with_the_next_generation_until_all_have_finish
 }
 
 #[test]
+fn nothing_in_the_accounts_lies_after_the_end() {
+    let mut fake = Fake::new([MS(100), MS(350)]);
+    fake.stubborn.insert(ProgramId { slot: 0, generation: 3 });
+    let mut entries = vec![Entry::new(1), Entry::new(1)];
+    entries[0].repeat = Repeat::UntilAllFinish;
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+    });
+    let (_, outcome) = run(fake, policy, setup(entries));
+    assert_eq!(outcome.total, MS(350), "the last run of 0 is killed much later");
+    let last = outcome.programs[0].timeline.last().unwrap();
+    assert_eq!((last.from, last.to), (MS(300), MS(350)));
+    assert!(outcome.decisions.iter().all(|decision| decision.at <= outcome.total));
+    assert_eq!(outcome.programs[0].completions.len(), 3);
+}
+
+#[test]
+fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
+    let mut fake = Fake::new([MS(2500), MS(2500)]);
+    fake.deaf = Some((MS(150), MS(1950)));
+    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
+    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
+    let frozen = outcome.programs.iter().position(|p| p.frozen_gaps.contains(&MS(1850)));
+    let frozen = p(frozen.unwrap() as u16);
+    assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
+}
+
+#[test]
 fn an_interruption_lets_everybody_go_and_ends_them() {
     let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
     fake.stubborn.insert(p(1));

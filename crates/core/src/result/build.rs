@@ -65,7 +65,7 @@ impl RunResult {
             total_seconds: seconds(outcome.total),
             machine: context.machine.clone(),
             rungs: context.rungs.clone(),
-            metrics: Metrics::of(&times, outcome.total, outcome.cpus),
+            metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
             programs: zip(programs(), &times).map(|((o, c), t)| program(o, c, t)).collect(),
             deviations: outcome
                 .deviations
@@ -101,14 +101,15 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
 }
 
 fn times(outcome: &ProgramOutcome, solo_of_one_run: Option<Nanos>) -> ProgramTimes<'_> {
-    let usage = usage(&outcome.completions);
+    let complete = usage(&outcome.completions);
+    let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
     ProgramTimes {
         turnaround: outcome.done.map(|done| done.since(outcome.arrived)),
         running: outcome.ran,
         waiting: outcome.waited,
         frozen_gaps: &outcome.frozen_gaps,
         solo: solo_of_one_run.map(|solo| solo * counted(outcome).count() as u64),
-        cpu_seconds: usage.user_seconds + usage.system_seconds,
+        cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
 }
 
@@ -120,6 +121,7 @@ fn program(
     let failed = |exit: &Exit| *exit != Exit::Code(0);
     let exits = || counted(outcome).map(|completion| completion.exit);
     let exit = exits().find(failed).or(exits().last());
+    let usage = usage(&outcome.completions);
     ProgramResult {
         name: context.name.clone(),
         command: context.command.clone(),
@@ -140,13 +142,29 @@ fn program(
             .iter()
             .map(|c| CompletionResult { at_seconds: seconds(c.at), exit: c.exit })
             .collect(),
-        usage: usage(&outcome.completions),
+        usage: Usage {
+            user_seconds: to_microseconds(usage.user_seconds),
+            system_seconds: to_microseconds(usage.system_seconds),
+            ..usage
+        },
         timeline: outcome
             .timeline
             .iter()
             .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
             .collect(),
         left_running: outcome.left_running,
+    }
+}
+
+/// The metrics that are times are written like every other time.
+fn rounded(metrics: Metrics) -> Metrics {
+    Metrics {
+        responsiveness_max_seconds: to_microseconds(metrics.responsiveness_max_seconds),
+        responsiveness_longest_gap_seconds: to_microseconds(
+            metrics.responsiveness_longest_gap_seconds,
+        ),
+        mean_turnaround_seconds: metrics.mean_turnaround_seconds.map(to_microseconds),
+        ..metrics
     }
 }
 

@@ -37,7 +37,7 @@ fn outcome() -> Outcome {
             Span { from: seconds(2), to: Nanos(3_000_000_499), cpus },
             Span { from: seconds(5), to: seconds(6), cpus: None },
         ],
-        left_running: false,
+        ..ProgramOutcome::default()
     };
     let gang = Why::Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) };
     let turn = Reason { program: Some(ProgramId::first(0)), why: Why::InGang };
@@ -168,12 +168,60 @@ fn runs_after_a_program_was_done_count_for_its_usage_only() {
 }
 
 #[test]
+fn a_run_that_was_cut_short_keeps_cpus_busy_all_the_same() {
+    let mut outcome = outcome();
+    outcome.programs[0].unfinished = completion(Nanos::from_secs(6), Exit::Signal(15)).usage;
+    let result = RunResult::new(&outcome, &context());
+    assert_eq!(result.metrics.cpu_utilisation, 4.0 / 12.0);
+    assert_eq!(result.programs[0].usage.user_seconds, 1.5, "of complete runs");
+}
+
+#[test]
 fn what_is_saved_is_what_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("run.json");
     let result = RunResult::new(&outcome(), &context());
     result.save(&file).unwrap();
     assert_eq!(RunResult::load(&file).unwrap(), result);
+}
+
+#[test]
+fn every_time_is_rounded_to_microseconds() {
+    fn check(name: &str, value: &Value) {
+        match value {
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| check(name, value)),
+            Value::Array(values) => values.iter().for_each(|value| check(name, value)),
+            Value::Number(number) if name.ends_with("seconds") || name == "timeline" => {
+                let text = number.to_string();
+                let decimals = text.split_once('.').map_or("", |(_, decimals)| decimals);
+                // The smallest are written as 5e-6.
+                assert!(decimals.len() <= 6 || text.contains('e'), "{name}: {text}");
+            }
+            _ => {}
+        }
+    }
+    let mut outcome = outcome();
+    let third = Nanos(1_333_333_333);
+    let program = &mut outcome.programs[0];
+    program.frozen_gaps = vec![third, Nanos(1), Nanos(1)];
+    program.done = Some(Nanos::from_secs(1) + third);
+    program.completions.push(completion(third, Exit::Code(0)));
+    program.completions[0].usage.user_seconds = 0.1;
+    program.completions[1].usage.user_seconds = 0.2;
+    let file = written(&outcome);
+    check("", &file);
+    assert_eq!(file["metrics"]["responsiveness_longest_gap_seconds"], json!(1.333333));
+    assert_eq!(file["metrics"]["mean_turnaround_seconds"], json!(1.333333));
+}
+
+#[test]
+fn a_full_disk_is_told_as_such_and_leaves_no_half_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    std::os::unix::fs::symlink("/dev/full", temporary(&file)).unwrap();
+    let refusal = RunResult::new(&outcome(), &context()).save(&file).unwrap_err().to_string();
+    assert!(refusal.contains("No space left") && refusal.contains("free some space"), "{refusal}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]

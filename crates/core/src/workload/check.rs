@@ -4,7 +4,8 @@
 mod tests;
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
+use std::io;
+use std::ops::{Range, RangeInclusive};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,9 +14,11 @@ use toml::Spanned;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
-use super::{MAX_PROGRAMS, ProgramSpec, Repeat, Workload};
+use super::{MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
+/// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the other.
+pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
@@ -76,16 +79,26 @@ impl<'a> Checker<'a> {
         let Some(words) = draft.command else {
             return Err(self.refuse("command", draft.place, Problem::Missing));
         };
-        let command_place = words.span();
+        let (command_place, threads_place) =
+            (words.span(), draft.threads.as_ref().map(Spanned::span));
         let command = self.value("command", words, command)?;
         let name = match draft.name {
             Some(name) => self.value("name", name, names::checked)?,
             None => names
                 .after(&command[0])
-                .map_err(|problem| self.refuse("name", command_place, problem))?,
+                .map_err(|problem| self.refuse("name", command_place.clone(), problem))?,
+        };
+        let place = |bytes: &Range<usize>| Place {
+            program: Some((self.number, Some(name.clone()))),
+            ..self.origin.at(bytes)
+        };
+        let places = Places {
+            command: place(&command_place),
+            threads: place(&threads_place.unwrap_or(command_place)),
         };
         let in_directory = |cwd: String| existing_directory(&directory.join(cwd));
         Ok(ProgramSpec {
+            places,
             name,
             command,
             threads: self.optional("threads", draft.threads, threads)?,
@@ -164,7 +177,14 @@ fn variables(env: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, 
 
 fn existing_directory(path: &Path) -> Result<PathBuf, Problem> {
     let path = std::path::absolute(path).unwrap_or(path.to_owned());
-    if path.is_dir() { Ok(path) } else { Err(Problem::NoDirectory(path)) }
+    // Only who may enter a directory can look at what is in it.
+    match path.join(".").metadata() {
+        Ok(_) => Ok(path),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(Problem::ClosedDirectory(path))
+        }
+        Err(_) => Err(Problem::NoDirectory(path)),
+    }
 }
 
 fn start(text: String) -> Result<Nanos, Problem> {
@@ -176,7 +196,7 @@ fn start(text: String) -> Result<Nanos, Problem> {
 }
 
 fn weight(weight: f64) -> Result<f64, Problem> {
-    if weight.is_finite() && weight > 0.0 { Ok(weight) } else { Err(Problem::Weight(weight)) }
+    if WEIGHTS.contains(&weight) { Ok(weight) } else { Err(Problem::Weight(weight)) }
 }
 
 fn misses(misses: f64) -> Result<f64, Problem> {

@@ -6,21 +6,30 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::MAX_PROGRAMS;
+use super::check::WEIGHTS;
+use super::found::Found;
+use super::shown::{escaped, shown, shown_path};
+use super::{MAX_BYTES, MAX_PROGRAMS};
 
 /// Why a workload was refused. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkloadError {
     /// The file could not be read.
-    #[error("{}: cannot be read: {source}; check the path and its permissions", file.display())]
+    #[error("{}: cannot be read: {source}; check the path and its permissions", shown_path(file))]
     Unreadable {
         /// The file.
         file: PathBuf,
         /// What the operating system said.
         source: io::Error,
     },
+    /// The file is larger than any workload.
+    #[error("{}: is larger than {} MiB, so it is no workload file; check the path", shown_path(file), MAX_BYTES >> 20)]
+    TooLarge {
+        /// The file.
+        file: PathBuf,
+    },
     /// The file is not text.
-    #[error("{}:{line}: is not UTF-8 text; save the file as UTF-8", file.display())]
+    #[error("{}:{line}: is not UTF-8 text; save the file as UTF-8", shown_path(file))]
     NotUtf8 {
         /// The file.
         file: PathBuf,
@@ -28,7 +37,7 @@ pub enum WorkloadError {
         line: usize,
     },
     /// The file is not TOML.
-    #[error("{place}: not valid TOML: {message}")]
+    #[error("{place}: not valid TOML: {}", escaped(message))]
     Syntax {
         /// Where.
         place: Place,
@@ -36,7 +45,10 @@ pub enum WorkloadError {
         message: String,
     },
     /// There is nothing to run.
-    #[error("{place}: no program to run; name at least one")]
+    #[error(
+        "{place}: no program to run; name at least one: a line [[program]], and below it a line \
+         command = \"./cg --work 4\" (docs/workload-file.md has every key)"
+    )]
     Empty {
         /// Where.
         place: Place,
@@ -50,7 +62,7 @@ pub enum WorkloadError {
         count: usize,
     },
     /// A key is not known, or has a value that cannot be.
-    #[error("{place}: {key} {problem}")]
+    #[error("{place}: {} {problem}", shown(key))]
     Invalid {
         /// Where.
         place: Place,
@@ -70,21 +82,27 @@ pub enum Problem {
         None => format!("the keys are {}", known.join(", ")),
     })]
     UnknownKey { nearest: Option<&'static str>, known: Vec<&'static str> },
-    #[error("must be {expected}, but is of type {found}")]
-    WrongType { expected: &'static str, found: &'static str },
+    #[error("must be {expected}, but {found}")]
+    WrongType { expected: &'static str, found: Found },
     #[error("is missing; say what to run, such as command = \"./cg --work 4\"")]
     Missing,
     #[error("is empty; name a program to run")]
     EmptyCommand,
     #[error(
-        "cannot be split into words: '{line}' has an unclosed quote; close it, or write the words as an array"
+        "cannot be split into words: '{}' has an unclosed quote; close it, or write the words as an array",
+        shown(line)
     )]
     UnclosedQuote { line: String },
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
     Threads(i64),
-    #[error("is {0}, but must be a finite number above 0; leave the key out for an equal share")]
+    #[error(
+        "is {:?}, but must be from {} to {}; leave the key out for an equal share",
+        .0,
+        WEIGHTS.start(),
+        WEIGHTS.end()
+    )]
     Weight(f64),
     #[error(
         "is {0}, but must be a finite number, 0 or above; leave the key out if it is not known"
@@ -94,24 +112,31 @@ pub enum Problem {
         "is {0}, but must be from 1 to 4294967295, or \"until-all-finish\"; leave the key out to run once"
     )]
     RepeatCount(i64),
-    #[error("is '{0}', but must be a number of runs, or \"until-all-finish\"")]
+    #[error("is '{}', but must be a number of runs, or \"until-all-finish\"", shown(.0))]
     RepeatRule(String),
     #[error(
-        "is '{text}', which is not a time ({why}); write one such as \"0s\", \"100ms\" or \"1m 30s\""
+        "is '{}', which is not a time ({why}); write one such as \"0s\", \"100ms\" or \"1m 30s\"",
+        shown(text)
     )]
     Duration { text: String, why: humantime::DurationError },
-    #[error("is '{0}', more than a year away; give an earlier time")]
+    #[error("is '{}', more than a year away; give an earlier time", shown(.0))]
     TooLate(String),
-    #[error("'{0}' is also the name of program {1}; names must be unique")]
+    #[error("'{}' is also the name of program {}; names must be unique", shown(.0), .1)]
     DuplicateName(String, usize),
     #[error(
-        "{0:?} cannot be a file name, as a program's name must; use 1 to 200 bytes without '/' or control characters, and neither '.' nor '..'"
+        "\"{}\" cannot be a file name, as a program's name must; use 1 to 200 bytes without '/' or control characters, and neither '.' nor '..'",
+        shown(.0)
     )]
     NotAFileName(String),
-    #[error("has {0:?}, which cannot name a variable; use a name without '='")]
+    #[error("has \"{}\", which cannot name a variable; use a name without '='", shown(.0))]
     VariableName(String),
-    #[error("is {}, which is not an existing directory; create it or correct the path", .0.display())]
+    #[error("is {}, which is not an existing directory; create it or correct the path", shown_path(.0))]
     NoDirectory(PathBuf),
+    #[error(
+        "is {}: permission denied for this user; ask for the right to enter it, or name another directory",
+        shown_path(.0)
+    )]
+    ClosedDirectory(PathBuf),
     #[error("is empty; name a group, or leave the key out to have it found out")]
     EmptyGroup,
 }
@@ -139,14 +164,14 @@ pub struct Position {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.file {
-            Some(file) => write!(f, "{}", file.display())?,
+            Some(file) => f.write_str(&shown_path(file))?,
             None => f.write_str("command line")?,
         }
         if let Some(Position { line, column }) = self.position {
             write!(f, ":{line}:{column}")?;
         }
         match &self.program {
-            Some((number, Some(name))) => write!(f, ": program {number} ({name})"),
+            Some((number, Some(name))) => write!(f, ": program {number} ({})", shown(name)),
             Some((number, None)) => write!(f, ": program {number}"),
             None => Ok(()),
         }
@@ -161,12 +186,20 @@ pub(super) enum Origin<'a> {
         path: &'a Path,
         /// What is in it.
         text: &'a str,
+        /// Where its lines begin, in bytes: thousands of programs are looked up.
+        lines: Vec<usize>,
     },
     /// The command line, which has no positions.
     CommandLine,
 }
 
-impl Origin<'_> {
+impl<'a> Origin<'a> {
+    /// A file with this text.
+    pub(super) fn file(path: &'a Path, text: &'a str) -> Origin<'a> {
+        let lines = text.match_indices('\n').map(|(newline, _)| newline + 1);
+        Origin::File { path, text, lines: [0].into_iter().chain(lines).collect() }
+    }
+
     /// The file or the command line as a whole.
     pub(super) fn whole(&self) -> Place {
         let file = match self {
@@ -179,13 +212,11 @@ impl Origin<'_> {
     /// The place where a range of bytes begins.
     pub(super) fn at(&self, bytes: &Range<usize>) -> Place {
         let position = match self {
-            Origin::File { text, .. } => {
-                let before = text.get(..bytes.start).unwrap_or(text);
-                let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-                Some(Position {
-                    line: 1 + before.matches('\n').count(),
-                    column: 1 + before[line_start..].chars().count(),
-                })
+            Origin::File { text, lines, .. } => {
+                let line = lines.partition_point(|start| *start <= bytes.start);
+                let before = lines[line - 1]..bytes.start;
+                let column = 1 + text.get(before).map_or(0, |before| before.chars().count());
+                Some(Position { line, column })
             }
             Origin::CommandLine => None,
         };

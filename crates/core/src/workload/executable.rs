@@ -4,26 +4,40 @@
 //! run by then) and without a remedy. The rules are those of `execvp`: a command
 //! with a '/' is a path, any other is looked for in the folders of `PATH`.
 //! Whether *this* user may execute the file is left to the kernel.
+//! What the file needs besides, its [interpreter](super::interpreter), must be there too.
 
 use std::ffi::{OsStr, OsString};
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::ProgramSpec;
+use super::interpreter::{self, Needs};
+use super::shown::{shown, shown_path};
+use super::{Place, ProgramSpec};
 
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
+/// So often may a script's interpreter be a script; the kernel follows about as many.
+const MOST_SCRIPTS: usize = 4;
 
-/// Why a command cannot be run.
+/// A command that cannot be run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ExecutableError {
+#[error("{place}: command {problem}")]
+pub struct ExecutableError {
+    /// Where it stands.
+    pub place: Box<Place>,
+    /// Why it cannot.
+    pub problem: CommandProblem,
+}
+
+/// Why a command cannot be run; each message begins with the command and ends with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CommandProblem {
     /// No folder of `PATH` has it.
-    #[error("program {program}: command '{command}' was not found in PATH ({}); {}", searched.display(),
-        if *here { format!("write ./{command} to run the one in its working directory") }
+    #[error("'{}' was not found in PATH ({}); {}", shown(command), shown_path(searched),
+        if *here { format!("write ./{} to run the one in its working directory", shown(command)) }
         else { "install it, or write its path".to_owned() })]
     NotInPath {
-        /// The program's name.
-        program: String,
         /// The command as written.
         command: String,
         /// The value of `PATH`.
@@ -32,28 +46,62 @@ pub enum ExecutableError {
         here: bool,
     },
     /// There is no such file.
-    #[error("program {program}: command {} does not exist; correct its path, or build it first", file.display())]
+    #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
-        /// The program's name.
-        program: String,
-        /// Where it should be.
+        /// Where the file should be.
+        file: PathBuf,
+    },
+    /// A folder on the way to it is closed to this user.
+    #[error(
+        "{}: permission denied for this user; ask for the right to enter its folder, or use a copy",
+        shown_path(file)
+    )]
+    Denied {
+        /// Where the file should be.
         file: PathBuf,
     },
     /// It is a directory, a device or a socket.
-    #[error("program {program}: command {} is not a regular file; name an executable file", file.display())]
+    #[error("{} is not a regular file; name an executable file", shown_path(file))]
     NotAFile {
-        /// The program's name.
-        program: String,
         /// What was found.
         file: PathBuf,
     },
     /// Nobody may execute it.
-    #[error("program {program}: command {0} is not executable; run chmod +x {0}, or name its interpreter first", file.display())]
+    #[error(
+        "{0} is not executable; run chmod +x {0}, or name its interpreter first",
+        shown_path(file)
+    )]
     NotExecutable {
-        /// The program's name.
-        program: String,
         /// What was found.
         file: PathBuf,
+    },
+    /// It is a script, and what its first line names cannot be run.
+    #[error(
+        "{} is a script for {}, which {why}; install that, or correct the first line of the script",
+        shown_path(file),
+        shown_path(interpreter)
+    )]
+    NoInterpreter {
+        /// The script.
+        file: PathBuf,
+        /// What its first line names.
+        interpreter: PathBuf,
+        /// What is wrong with that.
+        why: &'static str,
+    },
+    /// It is a program whose loader is missing.
+    #[error(
+        "{} needs the loader {}, which {why}; install the libraries that it was built for, or build it here",
+        shown_path(file),
+        shown_path(loader)
+    )]
+    NoLoader {
+        /// The program.
+        file: PathBuf,
+        /// The loader that it names.
+        loader: PathBuf,
+        /// What is wrong with that.
+        why: &'static str,
     },
 }
 
@@ -62,39 +110,73 @@ impl ProgramSpec {
     /// the program's own `env` goes before it.
     ///
     /// # Errors
-    /// When there is no such file, or it is not an executable one.
+    /// When there is no such file, it is not an executable one, or its interpreter is missing.
     pub fn executable(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, ExecutableError> {
-        let program = || self.name.clone();
+        self.find(inherited_path).and_then(|file| self.check_needs(&file).map(|()| file)).map_err(
+            |problem| ExecutableError { place: Box::new(self.places.command.clone()), problem },
+        )
+    }
+
+    fn find(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, CommandProblem> {
         let command = self.command[0].as_str();
         if command.contains('/') {
             let file = self.cwd.join(command);
             return match kind(&file) {
                 Kind::Executable => Ok(file),
-                Kind::Plain => Err(ExecutableError::NotExecutable { program: program(), file }),
-                Kind::Other => Err(ExecutableError::NotAFile { program: program(), file }),
-                Kind::Missing => Err(ExecutableError::NoSuchFile { program: program(), file }),
+                Kind::Plain => Err(CommandProblem::NotExecutable { file }),
+                Kind::Other => Err(CommandProblem::NotAFile { file }),
+                Kind::Missing => Err(CommandProblem::NoSuchFile { file }),
+                Kind::Denied => Err(CommandProblem::Denied { file }),
             };
         }
         let own = self.env.get("PATH").map(OsString::from);
         let searched = own.or(inherited_path.map(OsStr::to_owned)).unwrap_or(DEFAULT_PATH.into());
-        let mut not_executable = None;
+        let (mut not_executable, mut denied) = (None, None);
         for folder in std::env::split_paths(&searched) {
             let file = self.cwd.join(folder).join(command);
             match kind(&file) {
                 Kind::Executable => return Ok(file),
                 Kind::Plain => not_executable = not_executable.or(Some(file)),
+                Kind::Denied => denied = denied.or(Some(file)),
                 Kind::Other | Kind::Missing => {}
             }
         }
-        Err(match not_executable {
-            Some(file) => ExecutableError::NotExecutable { program: program(), file },
-            None => ExecutableError::NotInPath {
-                program: program(),
+        Err(match (not_executable, denied) {
+            (Some(file), _) => CommandProblem::NotExecutable { file },
+            (None, Some(file)) => CommandProblem::Denied { file },
+            (None, None) => CommandProblem::NotInPath {
                 command: command.to_owned(),
                 searched: searched.into(),
                 here: kind(&self.cwd.join(command)) == Kind::Executable,
             },
         })
+    }
+
+    /// Whether what the file needs in order to run can be run itself.
+    fn check_needs(&self, file: &Path) -> Result<(), CommandProblem> {
+        let mut needing = file.to_owned();
+        for _ in 0..MOST_SCRIPTS {
+            let Some(needs) = interpreter::needs(&needing) else { break };
+            let (Needs::Interpreter(named) | Needs::Loader(named)) = &needs;
+            let needed = self.cwd.join(named);
+            let why = match kind(&needed) {
+                Kind::Executable => {
+                    needing = needed;
+                    continue;
+                }
+                Kind::Missing => "does not exist",
+                Kind::Denied => "this user may not look at",
+                Kind::Other => "is not a regular file",
+                Kind::Plain => "is not executable",
+            };
+            return Err(match needs {
+                Needs::Interpreter(interpreter) => {
+                    CommandProblem::NoInterpreter { file: needing, interpreter, why }
+                }
+                Needs::Loader(loader) => CommandProblem::NoLoader { file: needing, loader, why },
+            });
+        }
+        Ok(())
     }
 }
 
@@ -102,6 +184,7 @@ impl ProgramSpec {
 #[derive(PartialEq)]
 enum Kind {
     Missing,
+    Denied,
     Other,
     Plain,
     Executable,
@@ -109,6 +192,7 @@ enum Kind {
 
 fn kind(file: &Path) -> Kind {
     match file.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Kind::Denied,
         Err(_) => Kind::Missing,
         Ok(found) if !found.is_file() => Kind::Other,
         Ok(found) if found.permissions().mode() & 0o111 == 0 => Kind::Plain,
@@ -136,9 +220,9 @@ mod tests {
         folder
     }
 
-    fn find(folder: &Path, command: &str, path: &str) -> Result<PathBuf, ExecutableError> {
+    fn find(folder: &Path, command: &str, path: &str) -> Result<PathBuf, CommandProblem> {
         let workload = Workload::from_commands(vec![vec![command.to_owned()]], folder).unwrap();
-        workload.programs[0].executable(Some(OsStr::new(path)))
+        workload.programs[0].executable(Some(OsStr::new(path))).map_err(|error| error.problem)
     }
 
     #[test]
@@ -146,9 +230,9 @@ mod tests {
         let folder = folder();
         let here = folder.path();
         assert_eq!(find(here, "./run", "/nowhere").unwrap(), here.join("./run"));
-        assert!(matches!(find(here, "./notes", ""), Err(ExecutableError::NotExecutable { .. })));
-        assert!(matches!(find(here, "./bin", ""), Err(ExecutableError::NotAFile { .. })));
-        assert!(matches!(find(here, "./gone", ""), Err(ExecutableError::NoSuchFile { .. })));
+        assert!(matches!(find(here, "./notes", ""), Err(CommandProblem::NotExecutable { .. })));
+        assert!(matches!(find(here, "./bin", ""), Err(CommandProblem::NotAFile { .. })));
+        assert!(matches!(find(here, "./gone", ""), Err(CommandProblem::NoSuchFile { .. })));
     }
 
     #[test]
@@ -157,7 +241,7 @@ mod tests {
         let here = folder.path();
         assert_eq!(find(here, "run", "/nowhere:bin:.").unwrap(), here.join("bin/run"));
         assert_eq!(find(here, "run", "/nowhere:").unwrap(), here.join("run"));
-        assert!(matches!(find(here, "notes", "bin:."), Err(ExecutableError::NotExecutable { .. })));
+        assert!(matches!(find(here, "notes", "bin:."), Err(CommandProblem::NotExecutable { .. })));
     }
 
     #[test]
@@ -168,6 +252,45 @@ mod tests {
         assert!(message.contains("write ./run"), "{message}");
         let message = find(folder.path(), "gone", "/nowhere").unwrap_err().to_string();
         assert!(message.contains("install it"), "{message}");
+    }
+
+    #[test]
+    fn a_script_whose_interpreter_cannot_be_run_is_refused_with_its_name() {
+        let folder = folder();
+        let script = |first_line: &str| {
+            fs::write(folder.path().join("run"), first_line).unwrap();
+            find(folder.path(), "./run", "").map_err(|error| error.to_string())
+        };
+        for (line, told) in [
+            ("#!/no/interp\n", "./run is a script for /no/interp, which does not exist"),
+            ("#!/etc/passwd -x\n", "/etc/passwd, which is not executable"),
+            ("#!/bin/sh\r\n", "/bin/sh\\r, which does not exist"),
+            ("#!bin/run\n", ""),
+        ] {
+            match script(line) {
+                Ok(_) => assert_eq!(told, "", "{line:?}"),
+                Err(refusal) => assert!(!told.is_empty() && refusal.contains(told), "{refusal}"),
+            }
+        }
+        fs::write(folder.path().join("bin/run"), "#!/no/interp").unwrap();
+        let refusal = script("#!bin/run").unwrap_err();
+        assert!(refusal.contains("bin/run is a script for /no/interp"), "{refusal}");
+    }
+
+    #[test]
+    fn errors_name_the_file_the_line_and_the_program() {
+        let folder = folder();
+        let file = folder.path().join("jobs.toml");
+        let text = "[[program]]\ncommand = './gone'\n[[program]]\nname = 'x'\ncommand = './gone'";
+        let workload = Workload::parse(text, &file).unwrap();
+        for (program, place) in workload
+            .programs
+            .iter()
+            .zip([":2:11: program 1 (gone): command ", ":5:11: program 2 (x): command "])
+        {
+            let refusal = program.executable(None).unwrap_err().to_string();
+            assert!(refusal.starts_with(&format!("{}{place}", file.display())), "{refusal}");
+        }
     }
 
     #[test]

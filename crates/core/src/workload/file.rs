@@ -13,6 +13,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::error::{Origin, Place, Problem, WorkloadError};
+use super::found::{Found, culprit};
 
 /// A program as it was written down. Ranges are bytes of the file; empty for the command line.
 #[derive(Default)]
@@ -76,7 +77,7 @@ pub(super) fn drafts(origin: &Origin<'_>, text: &str) -> Result<Vec<Draft>, Work
         key: "program".into(),
         problem: Box::new(Problem::WrongType {
             expected: "an array of tables: write [[program]], with two brackets, above each program",
-            found: found.type_str(),
+            found: Found::value(found),
         }),
     };
     match programs.into_inner() {
@@ -153,14 +154,16 @@ impl<'a, 'text> Keys<'a, 'text> {
         let Some(value) = self.take_value(key) else {
             return Ok(None);
         };
-        let (bytes, found) = (value.span(), value.get_ref().type_str());
-        match T::deserialize(value.into_deserializer()) {
-            Ok(value) => Ok(Some(Spanned::new(bytes, value))),
-            Err(_) => Err(WorkloadError::Invalid {
-                place: self.at(&bytes),
-                key: key.into(),
-                problem: Box::new(Problem::WrongType { expected, found }),
-            }),
+        match T::deserialize(value.clone().into_deserializer()) {
+            Ok(read) => Ok(Some(Spanned::new(value.span(), read))),
+            Err(_) => {
+                let (bytes, found) = culprit::<T>(&value);
+                Err(WorkloadError::Invalid {
+                    place: self.at(&bytes),
+                    key: key.into(),
+                    problem: Box::new(Problem::WrongType { expected, found }),
+                })
+            }
         }
     }
 
@@ -187,7 +190,7 @@ mod tests {
     use super::*;
 
     fn refusal(text: &str) -> String {
-        let origin = Origin::File { path: "jobs.toml".as_ref(), text };
+        let origin = Origin::file("jobs.toml".as_ref(), text);
         drafts(&origin, text).err().expect("the text breaks a rule").to_string()
     }
 
@@ -214,15 +217,48 @@ mod tests {
     }
 
     #[test]
+    fn every_key_is_described_in_the_documentation() {
+        let documentation = include_str!("../../../../docs/workload-file.md");
+        let message = refusal("[[program]]\nquux = 1");
+        let (_, keys) = message.split_once("the keys are ").unwrap();
+        for key in keys.split(", ") {
+            assert!(documentation.contains(&format!("\n| `{key}` |")), "{key} has no row");
+            assert!(documentation.contains(&format!("\n**`{key}`.**")), "{key} has no paragraph");
+        }
+    }
+
+    #[test]
     fn a_value_of_the_wrong_type_is_refused_with_what_was_expected() {
         assert_eq!(
             refusal("[[program]]\ncommand = 'cg'\nthreads = '2'"),
-            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is of type string"
+            "jobs.toml:3:11: program 1: threads must be a whole number, such as 2, but is the string \"2\""
         );
         for wrong in ["start = 5", "env = { A = 1 }", "weight = 'x'", "command = 3", "repeat = 1.5"]
         {
             let message = refusal(&format!("[[program]]\n{wrong}"));
             assert!(message.contains("program 1: ") && message.contains("must be"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_value_or_the_element_that_is_wrong_is_named_and_pointed_at() {
+        for (keys, place, found) in [
+            (
+                "threads = 99999999999999999999",
+                "2:11",
+                "but is 99999999999999999999, which is too large a number",
+            ),
+            ("command = [\"a\", 3]", "2:17", "array of strings, but its element 2 is 3"),
+            ("command = { a = 1 }", "2:11", "array of strings, but is a table"),
+            ("env = { A = 'x', B = 1.5 }", "2:22", "but its 'B' is the number 1.5"),
+            ("env = ['A']", "2:7", "but is an array"),
+            ("start = [1]", "2:9", "but is an array"),
+            ("freezable = 1979-05-27", "2:13", "true or false, but is a date or a time of day"),
+            ("group = true", "2:9", "but is true"),
+        ] {
+            let message = refusal(&format!("[[program]]\n{keys}"));
+            assert!(message.starts_with(&format!("jobs.toml:{place}: ")), "{keys}: {message}");
+            assert!(message.ends_with(found), "{keys}: {message}");
         }
     }
 
@@ -243,7 +279,7 @@ mod tests {
     #[test]
     fn whole_numbers_serve_as_weights() {
         let text = "[[program]]\ncommand = 'cg'\nweight = 2";
-        let origin = Origin::File { path: "jobs.toml".as_ref(), text };
+        let origin = Origin::file("jobs.toml".as_ref(), text);
         let weight = drafts(&origin, text).unwrap().remove(0).weight.unwrap();
         assert_eq!((weight.span(), weight.into_inner()), (36..37, 2.0));
     }

@@ -11,8 +11,15 @@ use std::path::PathBuf;
 use super::Dir;
 use crate::files::FileError;
 
-/// The child into which the caller steps.
-const LEAF: &str = "cosched";
+/// The child of a cgroup into which the caller steps if it is in the way; made by [`enable_controllers`].
+pub fn leaf_below(dir: &Dir) -> Dir {
+    dir.child(&leaf_name())
+}
+
+/// It carries the caller's number, so that two callers never meet in it.
+fn leaf_name() -> String {
+    format!("cosched-self-{}", own_pid())
+}
 
 /// Why controllers could not be passed on.
 #[derive(Debug, thiserror::Error)]
@@ -57,11 +64,6 @@ pub struct Enabled {
 }
 
 impl Enabled {
-    /// The leaf that now holds the caller, if it had to move.
-    pub fn leaf(&self) -> Option<&Dir> {
-        self.leaf.as_ref()
-    }
-
     /// Puts everything back; other children must be gone or use none of the controllers.
     ///
     /// # Errors
@@ -129,7 +131,7 @@ fn step_down(dir: &Dir, me: i32) -> Result<Option<Dir>, EnableError> {
     if here == 0 {
         return Ok(None);
     }
-    let leaf = dir.create_child(LEAF)?;
+    let leaf = dir.create_child(&leaf_name())?;
     if let Err(error) = leaf.add(me) {
         leaf.remove()?;
         return Err(error.into());
@@ -179,7 +181,7 @@ mod tests {
         let (_root, dir) = group("", "cpu");
         let enabled = enable_controllers(&dir, &["cpuset", "cpu"]).unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "+cpuset");
-        assert!(enabled.leaf().is_none());
+        assert!(enabled.leaf.is_none());
         fs::write(dir.path().join("cgroup.subtree_control"), "").unwrap();
         enabled.undo().unwrap();
         assert_eq!(dir.read("cgroup.subtree_control").unwrap(), "-cpuset");
@@ -223,7 +225,7 @@ mod tests {
         let pid = scratch.start("exec sleep 1000");
         let leaf = step_down(scratch.dir(), pid).unwrap().unwrap();
         assert_eq!(scratch.dir().procs().unwrap(), [0; 0]);
-        assert_eq!(leaf.procs().unwrap(), [pid]);
+        assert_eq!((&leaf, leaf.procs().unwrap()), (&leaf_below(scratch.dir()), vec![pid]));
         step_up(scratch.dir(), &leaf, pid).unwrap();
         assert_eq!(scratch.dir().procs().unwrap(), [pid]);
         assert_eq!(scratch.dir().children().unwrap(), []);

@@ -9,7 +9,7 @@ use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
 use crate::launch::{Launched, Prepared};
 use crate::pinning::{Masks, Pinning};
-use crate::tree::Tree;
+use crate::tree::{Process, Tree};
 use crate::undo::Record;
 
 /// What the machine keeps of one program.
@@ -20,8 +20,7 @@ pub(super) struct Live {
     pub(super) freezer: Freezer,
     pub(super) pinning: Pinning,
     pub(super) state: State,
-    /// The channel to its shim; `None` before the order is given and after the shim has ended.
-    pub(super) launched: Option<Launched>,
+    pub(super) parent: Parent,
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
     /// What counts its instructions and cache misses, if anything does.
@@ -31,6 +30,29 @@ pub(super) struct Live {
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
     plot: Plot,
+}
+
+/// Who is the parent of its command and its orphans, and how cosched hears of their ends.
+#[derive(Debug)]
+pub(super) enum Parent {
+    /// Nobody yet, or nobody any more.
+    Nobody,
+    /// Its shim, which reports.
+    Shim(Launched),
+    /// Its shim, which was killed and is still on its way out.
+    Killed(Launched),
+    /// cosched itself, in the place of a killed shim.
+    Cosched,
+}
+
+impl Parent {
+    /// The shim, as long as it is a child of cosched.
+    pub(super) fn shim(&self) -> Option<Process> {
+        match self {
+            Parent::Shim(shim) | Parent::Killed(shim) => Some(shim.shim()),
+            Parent::Nobody | Parent::Cosched => None,
+        }
+    }
 }
 
 /// Whether it runs, as far as cosched has to do with it.
@@ -73,11 +95,11 @@ impl Live {
         };
         Ok(Live {
             id,
-            tree: Tree { shim: Some(prepared.shim()), main: None },
+            tree: Tree { shim: Some(prepared.shim()), ..Tree::default() },
             freezer,
             pinning,
             state: State::Starting,
-            launched: None,
+            parent: Parent::Nobody,
             session: None,
             counters: None,
             ended: None,
@@ -91,7 +113,7 @@ impl Live {
         Record::Program {
             program: self.id,
             // A program is made from its shim, which is known from the start.
-            shim: self.tree.shim.unwrap_or(crate::tree::Process { pid: 0, start_time: 0 }),
+            shim: self.tree.shim.unwrap_or(Process { pid: 0, start_time: 0 }),
             stopped_by_signal: matches!(self.freezer, Freezer::Signals(_)),
         }
     }
@@ -101,6 +123,17 @@ impl Live {
         if let Pinning::Masks(masks) = &mut self.pinning {
             **masks = Masks::new(self.id, found, first);
         }
+    }
+
+    /// Whether its command could not be started.
+    pub(super) fn has_failed(&self) -> bool {
+        matches!(self.ended, Some((Exit::Failed(_), _)))
+    }
+
+    /// Whether a process is in one of its cgroups.
+    pub(super) fn holds_in_cgroup(&self, pid: i32) -> bool {
+        let mut members = self.plot.all.iter().filter_map(|dir| dir.procs_recursive().ok());
+        members.any(|pids| pids.contains(&pid))
     }
 
     /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what cannot be

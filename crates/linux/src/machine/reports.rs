@@ -9,31 +9,23 @@ use std::os::fd::AsFd;
 
 use cosched_core::{Exit, Happening, ProgramId, Usage};
 
-use super::program::{Live, State};
+use super::program::{Live, Parent};
 use super::{Linux, MachineError};
 use crate::counters::Counters;
-use crate::launch::{Report, Reports, StartStep};
+use crate::launch::{Launched, Report, Reports, StartStep};
 use crate::undo::Record;
 
 impl Linux {
     /// Reads what a program's shim has to tell.
     pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
-        let (reports, closed) = match &mut live.launched {
-            Some(launched) => read(&mut launched.reports),
-            None => (Vec::new(), false),
+        let (reports, closed) = match &mut live.parent {
+            Parent::Shim(shim) => read(&mut shim.reports),
+            _ => (Vec::new(), false),
         };
         for report in reports {
             match report {
-                Report::Started { process } => {
-                    live.tree.main = Some(process);
-                    live.state = State::Running;
-                    self.log.note(Record::Main { program: id, process })?;
-                    // A program that opens a session leads it.
-                    live.session.get_or_insert(process.pid);
-                    self.inspector.expect(id, self.clock.now());
-                    self.tell(Happening::Started(id));
-                }
+                Report::Started { process } => self.begin(&mut live, process)?,
                 Report::Failed { step, errno } => {
                     self.note(id, failed_text(step, errno));
                     live.ended = Some((Exit::Failed(errno), Usage::default()));
@@ -53,35 +45,41 @@ impl Linux {
     }
 
     /// The shim's socket is closed: nothing more will be told.
-    pub(super) fn lose_shim(&mut self, live: &mut Live) -> Result<(), MachineError> {
-        if live.ended.is_none() {
-            self.note(
-                live.id,
-                "lost its parent process (killed by somebody?); how it ends is not known",
-            );
-            live.ended = Some((Exit::Unknown, Usage::default()));
+    fn lose_shim(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        let Parent::Shim(shim) = std::mem::replace(&mut live.parent, Parent::Nobody) else {
+            return Ok(());
+        };
+        self.poll.remove(shim.reports.as_fd())?;
+        if live.gone || live.has_failed() {
+            live.parent = self.see_off(shim);
+            return Ok(());
         }
-        if let Some(launched) = live.launched.take() {
-            self.poll.remove(launched.reports.as_fd())?;
-            // The socket closes a moment before the process is a zombie: who is not reaped now is, later.
-            self.unreaped.push(launched);
-            self.unreaped.retain_mut(|shim| !shim.reap().unwrap_or(true));
+        self.mourn(live, shim)
+    }
+
+    /// The socket closes a moment before the process is a zombie: who is not reaped now is, when the kernel tells.
+    fn see_off(&mut self, mut shim: Launched) -> Parent {
+        if !shim.reap().unwrap_or(true) {
+            self.unreaped.push(shim);
         }
-        Ok(())
+        Parent::Nobody
     }
 
     /// A program has ended once its command has and no process of its session is left: background jobs count as
     /// part of it, daemons (which open a session of their own) do not hold it up.
     pub(super) fn settle_end(&mut self, mut live: Live) -> Result<(), MachineError> {
+        if matches!(live.parent, Parent::Cosched) {
+            self.adopt_for(&mut live)?;
+        }
         let Some((exit, usage)) = live.ended else {
             self.live.insert(live.id, live);
             return Ok(());
         };
-        let failed = matches!(exit, Exit::Failed(_));
-        let members = if live.gone || failed { Vec::new() } else { live.tree.members(&self.proc) };
+        let over = live.gone || live.has_failed();
+        let members = if over { Vec::new() } else { live.tree.members(&self.proc) };
         let session_of = |pid| self.proc.stat(pid).map(|stat| stat.session).ok();
         let holds = members.iter().any(|process| session_of(process.pid) == live.session);
-        if holds && live.launched.is_some() {
+        if holds && !matches!(live.parent, Parent::Nobody) {
             self.inspector.hurry(live.id, self.clock.now());
             self.live.insert(live.id, live);
             return Ok(());
@@ -90,7 +88,7 @@ impl Linux {
         if members.is_empty() {
             live.remove_cgroups();
             // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.
-            if live.gone || failed {
+            if over {
                 self.log.note(Record::Gone { program: live.id })?;
             }
         } else {
@@ -103,27 +101,37 @@ impl Linux {
         // Who is left from here on is not counted any more.
         let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();
         self.tell(Happening::Exited(live.id, exit, Usage { counts, ..usage }));
-        if live.launched.is_some() || !members.is_empty() {
-            self.leftovers.push(live);
+        if matches!(live.parent, Parent::Shim(_)) || !members.is_empty() {
+            self.let_go(live);
         }
         Ok(())
+    }
+
+    /// Keeps a program that counts as ended and has processes left.
+    fn let_go(&mut self, mut live: Live) {
+        live.parent = match live.parent {
+            Parent::Killed(shim) => self.see_off(shim),
+            other => other,
+        };
+        self.leftovers.push(live);
     }
 
     /// Reads on from programs that count as ended, until their shims end too.
     pub(super) fn hear_leftover(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(i) = self.leftovers.iter().position(|live| live.id == id) else { return Ok(()) };
-        let Some(launched) = &mut self.leftovers[i].launched else { return Ok(()) };
-        let (reports, closed) = read(&mut launched.reports);
-        let gone = reports.iter().any(|report| matches!(report, Report::Gone { .. }));
+        let Parent::Shim(shim) = &mut self.leftovers[i].parent else { return Ok(()) };
+        let (reports, closed) = read(&mut shim.reports);
+        let live = &mut self.leftovers[i];
+        live.gone |= reports.iter().any(|report| matches!(report, Report::Gone { .. }));
         if closed {
             let mut live = self.leftovers.remove(i);
             self.lose_shim(&mut live)?;
-            if gone || live.gone {
+            if live.gone {
                 live.remove_cgroups();
                 self.log.note(Record::Gone { program: id })?;
+            } else {
+                self.let_go(live);
             }
-        } else {
-            self.leftovers[i].gone |= gone;
         }
         Ok(())
     }

@@ -5,8 +5,9 @@ use std::os::fd::AsFd;
 use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
 use rustix::process::Signal as Raw;
 
-use super::program::{Live, State};
-use super::{FIRST_LOOK, Linux, MachineError, key};
+use super::freezes::FIRST_LOOK;
+use super::program::{Live, Parent, State};
+use super::{Linux, MachineError, key};
 use crate::counters::Counters;
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
@@ -29,6 +30,7 @@ impl Linux {
         order.cgroups = plot.procs();
         let shares_by_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
         order.new_session = self.own_sessions || shares_by_session;
+        order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
         let append = id.generation > 0;
         let spec =
@@ -56,7 +58,7 @@ impl Linux {
         match prepared.start() {
             Ok(launched) => {
                 self.poll.add(launched.reports.as_fd(), key(id))?;
-                live.launched = Some(launched);
+                live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
                 Ok(())
             }
@@ -109,6 +111,7 @@ impl Linux {
             Ok(()) => {
                 let now = self.clock.now();
                 live.state = State::Freezing { since: now, look_at: now + FIRST_LOOK };
+                self.freezing.push(live.id);
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
         }

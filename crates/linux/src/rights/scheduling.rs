@@ -65,15 +65,30 @@ pub(super) fn autogroup(proc: &Proc) -> Right {
     }
 }
 
-pub(super) fn sched_ext(sys: &Sys) -> Right {
-    match sys.root().join("kernel/sched_ext").is_dir() {
-        true => available(Ability::SchedExt, "the kernel has it"),
+pub(super) fn sched_ext(sys: &Sys, release: &str) -> Right {
+    if sys.root().join("kernel/sched_ext").is_dir() {
+        return available(Ability::SchedExt, "the kernel has it");
+    }
+    match is_at_least(release, (6, 12)) {
+        true => missing(
+            Ability::SchedExt,
+            format!("Linux {release} was built without it"),
+            Some(
+                "a kernel that was built with CONFIG_SCHED_CLASS_EXT=y (and CONFIG_BPF_JIT, CONFIG_DEBUG_INFO_BTF)",
+            ),
+        ),
         false => missing(
             Ability::SchedExt,
-            "the kernel does not have it",
-            Some("Linux 6.12 or newer, built with CONFIG_SCHED_CLASS_EXT"),
+            format!("Linux {release} is too old for it"),
+            Some("Linux 6.12 or newer, built with CONFIG_SCHED_CLASS_EXT=y"),
         ),
     }
+}
+
+/// Whether a release such as `6.12.3-amd64` is this version or a later one.
+fn is_at_least(release: &str, version: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= version
 }
 
 #[cfg(test)]
@@ -93,6 +108,21 @@ mod tests {
             fs::write(folder.join("sched_autogroup_enabled"), text).unwrap();
             assert_eq!(autogroup(&proc).available, on);
         }
+    }
+
+    #[test]
+    fn the_remedy_for_sched_ext_asks_for_a_newer_kernel_only_where_this_one_is_older() {
+        let root = tempfile::tempdir().unwrap();
+        let sys = Sys::new(root.path());
+        for (release, too_old) in
+            [("6.18.0-rc1", false), ("7.0", false), ("6.9.12", true), ("5.15.0-1", true)]
+        {
+            let remedy = sched_ext(&sys, release).remedy.unwrap();
+            assert_eq!(remedy.contains("or newer"), too_old, "{release}: {remedy}");
+            assert!(remedy.contains("CONFIG_SCHED_CLASS_EXT"), "{remedy}");
+        }
+        fs::create_dir_all(root.path().join("kernel/sched_ext")).unwrap();
+        assert!(sched_ext(&sys, "6.18.0").available);
     }
 
     #[test]

@@ -73,6 +73,9 @@ impl Owed {
                 program.stopped_by_signal |= *stopped_by_signal;
             }
             Record::Main { program, process } => self.program(*program).tree.main = Some(*process),
+            Record::Orphan { program, process } => {
+                self.program(*program).tree.orphans.push(*process);
+            }
             Record::Pinned { program, found, set } => {
                 let program = self.program(*program);
                 program.masks.add(None, *found, *set);

@@ -58,6 +58,13 @@ pub enum Record {
         /// Its first process.
         process: Process,
     },
+    /// A process of a program whose shim was killed has become cosched's own child.
+    Orphan {
+        /// The program.
+        program: ProgramId,
+        /// The process.
+        process: Process,
+    },
     /// All threads of a program are bound to other CPUs. Undo: threads with this mask get the one
     /// that was found.
     Pinned {
@@ -144,6 +151,7 @@ impl Record {
         match self {
             Record::Program { program, .. }
             | Record::Main { program, .. }
+            | Record::Orphan { program, .. }
             | Record::Pinned { program, .. }
             | Record::UserMask { program, .. }
             | Record::Attr { program, .. }

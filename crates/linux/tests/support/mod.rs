@@ -71,7 +71,7 @@ impl Program {
     }
 
     pub(crate) fn tree(&self) -> Tree {
-        Tree { shim: Some(self.launched.shim()), main: None }
+        Tree { shim: Some(self.launched.shim()), ..Tree::default() }
     }
 
     pub(crate) fn shim_ends(&mut self) {

@@ -1,7 +1,16 @@
+use cosched_core::workload::Position;
+
 use super::*;
 
+/// A demand of a program of jobs.toml, with its command in line 2 and its threads in line 3.
 fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
-    Demand { name, threads, misses_per_kilo_instruction: misses }
+    let place = |line| Place {
+        file: Some("jobs.toml".into()),
+        position: Some(Position { line, column: 11 }),
+        program: Some((1, Some(name.to_owned()))),
+    };
+    let places = Box::leak(Box::new(Places { command: place(2), threads: place(3) }));
+    Demand { name, places, threads, misses_per_kilo_instruction: misses }
 }
 
 #[test]
@@ -26,14 +35,19 @@ fn programs_larger_than_the_machine_are_refused_by_gang_policies_only() {
         assert_eq!(kind.check(&demands, 3), Ok(()), "{kind}");
     }
     let error = Kind::Gang.check(&demands, 2).unwrap_err().to_string();
-    assert!(error.contains("'large' wants 3 threads") && error.contains("`threads`"), "{error}");
+    assert!(error.starts_with("jobs.toml:3:11: program 1 (large): 'large' wants 3"), "{error}");
+    assert!(error.contains("there are 2 CPUs") && error.contains("`threads`"), "{error}");
+    let error = Kind::Gang.check(&demands, 1).unwrap_err().to_string();
+    assert!(error.contains("there is 1 CPU to use"), "{error}");
 }
 
 #[test]
 fn cgreedy_without_misses_names_the_program_and_both_remedies() {
     let demands = [demand("known", 1, Some(0.0)), demand("unknown", 1, None)];
     let error = Kind::Cgreedy.check(&demands, 2).unwrap_err().to_string();
-    for part in ["'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"] {
+    for part in
+        ["jobs.toml:2:11", "'unknown'", "`misses_per_kilo_instruction`", "`cosched profile`"]
+    {
         assert!(error.contains(part), "{error}");
     }
     assert_eq!(Kind::Greedy.check(&demands, 2), Ok(()));
@@ -43,8 +57,7 @@ fn cgreedy_without_misses_names_the_program_and_both_remedies() {
 fn fill_is_for_greedy_and_cgreedy() {
     let options = Options { fill: true, ..Options::default() };
     for kind in Kind::ALL {
-        let fills = matches!(kind, Kind::Greedy | Kind::Cgreedy);
-        assert_eq!(kind.build(&options).is_ok(), fills, "{kind}");
+        assert_eq!(kind.build(&options).is_ok(), kind.fills(), "{kind}");
         assert!(kind.build(&Options::default()).is_ok(), "{kind}");
     }
 }

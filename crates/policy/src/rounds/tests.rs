@@ -176,9 +176,22 @@ fn heavier_programs_have_longer_quanta_and_many_gangs_shorter_ones() {
 
     let many = lab(Kind::Gang, 2, programs(&[2; 19]));
     let (_, _, gangs, length) = many.quantum().unwrap();
-    assert_eq!((gangs, length), (19, QUANTUM / 2));
-    let shortened = Why::QuantumShortened { asked: QUANTUM, given: QUANTUM / 2 };
+    assert_eq!((gangs, length), (19, Nanos::from_micros(49_500)));
+    let shortened = Why::QuantumShortened { asked: QUANTUM, given: length };
     assert!(many.plan.reasons.iter().any(|reason| reason.why == shortened));
+}
+
+#[test]
+fn a_plan_names_only_those_whose_turn_begins_or_ends() {
+    let mut lab = lab(Kind::Gang, 2, programs(&[1; 50]));
+    lab.quanta(60);
+    let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
+    assert_eq!(named, [10, 9]);
+    // Whoever runs although it should wait is told again.
+    lab.change(30, |program| program.state = ProgramState::Running);
+    lab.wake();
+    let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
+    assert_eq!(named, [11, 30, 10]);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The rules of a workload, one by one.
 
 use super::*;
+use crate::workload::Position;
 
 fn parse(text: &str) -> Result<Workload, WorkloadError> {
     Workload::parse(text, Path::new("/tmp/jobs.toml"))
@@ -9,6 +10,16 @@ fn parse(text: &str) -> Result<Workload, WorkloadError> {
 fn program(keys: &str) -> ProgramSpec {
     let text = format!("[[program]]\ncommand = 'cg'\n{keys}");
     parse(&text).unwrap().programs.remove(0)
+}
+
+/// The places of the first program of jobs.toml, as lines and columns.
+fn places(command: (usize, usize), threads: (usize, usize), name: &str) -> Places {
+    let place = |(line, column)| Place {
+        file: Some("/tmp/jobs.toml".into()),
+        position: Some(Position { line, column }),
+        program: Some((1, Some(name.to_owned()))),
+    };
+    Places { command: place(command), threads: place(threads) }
 }
 
 fn refusal(keys: &str) -> String {
@@ -34,6 +45,7 @@ fn every_key_is_read() {
         malleable = true
     "#;
     let expected = ProgramSpec {
+        places: places((4, 19), (5, 19), "conjugate"),
         name: "conjugate".into(),
         command: ["./cg", "--work", "4"].map(String::from).to_vec(),
         threads: Some(2),
@@ -53,6 +65,7 @@ fn every_key_is_read() {
 #[test]
 fn only_the_command_is_required() {
     let expected = ProgramSpec {
+        places: places((2, 11), (2, 11), "cg"),
         name: "cg".into(),
         command: vec!["cg".into()],
         threads: None,
@@ -81,7 +94,8 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("threads = 0", "threads is 0, but must be from 1 to 65535; leave the key out"),
         ("threads = -1", "threads is -1, but must be"),
         ("threads = 65536", "threads is 65536, but must be"),
-        ("weight = 0", "weight is 0, but must be a finite number above 0"),
+        ("weight = 0", "weight is 0.0, but must be from 0.01 to 100; leave the key out"),
+        ("weight = 1e300", "weight is 1e300, but must be from 0.01 to 100"),
         ("weight = -1.5", "weight is -1.5, but must be"),
         ("weight = nan", "weight is NaN, but must be"),
         ("weight = inf", "weight is inf, but must be"),
@@ -94,7 +108,7 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("start = '2 years'", "start is '2 years', more than a year away"),
         ("name = ''", "name \"\" cannot be a file name"),
         ("name = 'a/b'", "name \"a/b\" cannot be a file name"),
-        ("name = \"a\\u0000b\"", "name \"a\\0b\" cannot be a file name"),
+        ("name = \"a\\u0000b\"", "name \"a\\u{0}b\" cannot be a file name"),
         ("cwd = 'gone'", "cwd is /tmp/gone, which is not an existing directory; create it"),
         ("cwd = '/dev/null'", "cwd is /dev/null, which is not an existing directory"),
         ("env = { 'A=B' = '1' }", "env has \"A=B\", which cannot name a variable"),
@@ -141,11 +155,22 @@ fn a_default_name_gives_way_to_a_later_given_one() {
 
 #[test]
 fn empty_and_oversized_workloads_are_refused() {
-    for empty in ["", "program = []"] {
+    for empty in ["", "# nothing yet\n", "program = []"] {
         let refusal = parse(empty).unwrap_err().to_string();
-        assert_eq!(refusal, "/tmp/jobs.toml: no program to run; name at least one");
+        let told = "/tmp/jobs.toml: no program to run; name at least one: a line [[program]], and below it a line command = ";
+        assert!(refusal.starts_with(told), "{refusal}");
     }
     let many = |count| parse(&"[[program]]\ncommand = 'cg'\n".repeat(count));
     assert_eq!(many(MAX_PROGRAMS).unwrap().programs[4095].name, "cg-4096");
     assert!(matches!(many(MAX_PROGRAMS + 1), Err(WorkloadError::TooMany { count: 4097, .. })));
+}
+
+#[test]
+fn control_characters_of_a_name_do_not_reach_the_terminal_and_long_names_are_cut() {
+    let name = format!("\u{1b}[31m{}", "x".repeat(5000));
+    let escaped = name.replace('\u{1b}', "\\u001b");
+    let refusal = refusal(&format!("name = \"{escaped}\""));
+    assert!(!refusal.contains('\u{1b}'), "{refusal:?}");
+    assert!(refusal.contains("program 1 (\\u{1b}[31mxxx"), "{refusal}");
+    assert!(refusal.len() < 500, "{refusal}");
 }

@@ -1,0 +1,80 @@
+//! What was not as wanted, in sentences: one for each kind, with the programs that it happened to.
+
+use std::collections::BTreeMap;
+
+use cosched_core::result::RunResult;
+use cosched_core::{Aspect, Refusal};
+
+/// Names of more programs than this are not spelt out.
+const NAMES: usize = 6;
+
+/// How often what happened to which program.
+#[derive(Debug, Default)]
+struct Kind {
+    times: usize,
+    by_program: BTreeMap<String, usize>,
+}
+
+/// A sentence for each kind of deviation in these runs of the same programs, the most frequent first.
+pub(crate) fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
+    let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
+    for result in results {
+        for deviation in &result.deviations {
+            let what = format!("{} {}", effect(deviation.wanted), cause(deviation.why));
+            let kind = kinds.entry(what).or_default();
+            kind.times += 1;
+            let name = &result.programs[usize::from(deviation.program.slot)].name;
+            *kind.by_program.entry(name.clone()).or_default() += 1;
+        }
+    }
+    let mut kinds: Vec<(String, Kind)> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, kind)| usize::MAX - kind.times);
+    kinds.iter().map(|(what, kind)| sentence(what, kind)).collect()
+}
+
+fn sentence(what: &str, kind: &Kind) -> String {
+    let times = match kind.times {
+        1 => "Once".to_owned(),
+        n => format!("{n} times"),
+    };
+    let mut programs: Vec<(&String, &usize)> = kind.by_program.iter().collect();
+    programs.sort_by_key(|(_, times)| usize::MAX - **times);
+    let named = programs.iter().take(NAMES).map(|(name, times)| format!("{name} {times}"));
+    let mut named: Vec<String> = named.collect();
+    if programs.len() > NAMES {
+        named.push(format!("and {} more programs", programs.len() - NAMES));
+    }
+    format!("{times} a program {what} ({}).", named.join(", "))
+}
+
+fn effect(wanted: Aspect) -> &'static str {
+    match wanted {
+        Aspect::Frozen => "ran outside its turn",
+        Aspect::Running => "did not run in its turn",
+        Aspect::Cpus => "was not bound to the CPUs meant for it",
+        Aspect::Slice => "did not get the time slice meant for it",
+        Aspect::Class => "did not get the scheduling class meant for it",
+        Aspect::Nice => "did not get the priority meant for it",
+        Aspect::CpuGroup => "did not get a share of the CPUs of its own",
+        Aspect::Threads => "did not get the thread count meant for it",
+    }
+}
+
+fn cause(why: Refusal) -> &'static str {
+    match why {
+        Refusal::TimedOut => "because freezing was not confirmed in time",
+        Refusal::FrozenTooLong => "because it had been frozen for as long as --max-frozen allows",
+        Refusal::CoschedStopped => "because cosched itself was stopped, or got no CPU",
+        Refusal::NotPermitted => "because a right is missing",
+        Refusal::NotSupported => "because it cannot be done here",
+        Refusal::NoCpuLeft => "because none of them is allowed to it",
+        Refusal::Traced => "because a debugger traces it",
+        Refusal::HoldsGpu => "because it holds a GPU device",
+        Refusal::Listens => "because it listens on a socket",
+        Refusal::HoldsTerminal => "because it holds a terminal",
+        Refusal::UserSaysNo => "because it must not be frozen",
+        Refusal::GroupRuns => "because a program of its group runs",
+        Refusal::StoppedByOther => "because somebody else stopped it",
+        Refusal::ChangedByOther => "because somebody else changed it",
+    }
+}

@@ -1,0 +1,64 @@
+//! The folder of a run: `run.json`, and two files with the outputs of each program.
+//!
+//! Nothing in it is ever overwritten: a file that is there may be the only result of hours, or no
+//! result of ours at all. So every name that a run would write is looked at before it starts.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cosched_core::result::temporary;
+use cosched_core::workload::{Workload, shown_path};
+
+use crate::failure::Failure;
+
+/// Where the result of a run goes.
+pub(crate) fn result(out: &Path) -> PathBuf {
+    out.join("run.json")
+}
+
+/// Where a program's `stdout` or `stderr` goes.
+pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
+    out.join(format!("{program}.{stream}"))
+}
+
+/// Makes the folder, if it is not there, and checks that it can be written to.
+pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
+    check_free(out, workload)?;
+    fs::create_dir_all(out)
+        .map_err(|error| refused(out, &format!("the folder cannot be made: {error}")))?;
+    tempfile::tempfile_in(out)
+        .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
+    Ok(())
+}
+
+/// Checks that nothing is there that the run would write.
+pub(crate) fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure> {
+    let result = result(out);
+    if is_there(&result) {
+        let what = "it already holds a run; choose another folder, or remove this one";
+        return Err(refused(out, what));
+    }
+    let outputs = workload
+        .programs
+        .iter()
+        .flat_map(|spec| ["stdout", "stderr"].map(|stream| output(out, &spec.name, stream)));
+    match [temporary(&result)].into_iter().chain(outputs).find(|file| is_there(file)) {
+        Some(file) => Err(refused(
+            out,
+            &format!(
+                "{} is there and would be overwritten; choose another folder, or move the file away",
+                shown_path(&file)
+            ),
+        )),
+        None => Ok(()),
+    }
+}
+
+/// A link that leads nowhere is there, too: the file would be made at its other end.
+fn is_there(file: &Path) -> bool {
+    file.symlink_metadata().is_ok()
+}
+
+fn refused(out: &Path, what: &str) -> Failure {
+    Failure::Input(format!("--out {}: {what}", shown_path(out)))
+}

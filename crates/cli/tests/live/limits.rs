@@ -1,0 +1,100 @@
+//! What a process may have: open files, a terminal.
+
+use std::process::Command;
+
+use cosched_linux::autogroup;
+use cosched_linux::procfs::Proc;
+
+use super::support::{Cosched, Place, Rung, eventually, program, skip};
+
+/// More programs than fit under a low limit.
+const MANY: usize = 40;
+
+/// Starts `cosched run` with these limits of open files, soft and hard.
+fn limited(place: &Place, limits: &str, tables: &[String], options: &str) -> Cosched {
+    place.write("jobs.toml", tables.concat());
+    let mut command = Command::new("prlimit");
+    command.arg(format!("--nofile={limits}")).arg(&place.executable).args(["run", "jobs.toml"]);
+    command.args(["--out", "out"]).args(options.split_whitespace());
+    Cosched::start(command, place)
+}
+
+/// Programs that are all there at the same time.
+fn many() -> Vec<String> {
+    let script = "touch started; while [ ! -e go ]; do sleep 0.01; done";
+    let script = |i| script.replace("started", &format!("started-{i}"));
+    (0..MANY).map(|i| program(&format!("p{i}"), "threads = 1", &script(i))).collect()
+}
+
+#[test]
+fn too_few_open_files_are_refused_at_the_start_with_the_number_that_is_enough() {
+    for rung in Rung::here() {
+        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let place = Place::new();
+        for limits in ["12:12", "64:64"] {
+            let ended = limited(&place, limits, &many(), &options).ended().with(2);
+            place.nothing_is_left_of(&ended.saying(&[
+                "open files",
+                "hard limit",
+                "fewer programs",
+            ]));
+        }
+        let ended = limited(&place, "64:64", &many(), &options).ended();
+        let words: Vec<&str> = ended.stderr.split("ulimit -Hn ").collect();
+        let enough: u64 = words[1].split('`').next().unwrap().parse().unwrap();
+        let less = format!("{0}:{0}", enough - 1);
+        limited(&place, &less, &many(), &options).ended().with(2);
+
+        let cosched = limited(&place, &format!("50:{enough}"), &many(), &options);
+        let started = |i| place.path(&format!("started-{i}")).exists();
+        eventually("all programs", || (0..MANY).all(started));
+        let held = Proc::default().fds(cosched.pid()).unwrap().len();
+        // What is open for a moment only comes on top.
+        assert!(held > MANY && held as u64 <= enough, "{held} of {enough} on {rung:?}");
+        place.write("go", "");
+        place.nothing_is_left_of(&cosched.ended().with(0));
+    }
+}
+
+#[test]
+fn programs_get_the_limit_of_open_files_that_cosched_was_given() {
+    let place = Place::new();
+    let tables = [program("a", "", "ulimit -Sn; ulimit -Hn")];
+    let ended = limited(&place, "200:5000", &tables, "--policy gang").ended().with(0);
+    assert_eq!(place.read("out/a.stdout"), "200\n5000\n");
+    place.nothing_is_left_of(&ended);
+}
+
+/// The sessions of cosched and of the program that it runs with this command line in front of it.
+fn sessions(before: &[&str]) -> (i32, i32) {
+    let place = Place::new();
+    let table =
+        program("a", "", "cut -d' ' -f6 /proc/self/stat; while [ ! -e go ]; do sleep 0.01; done");
+    place.write("jobs.toml", table);
+    place.write("off", "0\n");
+    let mut command = Command::new(before.first().unwrap_or(&"env"));
+    command.args(before.iter().skip(1)).arg(&place.executable);
+    command.args(["run", "jobs.toml", "--out", "out", "--policy", "gang"]);
+    let cosched = Cosched::start(command, &place);
+    eventually("the program", || place.read("out/a.stdout").ends_with('\n'));
+    let own = Proc::default().stat(cosched.pid()).unwrap().session;
+    place.write("go", "");
+    cosched.ended().with(0);
+    (own, place.read("out/a.stdout").trim().parse().unwrap())
+}
+
+#[test]
+fn a_program_of_a_gang_gets_a_session_of_its_own_only_where_the_kernel_shares_by_session() {
+    let (own, program) = sessions(&[]);
+    let shares = autogroup::shares_by_session(&Proc::default()).unwrap();
+    assert_eq!(own != program, shares);
+
+    // A mount namespace in which the feature shows as off.
+    let hide = "mount --bind off /proc/sys/kernel/sched_autogroup_enabled && exec \"$@\"";
+    let hidden = ["unshare", "--mount", "sh", "-c", hide, "sh"];
+    if !rustix::process::geteuid().is_root() {
+        return skip("a mount namespace needs root");
+    }
+    let (own, program) = sessions(&hidden);
+    assert_eq!(own, program);
+}

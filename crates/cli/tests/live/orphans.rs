@@ -1,0 +1,139 @@
+//! Shims are killed: cosched takes their place, and no program escapes.
+
+use cosched_linux::tree::Process;
+use rustix::process::Signal;
+
+use super::support::{Marked, Place, Rung, eventually, program};
+
+const SPIN: &str = "while :; do :; done";
+
+fn options(rung: Rung) -> String {
+    format!("--policy gang --quantum 5ms --grace 300ms --freezer {}", rung.0)
+}
+
+/// The first process of a program that has written its number and its parent's to the file `name`, and its shim.
+fn couple(place: &Place, name: &str) -> (Process, Process) {
+    eventually("a program", || place.read(name).ends_with('\n'));
+    let pids: Vec<i32> = place.read(name).split_whitespace().map(|p| p.parse().unwrap()).collect();
+    let find = |all: Vec<Process>, pid| all.into_iter().find(|process| process.pid == pid).unwrap();
+    (find(place.marked().programs(), pids[0]), find(place.marked().named("shim"), pids[1]))
+}
+
+/// Kills the shim of a program; says which process it leaves.
+fn bereave(place: &Place, name: &str) -> Process {
+    let (main, shim) = couple(place, name);
+    place.marked().signal(shim, Signal::KILL);
+    eventually("the shim's end", || !place.marked().lives(shim));
+    main
+}
+
+/// Waits until a process has been frozen, and has run afterwards.
+fn takes_a_turn(marked: &Marked, process: Process) {
+    eventually("a freeze", || marked.is_held(process));
+    let before = marked.ticks(process);
+    eventually("a turn", || marked.ticks(process) > before);
+}
+
+#[test]
+fn a_program_whose_shim_is_killed_still_takes_turns_and_its_end_is_known() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let wait = "while [ ! -e finish ]; do :; done";
+        let script = format!("(sleep 0.3; echo late) & echo $$ $PPID > a; {wait}; exit 7");
+        let tables = [
+            program("a", "threads = 1", &script),
+            program("b", "threads = 1", &format!("echo $$ $PPID > b; {wait}")),
+        ];
+        let cosched = place.run(&tables, &options(rung));
+        couple(&place, "b");
+        let a = bereave(&place, "a");
+        (0..3).for_each(|_| takes_a_turn(&place.marked(), a));
+        place.write("finish", "");
+        let ended =
+            cosched.ended().with(1).saying(&["a lost its parent process", "takes its place"]);
+        let result = ended.result();
+        let [a, b] = &result.programs[..] else { panic!() };
+        assert_eq!((a.exit_status, b.exit_status), (Some(7), Some(0)), "{rung:?}");
+        assert!(!a.left_running && !b.left_running);
+        assert_eq!(place.read("out/a.stdout"), "late\n");
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_programs_whose_shims_were_killed_with_all_their_processes() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        // A job whose parent has ended is an orphan of its own.
+        let tables = ["a", "b"].map(|name| {
+            let script = format!("(sleep 1000 &); echo $$ $PPID > {name}; {SPIN}");
+            program(name, "threads = 1", &script)
+        });
+        let cosched = place.run(&tables, &options(rung));
+        let (marked, couples) = (place.marked(), ["a", "b"].map(|name| couple(&place, name)));
+        couples.iter().for_each(|(_, shim)| marked.signal(*shim, Signal::KILL));
+        couples.iter().for_each(|(main, _)| takes_a_turn(&marked, *main));
+        cosched.signal(Signal::INT);
+        let ended = cosched.ended().with(130);
+        let result = ended.result();
+        for program in &result.programs {
+            assert_eq!((program.exit_status, program.left_running), (Some(130), false), "{rung:?}");
+        }
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn whenever_a_shim_is_killed_its_program_does_not_escape() {
+    for rung in Rung::here() {
+        for step in 0..8 {
+            let place = Place::new();
+            let tables = ["a", "b"].map(|name| {
+                program(name, "threads = 1", &format!("touch {name}; exec sleep 1000"))
+            });
+            let cosched = place.run(&tables, &options(rung));
+            eventually("a helper", || place.has_noted("program"));
+            let marked = place.marked();
+            let helpers = [marked.named("exe"), marked.named("shim")].concat();
+            std::thread::sleep(std::time::Duration::from_micros(300 * step));
+            let first = helpers.into_iter().min_by_key(|helper| helper.pid);
+            first.into_iter().for_each(|shim| marked.signal(shim, Signal::KILL));
+            eventually("the second program", || place.path("b").exists());
+            cosched.signal(Signal::TERM);
+            place.nothing_is_left_of(&cosched.ended().with(143));
+        }
+    }
+}
+
+#[test]
+fn what_a_killed_cosched_has_taken_over_from_a_killed_shim_is_not_left_frozen() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        // The kernel sends SIGHUP to a stopped program whose parent ends.
+        let daemon = format!("setsid sh -c 'trap \"\" HUP; echo $$ > daemon; {SPIN}' &");
+        let tables = [
+            program(
+                "a",
+                "threads = 1",
+                &format!("trap '' HUP; ({daemon}); echo $$ $PPID > a; {SPIN}"),
+            ),
+            program("b", "threads = 1", SPIN),
+        ];
+        let cosched = place.run(&tables, &options(rung));
+        let main = bereave(&place, "a");
+        eventually("the daemon", || {
+            place.read("daemon").ends_with('\n') && place.has_noted("orphan")
+        });
+        let marked = place.marked();
+        let daemon: i32 = place.read("daemon").trim().parse().unwrap();
+        let daemon = marked.programs().into_iter().find(|process| process.pid == daemon).unwrap();
+        eventually("a freeze of both", || marked.is_held(main) && marked.is_held(daemon));
+        let pid = cosched.pid();
+        cosched.kill();
+        eventually("the sentinel's end", || marked.named("csentinel").is_empty());
+        for process in [main, daemon] {
+            assert!(marked.lives(process) && !marked.is_held(process), "{rung:?}");
+        }
+        place.no_trace_is_left_of(pid);
+    }
+}

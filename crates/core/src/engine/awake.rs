@@ -1,0 +1,96 @@
+//! Who needs a look: with many programs nearly all of them wait, and nothing changes for them.
+//!
+//! A program *rests* when it is wanted waiting, does wait, and nobody owes it anything. Whatever
+//! happens to it, a plan that names it, or the end of its longest freeze wakes it. All that the
+//! engine does after an event, it does for those who are awake; so what an event costs follows
+//! from what changes, not from how many programs there are.
+
+use std::collections::BTreeSet;
+
+use super::Engine;
+use super::reconcile::Control;
+use crate::machine::Machine;
+use crate::plan::Directive;
+use crate::policy::Policy;
+use crate::program::{Program, ProgramId, ProgramState};
+use crate::time::Nanos;
+
+/// Who is awake, and since when whom we have frozen.
+#[derive(Debug, Default)]
+pub(super) struct Awake {
+    ids: BTreeSet<ProgramId>,
+    /// Those whose freezes are over are taken out at the next look at the first ones.
+    frozen: BTreeSet<(Nanos, ProgramId)>,
+}
+
+impl Awake {
+    /// Something happens to a program.
+    pub(super) fn wake(&mut self, id: ProgramId) {
+        self.ids.insert(id);
+    }
+
+    /// A program is frozen from here on.
+    pub(super) fn freezes(&mut self, id: ProgramId, at: Nanos) {
+        self.frozen.insert((at, id));
+    }
+
+    /// Since when whoever has been frozen longest has been.
+    pub(super) fn longest_frozen_since(&self) -> Option<Nanos> {
+        self.frozen.first().map(|(since, _)| *since)
+    }
+}
+
+impl<M: Machine, P: Policy> Engine<M, P> {
+    /// The positions of those who are awake, in order.
+    pub(super) fn awake(&self) -> Vec<usize> {
+        self.awake.ids.iter().filter_map(|id| self.index(*id)).collect()
+    }
+
+    /// Programs that have been frozen for as long as allowed need a look.
+    pub(super) fn wake_overlong(&mut self) {
+        while let Some((since, id)) = self.awake.frozen.first().copied() {
+            let over = self.now >= since + self.setup.limits.max_frozen;
+            if !over && self.accounts[usize::from(id.slot)].frozen_since() == Some(since) {
+                return;
+            }
+            self.awake.frozen.pop_first();
+            self.awake.wake(id);
+        }
+    }
+
+    /// Everybody needs a look.
+    pub(super) fn wake_all(&mut self) {
+        self.awake.ids.extend(self.programs.iter().map(|program| program.id));
+    }
+
+    /// Who has nothing to wait for but the policy rests from here on.
+    pub(super) fn let_rest(&mut self) {
+        for i in self.awake() {
+            let (program, control) = (&mut self.programs[i], &self.controls[i]);
+            if rests(program, control) {
+                program.ran = self.accounts[usize::from(program.id.slot)].ran(self.now);
+                self.awake.ids.remove(&program.id);
+            }
+        }
+    }
+
+    /// Forgets a program that is no longer there.
+    pub(super) fn forget(&mut self, id: ProgramId) {
+        self.awake.ids.remove(&id);
+    }
+}
+
+/// A group may begin to run at any time, and its programs with it: these stay awake.
+fn rests(program: &Program, control: &Control) -> bool {
+    let waits = match program.state {
+        ProgramState::New => true,
+        ProgramState::Frozen => program.freezable,
+        _ => false,
+    };
+    waits
+        && control.wanted == Directive::Freeze
+        && control.settled == program.epoch
+        && control.override_freeze.is_none()
+        && !control.thawing
+        && program.group.is_none()
+}

@@ -1,0 +1,61 @@
+//! Text of users in messages: a name may hold anything, and a terminal must not obey it.
+//!
+//! Control characters are escaped, and what is too long for a line loses its middle: both ends of a
+//! name tell more than its first half.
+
+use std::path::Path;
+
+/// Longer words are cut to so many characters.
+const MAX_WORD: usize = 80;
+/// People copy paths, so only those are cut that nobody could read anyway.
+const MAX_PATH: usize = 400;
+
+/// A word, fit for a message.
+pub fn shown(word: &str) -> String {
+    escaped(&cut(word, MAX_WORD))
+}
+
+/// A path, fit for a message.
+pub fn shown_path(path: &Path) -> String {
+    escaped(&cut(&path.to_string_lossy(), MAX_PATH))
+}
+
+/// The same text without control characters.
+pub fn escaped(text: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().collect(),
+        false => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+fn cut(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let half = most / 2;
+    let first: String = text.chars().take(half).collect();
+    let last: String = text.chars().skip(length - half).collect();
+    format!("{first}…{last}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped_and_the_rest_is_left_as_it_is() {
+        assert_eq!(shown("a\u{1b}[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
+        assert_eq!(shown("été 'x' \"y\" \\z"), "été 'x' \"y\" \\z");
+    }
+
+    #[test]
+    fn long_words_keep_both_ends() {
+        let long = format!("first{}last", "é".repeat(500));
+        let shown = shown(&long);
+        assert_eq!(shown.chars().count(), MAX_WORD + 1);
+        assert!(shown.starts_with("firsté") && shown.ends_with("élast"), "{shown}");
+        assert_eq!(shown_path(Path::new(&"x".repeat(MAX_PATH))), "x".repeat(MAX_PATH));
+    }
+}

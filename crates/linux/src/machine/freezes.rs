@@ -1,0 +1,75 @@
+//! Confirming freezes: looking again and again until the last thread has stopped.
+//!
+//! The engine lets nobody run on CPUs on which somebody may still be running, so every moment until a
+//! freeze is known to be complete is lost. Looking costs CPU time that others could use. So the first look
+//! comes soon, and later ones the more rarely the longer it takes.
+
+use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
+
+use super::program::{Live, Parent, State};
+use super::{Linux, MachineError};
+
+/// The shortest time between two looks at a freeze that is under way, and the share of the time passed
+/// that later looks wait.
+pub(super) const FIRST_LOOK: Nanos = Nanos::from_micros(20);
+const LATER_LOOKS: u64 = 8;
+
+impl Linux {
+    /// The looks that are due.
+    pub(super) fn look_at_freezes(&mut self) -> Result<(), MachineError> {
+        let now = self.clock.now();
+        let is_freezing = |live: &Live| matches!(live.state, State::Freezing { .. });
+        self.freezing.retain(|id| self.live.get(id).is_some_and(is_freezing));
+        if self.freezing.is_empty() || now < self.next_look() {
+            return Ok(());
+        }
+        self.adopt()?;
+        let mut orphaned = Vec::new();
+        for id in &self.freezing {
+            let Some(live) = self.live.get_mut(id) else { continue };
+            let State::Freezing { since, look_at } = live.state else { continue };
+            if now < look_at {
+                continue;
+            }
+            let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
+                Ok(true) if matches!(live.parent, Parent::Cosched) => {
+                    orphaned.push(live.id);
+                    continue;
+                }
+                Ok(true) => {
+                    live.state = State::Frozen;
+                    Happening::Froze(live.id)
+                }
+                Ok(false) => {
+                    let pause = FIRST_LOOK.max(now.since(since) / LATER_LOOKS);
+                    live.state = State::Freezing { since, look_at: now + pause };
+                    continue;
+                }
+                Err(why) => {
+                    live.state = State::Running;
+                    Happening::Refused(live.id, Aspect::Frozen, why)
+                }
+            };
+            self.queue.push(Event { at: self.clock.now(), what });
+        }
+        // A process may have become an orphan, and so have been missed, during the walk.
+        if !orphaned.is_empty() && !self.adopt()? {
+            for id in orphaned {
+                self.with(id, |_, live| live.state = State::Frozen);
+                self.tell(Happening::Froze(id));
+            }
+        }
+        Ok(())
+    }
+
+    /// When to look next: at the freezes that are under way, or else at what programs hold, which
+    /// takes longer and must not hold up a switch.
+    pub(super) fn next_look(&self) -> Nanos {
+        let look_at = |id: &ProgramId| match self.live.get(id)?.state {
+            State::Freezing { look_at, .. } => Some(look_at),
+            _ => None,
+        };
+        let looks = self.freezing.iter().filter_map(look_at);
+        looks.min().unwrap_or_else(|| self.next_inspection())
+    }
+}

@@ -1,0 +1,222 @@
+//! Programs whose shim was killed: cosched takes its place.
+//!
+//! While the machine lives, cosched is a child subreaper like its shims. So what a killed shim leaves
+//! becomes cosched's children, not init's: cosched reads the program's processes from there, goes on to
+//! freeze, bind and signal them, and learns by `wait` how the command ends.
+//!
+//! Orphans carry no mark of their program. It is told by the process group and session that its command
+//! leads, or by its cgroup. If neither tells, there may still be only one program from which it can have come.
+//! One of which nothing is known is left alone: it may descend from children that cosched had before.
+//!
+//! A shim's socket closes a moment before its children are passed on. Only when the shim can be
+//! waited for, they have been.
+
+use std::io;
+
+use cosched_core::{Exit, Happening, ProgramId, Usage};
+use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
+
+use super::program::{Live, Parent, State};
+use super::{Linux, MachineError};
+use crate::children::{self, Child};
+use crate::files::FileError;
+use crate::launch::Launched;
+use crate::procfs::{Proc, Stat};
+use crate::tree::Process;
+use crate::undo::Record;
+
+/// What cosched knows of children that are not its helpers.
+#[derive(Debug)]
+pub(super) struct Orphanage {
+    /// Whether cosched was a subreaper before.
+    found: Option<Pid>,
+    /// Children that cosched's process had before.
+    strangers: Vec<i32>,
+    /// How many shims were killed.
+    killed: usize,
+}
+
+impl Orphanage {
+    /// Has orphans come to cosched; to be called before it has helpers.
+    pub(super) fn open(proc: &Proc) -> Result<Orphanage, MachineError> {
+        let strangers = proc.children(std::process::id() as i32)?;
+        let found = child_subreaper().map_err(io::Error::from)?;
+        set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
+        Ok(Orphanage { found, strangers, killed: 0 })
+    }
+
+    /// Whether an orphan can only come from the one program that has lost its shim.
+    fn knows_all(&self) -> bool {
+        self.strangers.is_empty() && self.killed == 1
+    }
+}
+
+impl Drop for Orphanage {
+    /// Several runs may follow one another in one process.
+    fn drop(&mut self) {
+        // What was granted once is granted again.
+        let _ = set_child_subreaper(self.found);
+    }
+}
+
+impl Linux {
+    /// A shim was killed: its socket is closed, and its program has not come to its end.
+    pub(super) fn mourn(&mut self, live: &mut Live, shim: Launched) -> Result<(), MachineError> {
+        self.orphanage.killed += 1;
+        live.parent = Parent::Killed(shim);
+        self.take_over(live)
+    }
+
+    /// Takes the place of a killed shim as soon as its children have been passed on.
+    fn take_over(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        let Parent::Killed(shim) = &mut live.parent else { return Ok(()) };
+        // While another shim's death is news, its children could be taken for this one's.
+        if !shim.reap().unwrap_or(true) || self.has_news_of_a_death() {
+            return Ok(());
+        }
+        live.parent = Parent::Cosched;
+        self.note(
+            live.id,
+            "lost its parent process (killed by somebody?); cosched takes its place",
+        );
+        self.adopt_for(live)?;
+        if live.tree.main.is_none() && live.ended.is_none() {
+            self.note(live.id, "had not been started when its parent process was killed");
+            live.ended = Some((Exit::Unknown, Usage::default()));
+        }
+        self.look_at_command(live);
+        Ok(())
+    }
+
+    /// A child of cosched has ended: a shim, or an orphan.
+    pub(super) fn reap(&mut self) -> Result<(), MachineError> {
+        self.unreaped.retain_mut(|shim| !shim.reap().unwrap_or(true));
+        if self.orphanage.killed == 0 {
+            return Ok(());
+        }
+        for id in self.in_care(|parent| !matches!(parent, Parent::Shim(_) | Parent::Nobody)) {
+            let Some(mut live) = self.live.remove(&id) else { continue };
+            self.take_over(&mut live)?;
+            self.look_at_command(&mut live);
+            self.settle_end(live)?;
+        }
+        self.adopt()?;
+        self.bury()
+    }
+
+    /// Takes the ends of orphans that are no commands: nobody asks for them, but they must not stay as zombies.
+    fn bury(&mut self) -> Result<(), MachineError> {
+        let orphans = self.orphans()?;
+        if self.has_news_of_a_death()
+            || !self.in_care(|p| matches!(p, Parent::Killed(_))).is_empty()
+        {
+            return Ok(()); // A command that is not known yet may be among them.
+        }
+        let commands: Vec<i32> =
+            self.live.values().filter_map(|live| live.tree.main).map(|main| main.pid).collect();
+        for stat in orphans.iter().filter(|stat| stat.state.has_ended()) {
+            if !commands.contains(&stat.pid) {
+                children::look(stat.pid);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a shim has ended whose socket has not told that yet.
+    fn has_news_of_a_death(&self) -> bool {
+        let mut programs = self.live.values().chain(&self.leftovers);
+        programs.any(|live| match &live.parent {
+            Parent::Shim(shim) => shim.shim().look(&self.proc).is_none(),
+            _ => false,
+        })
+    }
+
+    /// Takes in the orphans that have come since the last call; whether there were any. To be called before
+    /// the processes of a program are walked.
+    pub(super) fn adopt(&mut self) -> Result<bool, MachineError> {
+        let mut any = false;
+        for id in self.in_care(|parent| matches!(parent, Parent::Cosched)) {
+            let Some(mut live) = self.live.remove(&id) else { continue };
+            any |= self.adopt_for(&mut live)?;
+            self.live.insert(id, live);
+        }
+        Ok(any)
+    }
+
+    /// The live programs with such a parent.
+    fn in_care(&self, which: impl Fn(&Parent) -> bool) -> Vec<ProgramId> {
+        let found = self.live.values().filter(|live| which(&live.parent));
+        found.map(|live| live.id).collect()
+    }
+
+    pub(super) fn adopt_for(&mut self, live: &mut Live) -> Result<bool, MachineError> {
+        let mut any = false;
+        let orphans = self.orphans()?;
+        // Asked after they were listed: whoever left one of them is dead by now.
+        let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
+        for stat in orphans {
+            let process = Process::from(stat);
+            let known = live.tree.main == Some(process) || live.tree.orphans.contains(&process);
+            if known || !(is_only_one || comes_from(live, &stat)) {
+                continue;
+            }
+            if live.tree.main.is_none() && live.ended.is_none() {
+                // The shim had one child, the command, and was killed before it could tell.
+                self.begin(live, process)?;
+            } else if !stat.state.has_ended() {
+                self.log.note(Record::Orphan { program: live.id, process })?;
+                live.tree.orphans.push(process);
+                any = true;
+            }
+        }
+        Ok(any)
+    }
+
+    /// The children of cosched that are neither helpers nor were there before; ended ones included.
+    fn orphans(&self) -> Result<Vec<Stat>, FileError> {
+        let mut others = self.orphanage.strangers.clone();
+        others.push(self.sentinel.pid());
+        others.extend(self.unreaped.iter().map(|shim| shim.shim().pid));
+        let programs = self.live.values().chain(&self.leftovers);
+        others.extend(programs.filter_map(|live| live.parent.shim()).map(|shim| shim.pid));
+        let children = self.proc.children(std::process::id() as i32)?;
+        let orphans = children.into_iter().filter(|pid| !others.contains(pid));
+        Ok(orphans.filter_map(|pid| self.proc.stat(pid).ok()).collect())
+    }
+
+    /// How the command of a program in cosched's own care has ended, if it has.
+    fn look_at_command(&mut self, live: &mut Live) {
+        let (Parent::Cosched, Some(main), None) = (&live.parent, live.tree.main, live.ended) else {
+            return;
+        };
+        live.ended = match children::look(main.pid) {
+            Child::Lives => None,
+            Child::Ended(exit, usage) => Some((exit, usage)),
+            // The shim had waited for it, and was killed before it could tell.
+            Child::NotOurs => Some((Exit::Unknown, Usage::default())),
+        };
+    }
+
+    /// A program's command runs.
+    pub(super) fn begin(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
+        live.tree.main = Some(main);
+        live.state = State::Running;
+        self.log.note(Record::Main { program: live.id, process: main })?;
+        // A program that opens a session leads it.
+        live.session.get_or_insert(main.pid);
+        self.inspector.expect(live.id, self.clock.now());
+        self.tell(Happening::Started(live.id));
+        Ok(())
+    }
+}
+
+/// Whether a process is known to belong to a program. Before it leads a group of its own, the command is in its
+/// shim's.
+fn comes_from(live: &Live, stat: &Stat) -> bool {
+    let leaders = [live.tree.shim, live.tree.main]
+        .into_iter()
+        .flatten()
+        .chain(live.tree.orphans.iter().copied());
+    let mut leaders = leaders.map(|process| process.pid);
+    leaders.any(|pid| pid == stat.pgrp || pid == stat.session) || live.holds_in_cgroup(stat.pid)
+}

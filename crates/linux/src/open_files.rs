@@ -1,0 +1,124 @@
+//! Room for open files.
+//!
+//! cosched holds a few files open for each program: the socket of its shim, the switch of its freezer,
+//! its counters. The limit that a process is started with (1024, usually) is the *soft* one, kept low for
+//! the sake of old programs; up to the *hard* one everybody may raise it. So cosched raises its own as far as it
+//! goes, and programs get back what was found. What a run will need at most is known beforehand, so that a
+//! run that would fail in the middle is refused at the start.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde::{Deserialize, Serialize};
+
+/// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three), and those that
+/// are open for a moment while a program is started, inspected or frozen.
+const ONCE: usize = 24;
+/// Files for one program: its shim's socket and the two of its freezer.
+const EACH: usize = 3;
+/// Counters of one program, if they are wanted.
+const COUNTERS: usize = 3;
+
+/// How many files a process may hold open; `None`: any number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileLimit {
+    /// The number in force.
+    pub soft: Option<u64>,
+    /// How far it may be raised.
+    pub hard: Option<u64>,
+}
+
+impl FileLimit {
+    /// The caller's own.
+    pub fn own() -> FileLimit {
+        let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+        FileLimit { soft: current, hard: maximum }
+    }
+
+    /// Makes it the caller's own. Allocates nothing, so it may run between `fork` and `exec`.
+    ///
+    /// # Errors
+    /// When the hard limit would rise and the caller has no right to that.
+    pub fn set(self) -> rustix::io::Result<()> {
+        setrlimit(Resource::Nofile, Rlimit { current: self.soft, maximum: self.hard })
+    }
+}
+
+/// Why a run cannot have the files that it needs.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "{programs} program(s) need up to {needed} open files, and this process may have {limit}; raise the hard \
+     limit (`ulimit -Hn {needed}` as root, LimitNOFILE= in a systemd unit), or run fewer programs at once"
+)]
+pub struct TooFewFiles {
+    /// How many programs there are.
+    pub programs: usize,
+    /// What the run needs at most.
+    pub needed: usize,
+    /// What it may have.
+    pub limit: u64,
+}
+
+/// The caller's limit, raised as far as it goes; as found again when this is dropped.
+#[derive(Debug)]
+pub struct Raised {
+    found: FileLimit,
+}
+
+impl Raised {
+    /// Raises the limit, provided that it is enough then for so many programs beside the `open` files that are
+    /// there already.
+    ///
+    /// # Errors
+    /// When it is not enough.
+    pub fn for_programs(
+        programs: usize,
+        counted: bool,
+        open: usize,
+    ) -> Result<Raised, TooFewFiles> {
+        let found = FileLimit::own();
+        let needed = open + ONCE + programs * (EACH + if counted { COUNTERS } else { 0 });
+        if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
+            return Err(TooFewFiles { programs, needed, limit });
+        }
+        // Nobody is refused this; if so all the same, the limit that was found may do.
+        let _ = FileLimit { soft: found.hard, ..found }.set();
+        Ok(Raised { found })
+    }
+
+    /// What was found, and what programs get.
+    pub fn found(&self) -> FileLimit {
+        self.found
+    }
+}
+
+impl Drop for Raised {
+    fn drop(&mut self) {
+        // Lowering what was raised is always granted.
+        let _ = self.found.set();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_is_raised_to_the_hard_one_and_put_back() {
+        let found = FileLimit::own();
+        let low = FileLimit { soft: Some(100), ..found };
+        low.set().unwrap();
+        let raised = Raised::for_programs(1, false, 3).unwrap();
+        assert_eq!(FileLimit::own(), FileLimit { soft: found.hard, ..found });
+        assert_eq!(raised.found(), low);
+        drop(raised);
+        assert_eq!(FileLimit::own(), low);
+    }
+
+    #[test]
+    fn what_cannot_be_enough_is_refused_with_the_number_that_would_be() {
+        let hard = FileLimit::own().hard.unwrap_or(1 << 20);
+        let programs = usize::try_from(hard).unwrap();
+        let error = Raised::for_programs(programs, true, 3).unwrap_err();
+        assert!(error.needed as u64 > hard && error.limit == hard);
+        assert!(error.to_string().contains(&format!("ulimit -Hn {}", error.needed)), "{error}");
+    }
+}

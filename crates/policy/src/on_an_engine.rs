@@ -1,0 +1,69 @@
+//! Policies on the real engine and a scripted machine: what the two of them make of many programs
+//! and of very unequal ones.
+
+use cosched_core::engine::outcome::Outcome;
+use cosched_core::engine::{Entry, Limits, Setup};
+use cosched_core::fake::Fake;
+use cosched_core::{Engine, Happening, Nanos, Signal, Step, Topology};
+use proptest::prelude::*;
+
+use crate::kind::{Kind, Options};
+use crate::testkit::cases;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+/// Runs programs of these weights until `until`, a thread each, on one CPU; none ends before.
+fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, Outcome) {
+    let topology = Topology::regular(1, 1, 1, 1, 1);
+    let entry = |weight: &f64| Entry { weight: *weight, ..Entry::new(1) };
+    let setup = Setup {
+        cpus: topology.all(),
+        topology,
+        programs: weights.iter().map(entry).collect(),
+        limits: Limits { max_frozen, ..Limits::default() },
+    };
+    let mut fake = Fake::new(vec![until * 2; weights.len()]);
+    fake.freeze_latency = Nanos::from_micros(200);
+    fake.script(until, Happening::Interrupted(Signal::Interrupt));
+    let policy = kind.build(&Options::default()).unwrap();
+    let (fake, outcome) = Engine::new(fake, policy, setup).run(&mut ());
+    (fake, outcome.unwrap())
+}
+
+#[test]
+fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
+    for (kind, programs) in [(Kind::Gang, 20), (Kind::Gang, 500), (Kind::Minwait, 500)] {
+        // So many programs need a long time for their first turns, and here they may take it.
+        let began = MS(110) * programs as u64;
+        let until = began + Nanos::from_secs(10);
+        let (fake, outcome) = run(kind, &vec![1.0; programs], until, until);
+        let steps = fake.submitted.iter().filter(|(at, _)| (began..until).contains(at));
+        let steps: Vec<Step> = steps.map(|(_, step)| *step).collect();
+        let switches = steps.iter().filter(|step| matches!(step, Step::Thaw(_))).count();
+        assert!(switches >= 90, "{kind}: {switches}");
+        assert!(steps.len() <= 2 * switches + 1, "{kind}: {} for {switches}", steps.len());
+        for decision in outcome.decisions.iter().filter(|decision| decision.at >= began) {
+            assert!(decision.reasons.len() <= 4, "{kind}: {decision:?}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(60))]
+
+    #[test]
+    fn whatever_the_weights_nobody_is_frozen_for_too_long(
+        kind in prop_oneof![Just(Kind::Gang), Just(Kind::Greedy), Just(Kind::Minwait)],
+        powers in prop::collection::vec(-2.0..2.0f64, 2..40),
+    ) {
+        let weights: Vec<f64> = powers.into_iter().map(|power| 10f64.powf(power)).collect();
+        let limit = Nanos::from_secs(1);
+        let (_, outcome) = run(kind, &weights, limit, Nanos::from_secs(10));
+        prop_assert_eq!(&outcome.deviations, &[]);
+        for program in &outcome.programs {
+            prop_assert!(program.timeline.len() > 3, "{:?}", program.timeline);
+            let longest = program.frozen_gaps.iter().max();
+            prop_assert!(longest < Some(&limit), "{longest:?}");
+        }
+    }
+}
