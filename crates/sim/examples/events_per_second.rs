@@ -16,7 +16,10 @@ const EVENTS: f64 = 3e6;
 
 fn main() {
     let rows: Vec<String> = [24, 64, 256, 1024].map(row).into();
-    println!("{{\"schema\": \"cosched-bench-sim/1\", \"events_per_second\": {{{}}}}}", rows.join(", "));
+    println!(
+        "{{\"schema\": \"cosched-bench-sim/1\", \"events_per_second\": {{{}}}}}",
+        rows.join(", ")
+    );
 }
 
 fn row(cpus: u16) -> String {
@@ -31,8 +34,7 @@ fn measure(cpus: u16) -> (u64, f64) {
     let hardware = Hardware { topology, ..base };
     let half = cpus / 2;
     let plain = Mix::computing(1.0);
-    let streaming =
-        Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 4.0, ..plain };
+    let streaming = Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 4.0, ..plain };
     // Each kind gives about a quarter of the events.
     let rounds = |per_round: f64| (EVENTS / 4.0 / per_round / f64::from(half)) as u32;
     let models = [

@@ -35,4 +35,4 @@ mod world;
 pub use hardware::Hardware;
 pub use kernel::Kernel;
 pub use machine::{Costs, Job, Sim, Stuck};
-pub use model::Model;
+pub use model::{Model, ModelError};

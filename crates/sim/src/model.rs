@@ -6,9 +6,13 @@
 //! another is its [`Mix`]: how many cycles an instruction takes without misses, how often it misses, and how much
 //! of that depends on its share of the cache.
 
+mod file;
+
 use std::ops::Range;
 
 use cosched_core::Nanos;
+
+pub use file::ModelError;
 
 /// One operation.
 #[derive(Clone, Copy, Debug, PartialEq)]
