@@ -34,8 +34,12 @@ pub(crate) struct Prices {
     of_cpu: Vec<Vec<usize>>,
     /// Who computes with memory has changed.
     stirred: bool,
-    /// Used again and again: who computes with memory.
+    /// Who computes with memory, in the order of CPUs; used again and again, as are the next two.
     users: Vec<User>,
+    /// For each bus, the positions of those whose misses go through it.
+    on_bus: Vec<Vec<usize>>,
+    /// For each last-level cache, how many bytes are wanted of it.
+    wanted: Vec<f64>,
 }
 
 #[derive(Clone, Debug)]
@@ -77,7 +81,15 @@ impl Prices {
                 of.push(first + group(cpu));
             }
         }
-        Prices { buses, of_cpu, stirred: false, users: Vec::new() }
+        let caches = cpus.iter().map(|cpu| usize::from(cpu.group(Level::Llc)) + 1).max();
+        Prices {
+            on_bus: vec![Vec::new(); buses.len()],
+            wanted: vec![0.0; caches.unwrap_or(0)],
+            buses,
+            of_cpu,
+            stirred: false,
+            users: Vec::new(),
+        }
     }
 
     /// What a miss takes from a CPU, nanoseconds.
@@ -87,12 +99,16 @@ impl Prices {
 
     /// Finds the delays at which everybody's traffic is what he sends at these delays.
     fn solve(&mut self, idle: f64, gigahertz: f64) {
-        for bus in &mut self.buses {
-            bus.delay = 0.0;
+        self.on_bus.iter_mut().for_each(Vec::clear);
+        for (position, user) in self.users.iter().enumerate() {
+            for bus in &self.of_cpu[user.cpu] {
+                self.on_bus[*bus].push(position);
+            }
         }
+        self.buses.iter_mut().for_each(|bus| bus.delay = 0.0);
         for _ in 0..ROUNDS {
             for bus in 0..self.buses.len() {
-                if self.users.iter().any(|user| self.of_cpu[user.cpu].contains(&bus)) {
+                if !self.on_bus[bus].is_empty() {
                     self.solve_bus(bus, idle, gigahertz);
                 }
             }
@@ -105,7 +121,7 @@ impl Prices {
         for _ in 0..HALVINGS {
             let middle = (low + high) / 2.0;
             self.buses[bus].delay = service / 2.0 * middle / (1.0 - middle);
-            let on_it = self.users.iter().filter(|user| self.of_cpu[user.cpu].contains(&bus));
+            let on_it = self.on_bus[bus].iter().map(|position| &self.users[*position]);
             let lines: f64 = on_it
                 .map(|user| user.misses * user.rate(self.access(user.cpu, idle), gigahertz))
                 .sum();
@@ -202,7 +218,8 @@ impl World {
             }
             Some(_) => {
                 let access = self.prices.access(cpu, self.hardware.memory_nanos);
-                let user = self.prices.users.iter().find(|user| user.tid == tid);
+                let users = &self.prices.users;
+                let user = users.binary_search_by_key(&cpu, |user| user.cpu).ok().map(|i| users[i]);
                 user.map_or(0.0, |user| user.rate(access, self.hardware.gigahertz))
             }
         };
@@ -231,24 +248,17 @@ impl World {
     /// Programs behind one cache share it in proportion to what they could use of it there.
     fn share_caches(&mut self) {
         let cpus = self.hardware.topology.cpus();
-        let cache = |cpu: usize| cpus[cpu].group(Level::Llc);
-        let users = &self.prices.users;
-        let wanted = |of: &User| -> f64 {
-            let here = users.iter().filter(|user| cache(user.cpu) == cache(of.cpu));
-            let threads =
-                |program: u16| f64::from(self.programs[usize::from(program)].model.threads);
-            here.map(|user| user.mix.footprint / threads(user.program)).sum()
-        };
-        let misses: Vec<f64> = users
-            .iter()
-            .map(|user| {
-                let fits = (self.hardware.cache_bytes / wanted(user)).min(1.0);
-                let mix = user.mix;
-                mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits)
-            })
-            .collect();
-        for (user, misses) in self.prices.users.iter_mut().zip(misses) {
-            user.misses = misses;
+        let cache = |user: &User| usize::from(cpus[user.cpu].group(Level::Llc));
+        let Prices { users, wanted, .. } = &mut self.prices;
+        wanted.fill(0.0);
+        for user in users.iter() {
+            let threads = self.programs[usize::from(user.program)].model.threads;
+            wanted[cache(user)] += user.mix.footprint / f64::from(threads);
+        }
+        for user in users.iter_mut() {
+            let fits = (self.hardware.cache_bytes / wanted[cache(user)]).min(1.0);
+            let mix = user.mix;
+            user.misses = mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits);
         }
     }
 }

@@ -76,9 +76,18 @@ impl World {
         self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].current.is_some())
     }
 
-    fn load_around(&self, cpu: usize, level: Level) -> usize {
-        let near = (0..self.cpus.len()).filter(|other| self.near(cpu, *other, Some(level)));
-        near.map(|other| self.load(other)).sum()
+    fn load_around(&self, cpu: usize, level: Level) -> u32 {
+        let group = self.hardware.topology.cpus()[cpu].group(level);
+        self.loads[level as usize][usize::from(group)]
+    }
+
+    /// A thread has come to a CPU's queue, or has left it or the CPU.
+    pub(crate) fn load_changes(&mut self, cpu: usize, comes: bool) {
+        let cpu = self.hardware.topology.cpus()[cpu];
+        for level in Level::ALL {
+            let load = &mut self.loads[level as usize][usize::from(cpu.group(level))];
+            *load = if comes { *load + 1 } else { *load - 1 };
+        }
     }
 
     fn near(&self, a: usize, b: usize, level: Option<Level>) -> bool {
@@ -138,6 +147,7 @@ impl World {
         self.part(tid, from);
         self.cpus[from].queue.retain(|queued| *queued != tid);
         self.queued -= 1;
+        self.load_changes(from, false);
         self.enqueue(tid, to, false);
     }
 

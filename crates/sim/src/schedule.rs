@@ -46,6 +46,7 @@ impl World {
         thread.place = Place::Queued;
         self.cpus[cpu].queue.push(tid);
         self.queued += 1;
+        self.load_changes(cpu, true);
         if self.preempts(tid, cpu) {
             self.unsettle(cpu);
         }
@@ -98,6 +99,7 @@ impl World {
             self.part(tid, cpu);
             let program = self.program_of(tid);
             self.programs[program].runnable -= 1;
+            self.load_changes(cpu, false);
         }
         match place {
             Place::Running => {

@@ -5,7 +5,7 @@
 //! anew, which gives each the time at which it will be done. Choosing can make things happen in the same instant
 //! (a thread that gets a CPU finds its barrier open), so the first two repeat until nothing is left.
 
-use cosched_core::{CpuSet, Event, Exit, Happening, Nanos, ProgramId};
+use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId};
 
 use crate::contention::Prices;
 use crate::hardware::Hardware;
@@ -33,6 +33,8 @@ pub(crate) struct World {
     /// Threads on CPUs that have to be priced.
     pub(crate) unpriced: Vec<Tid>,
     pub(crate) prices: Prices,
+    /// How many threads are on the CPUs of each group of each level, or in their queues.
+    pub(crate) loads: [Vec<u32>; 4],
     /// How many threads wait in queues.
     pub(crate) queued: usize,
     pub(crate) balancing: bool,
@@ -113,8 +115,13 @@ impl Program {
 impl World {
     pub(crate) fn new(hardware: Hardware, kernel: Kernel, seed: u64) -> World {
         let count = hardware.topology.cpus().len();
+        let groups = |level| {
+            let numbers = hardware.topology.cpus().iter().map(|cpu| cpu.group(level));
+            vec![0; numbers.max().map_or(0, |last| usize::from(last) + 1)]
+        };
         World {
             prices: Prices::new(&hardware),
+            loads: Level::ALL.map(groups),
             hardware,
             kernel,
             now: 0,
