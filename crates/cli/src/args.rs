@@ -8,6 +8,7 @@ use cosched_core::Nanos;
 use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{Kind, Options, Placement};
+use cosched_sim::Kernel;
 
 use crate::experiment::Way;
 use crate::failure::Failure;
@@ -33,6 +34,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
+    /// Simulate programs under a policy, on a machine that is not there.
+    Sim(SimArgs),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
@@ -176,6 +179,32 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct SimArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
+    #[arg(long, short, value_parser = named::<Kind>)]
+    pub(crate) policy: Kind,
+    /// The machine: a name of machines/, or the path of a description of your own.
+    #[arg(long, short)]
+    pub(crate) machine: String,
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
+    #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
+    pub(crate) kernel: Kernel,
+    /// What decides where nothing else does; the same seed gives the same run.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// A folder for run.json; made if it is not there.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print run.json on standard output instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
@@ -250,6 +279,11 @@ impl From<PinningArg> for PinningRung {
             PinningArg::Cpuset => PinningRung::Cpuset,
         }
     }
+}
+
+fn kernel(text: &str) -> Result<Kernel, String> {
+    Kernel::named(text)
+        .ok_or_else(|| format!("there is no such kernel; choose from {}", Kernel::NAMES.join(", ")))
 }
 
 /// A value that knows its own names.

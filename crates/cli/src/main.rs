@@ -19,6 +19,7 @@ mod progress;
 mod recover;
 mod run;
 mod session;
+mod sim;
 mod source;
 mod store;
 mod table;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
     let result = match args::Cli::parse_from(arguments).command {
         args::Command::Run(args) => run::run(&args),
         args::Command::Compare(args) => compare::compare(&args),
+        args::Command::Sim(args) => sim::sim(&args),
         args::Command::Profile(args) => profile::profile(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),

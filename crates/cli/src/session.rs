@@ -68,10 +68,16 @@ pub(crate) struct Ran {
     pub(crate) troubles: Vec<Failure>,
 }
 
+/// A policy that can do what is asked of it.
+pub(crate) struct Planned {
+    /// How many threads each program has.
+    pub(crate) threads: Vec<u16>,
+    pub(crate) policy: Box<dyn Policy + Send>,
+}
+
 /// What a check has found out on the way.
 pub(crate) struct Checked {
-    threads: Vec<u16>,
-    policy: Box<dyn Policy + Send>,
+    planned: Planned,
     jobs: Vec<Job>,
 }
 
@@ -104,6 +110,12 @@ impl Session {
         Ok(Session { topology, usable, description, environment: std::env::vars_os().collect() })
     }
 
+    /// A machine that is not there: all of it may be used, and no environment has anything to say.
+    pub(crate) fn of(topology: Topology, description: MachineDescription) -> Session {
+        let usable = Usable { cpus: topology.all(), limited_by: Vec::new() };
+        Session { topology, usable, description, environment: Vec::new() }
+    }
+
     /// How many CPUs a program wants at once.
     pub(crate) fn threads(&self, spec: &ProgramSpec) -> u16 {
         spec.asked_threads(self.environment.iter().cloned(), self.usable.cpus.len())
@@ -114,8 +126,8 @@ impl Session {
         Key::new(spec, self.threads(spec), how.placement(), &self.description)
     }
 
-    /// Checks everything that can be wrong before anything is started.
-    pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+    /// Checks whether the policy can do what is asked of it.
+    pub(crate) fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let demands: Vec<Demand<'_>> = programs
@@ -132,19 +144,26 @@ impl Session {
         request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
         let policy =
             request.kind.build(&request.how.options(request.kind)).map_err(Failure::input)?;
+        Ok(Planned { threads, policy })
+    }
+
+    /// Checks everything that can be wrong before anything is started.
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+        let planned = self.plan(request)?;
+        let programs = &request.workload.programs;
         let jobs =
             programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { threads, policy, jobs })
+        Ok(Checked { planned, jobs })
     }
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { threads, policy, jobs } = self.check(request)?;
+        let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
         let setup = self.setup(request, &threads);
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
@@ -240,7 +259,7 @@ impl Session {
         })
     }
 
-    fn setup(&self, request: &Request<'_>, threads: &[u16]) -> Setup {
+    pub(crate) fn setup(&self, request: &Request<'_>, threads: &[u16]) -> Setup {
         let mut names: HashMap<&str, GroupId> = HashMap::new();
         let mut entries = Vec::new();
         let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
@@ -275,7 +294,7 @@ impl Session {
         }
     }
 
-    fn context(
+    pub(crate) fn context(
         &self,
         request: &Request<'_>,
         threads: &[u16],

@@ -25,6 +25,7 @@
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
 //! malleable = false       # whether it lets cosched choose its thread count; reserved, no effect yet
+//! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
 //!
 //! `docs/workload-file.md` is the same for users, with ranges.
@@ -96,6 +97,8 @@ pub struct ProgramSpec {
     pub group: Option<String>,
     /// Whether it lets cosched choose its thread count while it runs.
     pub malleable: bool,
+    /// What the simulator takes it for, unread; `None`: it can only be run.
+    pub model: Option<toml::Table>,
 }
 
 /// Where a program was written down, for messages about what only shows later.

@@ -115,6 +115,7 @@ impl<'a> Checker<'a> {
             freezable: draft.freezable.map(Spanned::into_inner),
             group: self.optional("group", draft.group, group)?,
             malleable: draft.malleable.is_some_and(Spanned::into_inner),
+            model: draft.model.map(Spanned::into_inner),
         })
     }
 

@@ -31,6 +31,7 @@ pub(super) struct Draft {
     pub(super) freezable: Option<Spanned<bool>>,
     pub(super) group: Option<Spanned<String>>,
     pub(super) malleable: Option<Spanned<bool>>,
+    pub(super) model: Option<Spanned<toml::Table>>,
 }
 
 /// A command as it was written down.
@@ -118,6 +119,7 @@ fn draft(
         freezable: keys.take("freezable", "true or false")?,
         group: keys.take("group", "a string, the name of a group")?,
         malleable: keys.take("malleable", "true or false")?,
+        model: keys.take("model", "a table: [program.model]")?,
     };
     keys.none_left()?;
     Ok(draft)

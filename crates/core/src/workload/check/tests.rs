@@ -58,6 +58,7 @@ fn every_key_is_read() {
         freezable: Some(true),
         group: Some("solver".into()),
         malleable: true,
+        model: None,
     };
     assert_eq!(parse(text).unwrap().programs, [expected]);
 }
@@ -78,6 +79,7 @@ fn only_the_command_is_required() {
         freezable: None,
         group: None,
         malleable: false,
+        model: None,
     };
     assert_eq!(program(""), expected);
 }

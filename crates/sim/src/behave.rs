@@ -1,0 +1,201 @@
+//! What threads do: the operations of their scripts, one after another, until one takes time.
+
+use crate::model::{Model, Op};
+use crate::thread::{Doing, Place, Tid, Waiting};
+use crate::world::{Due, World};
+
+impl World {
+    /// Lets a thread that is on a CPU go on with its script until something takes time.
+    pub(crate) fn proceed(&mut self, tid: Tid) {
+        let is_on_cpu = |world: &World| world.threads[tid as usize].place == Place::Running;
+        if !is_on_cpu(self) {
+            return;
+        }
+        self.account(tid);
+        while is_on_cpu(self) && self.step(tid) {}
+    }
+
+    /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with it at once.
+    fn step(&mut self, tid: Tid) -> bool {
+        let program = self.program_of(tid);
+        let thread = &self.threads[tid as usize];
+        let Some(op) = self.programs[program].model.script.get(thread.at as usize).copied() else {
+            self.end(tid);
+            return false;
+        };
+        match op {
+            Op::Compute { instructions, mix } => {
+                let left = instructions * self.programs[program].model.share(thread.index);
+                let thread = &mut self.threads[tid as usize];
+                thread.doing = Doing::Compute { left, mix };
+                thread.at += 1;
+                self.stir(tid);
+                self.unpriced.push(tid);
+                false
+            }
+            Op::Barrier(number) => self.barrier(tid, program, usize::from(number)),
+            Op::Acquire(number) => self.acquire(tid, program, usize::from(number)),
+            Op::Release(number) => {
+                self.release(tid, program, usize::from(number));
+                self.go_on(tid)
+            }
+            Op::Push(number) => self.exchange(tid, program, usize::from(number), true),
+            Op::Pop(number) => self.exchange(tid, program, usize::from(number), false),
+            Op::Sleep(time) => {
+                self.threads[tid as usize].waiting = Waiting::Time;
+                self.block(tid);
+                let thread = &mut self.threads[tid as usize];
+                thread.stamp += 1;
+                self.due.push(self.now + time.0, Due::Awake(tid, thread.stamp));
+                false
+            }
+            Op::Only { threads, next } => {
+                let thread = &mut self.threads[tid as usize];
+                thread.at +=
+                    if Model::does(threads, thread.index) { 1 } else { 1 + u32::from(next) };
+                true
+            }
+            Op::Repeat { from, times, counter } => {
+                let thread = &mut self.threads[tid as usize];
+                let counter = &mut thread.counters[usize::from(counter)];
+                *counter += 1;
+                if *counter < times {
+                    thread.at = from;
+                } else {
+                    *counter = 0;
+                    thread.at += 1;
+                }
+                true
+            }
+        }
+    }
+
+    /// The operation is done.
+    fn go_on(&mut self, tid: Tid) -> bool {
+        let thread = &mut self.threads[tid as usize];
+        thread.at += 1;
+        thread.waiting = Waiting::No;
+        thread.doing = Doing::Nothing;
+        true
+    }
+
+    /// A thread cannot go on: it spins as long as its program does, then sleeps.
+    fn wait(&mut self, tid: Tid, program: usize, waiting: Waiting) -> bool {
+        let spin = self.programs[program].model.spin.0;
+        let thread = &mut self.threads[tid as usize];
+        thread.waiting = waiting;
+        match thread.doing {
+            // It has looked again, in vain; what it may still spin is kept.
+            Doing::Spin { .. } => self.unpriced.push(tid),
+            _ if spin > 0 => {
+                thread.doing = Doing::Spin { left: spin };
+                self.unpriced.push(tid);
+            }
+            _ => self.block(tid),
+        }
+        false
+    }
+
+    fn barrier(&mut self, tid: Tid, program: usize, number: usize) -> bool {
+        let all = usize::from(self.programs[program].model.threads);
+        let barrier = &mut self.programs[program].sync.barriers[number];
+        match self.threads[tid as usize].waiting {
+            Waiting::Barrier { round } if round != barrier.round => return self.go_on(tid),
+            Waiting::Barrier { round } => {
+                return self.wait(tid, program, Waiting::Barrier { round });
+            }
+            _ => {}
+        }
+        if barrier.waiters.len() + 1 < all {
+            barrier.waiters.push(tid);
+            let round = barrier.round;
+            return self.wait(tid, program, Waiting::Barrier { round });
+        }
+        barrier.round += 1;
+        let mut waiters = std::mem::take(&mut barrier.waiters);
+        for waiter in waiters.drain(..) {
+            self.signal(tid, waiter);
+        }
+        self.programs[program].sync.barriers[number].waiters = waiters;
+        self.go_on(tid)
+    }
+
+    /// One thread has brought what another waits for: whoever spins on a CPU sees it, whoever sleeps is woken.
+    fn signal(&mut self, from: Tid, to: Tid) {
+        match self.threads[to as usize].place {
+            Place::Running => {
+                self.account(to);
+                let distance = self.distance(from, to);
+                let thread = &mut self.threads[to as usize];
+                thread.owes += distance;
+                thread.doing = Doing::Nothing;
+                self.unpriced.push(to);
+            }
+            Place::Blocked => self.wake(to),
+            // It sees for itself once it is on a CPU again.
+            Place::Queued | Place::Held | Place::Ended => {}
+        }
+    }
+
+    fn distance(&self, from: Tid, to: Tid) -> f64 {
+        let cpu = |tid: Tid| usize::from(self.threads[tid as usize].cpu);
+        self.hardware.signal(cpu(from), cpu(to))
+    }
+
+    fn acquire(&mut self, tid: Tid, program: usize, number: usize) -> bool {
+        let waits = self.threads[tid as usize].waiting == Waiting::Lock;
+        let lock = &mut self.programs[program].sync.locks[number];
+        match lock.holder {
+            // Whoever gave it back has chosen this thread.
+            Some(holder) if holder == tid => {}
+            None => {
+                lock.holder = Some(tid);
+                lock.taken += 1;
+                lock.waiters.retain(|waiter| *waiter != tid);
+            }
+            Some(_) => {
+                if !waits || !lock.waiters.contains(&tid) {
+                    lock.waiters.push_back(tid);
+                }
+                return self.wait(tid, program, Waiting::Lock);
+            }
+        }
+        self.go_on(tid)
+    }
+
+    /// Gives a lock back: to the first that spins on a CPU, or to nobody. The first that sleeps is woken to try, as
+    /// a futex is: it may find that it came too late.
+    fn release(&mut self, tid: Tid, program: usize, number: usize) {
+        let threads = &self.threads;
+        let lock = &mut self.programs[program].sync.locks[number];
+        lock.holder = None;
+        let find = |place: Place| {
+            lock.waiters.iter().position(|waiter| threads[*waiter as usize].place == place)
+        };
+        let sleeper = find(Place::Blocked).map(|position| lock.waiters[position]);
+        let spinner = find(Place::Running).and_then(|position| lock.waiters.remove(position));
+        if spinner.is_some() {
+            lock.holder = spinner;
+            lock.taken += 1;
+        }
+        for waiter in spinner.into_iter().chain(sleeper) {
+            self.signal(tid, waiter);
+        }
+    }
+
+    /// Puts an item into a queue or takes one out.
+    fn exchange(&mut self, tid: Tid, program: usize, number: usize, push: bool) -> bool {
+        let queue = &mut self.programs[program].sync.queues[number];
+        let possible = if push { queue.items < queue.capacity } else { queue.items > 0 };
+        queue.waiters.retain(|waiter| *waiter != tid);
+        if !possible {
+            queue.waiters.push_back(tid);
+            return self.wait(tid, program, Waiting::Queue);
+        }
+        queue.items = if push { queue.items + 1 } else { queue.items - 1 };
+        if let Some(waiter) = queue.waiters.pop_front() {
+            self.signal(tid, waiter);
+        }
+        self.go_on(tid)
+    }
+}

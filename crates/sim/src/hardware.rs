@@ -1,0 +1,299 @@
+//! A computer: its CPUs and what they share, and what things cost on it.
+//!
+//! Such a description is a small TOML file (see `machines/`). Where its figures come from stands in the
+//! file: data sheets and measurements of single programs, never a figure that is to be predicted.
+
+use std::path::Path;
+
+use cosched_core::{Cpu, Level, Topology};
+use serde::Deserialize;
+
+/// The descriptions that come along, by the name that they give.
+const KNOWN: [(&str, &str); 6] = [
+    ("chiplets-128", include_str!("../../../machines/chiplets-128.toml")),
+    ("dunnington-24", include_str!("../../../machines/dunnington-24.toml")),
+    ("e5-2670-16", include_str!("../../../machines/e5-2670-16.toml")),
+    ("e5410-8", include_str!("../../../machines/e5410-8.toml")),
+    ("opteron-64", include_str!("../../../machines/opteron-64.toml")),
+    ("r905-24", include_str!("../../../machines/r905-24.toml")),
+];
+
+/// A computer.
+#[derive(Clone, Debug)]
+pub struct Hardware {
+    /// What people call it.
+    pub name: String,
+    /// Its CPUs.
+    pub topology: Topology,
+    /// Cycles per nanosecond.
+    pub gigahertz: f64,
+    /// What one of two busy SMT siblings achieves of what it would alone; 0 to 1.
+    pub smt_share: f64,
+    /// Bytes of one last-level cache.
+    pub cache_bytes: f64,
+    /// Of a last-level miss on an idle machine, nanoseconds.
+    pub memory_nanos: f64,
+    /// Everything that memory traffic goes through, each with its own limit.
+    pub buses: Vec<Bus>,
+    /// Of putting another thread on a CPU, nanoseconds.
+    pub switch_nanos: f64,
+    /// Of waking a sleeping thread: from the wake-up until it runs on an idle CPU, nanoseconds.
+    pub wake_nanos: f64,
+    /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
+    pub signal_nanos: [f64; 3],
+}
+
+/// A limit to memory traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bus {
+    /// What shares one bus.
+    pub of: Scope,
+    /// Bytes per nanosecond (GB/s) of one.
+    pub bytes_per_nano: f64,
+}
+
+/// What shares a bus.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// The CPUs of a last-level cache.
+    Llc,
+    /// The CPUs of a package.
+    Package,
+    /// All CPUs.
+    Machine,
+}
+
+/// Why a description cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum HardwareError {
+    /// No description of this name comes along.
+    #[error("there is no machine '{name}': choose from {}, or name a file", KNOWN.map(|(name, _)| name).join(", "))]
+    Unknown {
+        /// What was asked for.
+        name: String,
+    },
+    /// The file cannot be read.
+    #[error("{}: cannot be read: {source}; name a file of machines/ or one of your own", file.display())]
+    Unreadable {
+        /// Which.
+        file: std::path::PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not what it should be.
+    #[error("{file}: {source}")]
+    Toml {
+        /// Which file.
+        file: String,
+        /// Where and why.
+        source: toml::de::Error,
+    },
+    /// A value makes no sense.
+    #[error("{file}: {key}: {problem}")]
+    Value {
+        /// Which file.
+        file: String,
+        /// Which key.
+        key: &'static str,
+        /// What is wrong, and what would be right.
+        problem: String,
+    },
+}
+
+/// As it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    name: String,
+    topology: String,
+    #[serde(default)]
+    packages_alternate: bool,
+    gigahertz: f64,
+    #[serde(default = "one")]
+    smt_share: f64,
+    cache_mib: f64,
+    memory_nanos: f64,
+    bus: Vec<Bus>,
+    switch_nanos: f64,
+    wake_nanos: f64,
+    signal_nanos: [f64; 3],
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+impl Hardware {
+    /// One of the descriptions that come along.
+    ///
+    /// # Errors
+    /// When there is none of that name; all names are told.
+    pub fn named(name: &str) -> Result<Hardware, HardwareError> {
+        match KNOWN.iter().find(|(known, _)| *known == name) {
+            Some((_, text)) => Hardware::parse(text, &format!("machines/{name}.toml")),
+            None => Err(HardwareError::Unknown { name: name.to_owned() }),
+        }
+    }
+
+    /// Reads a description.
+    ///
+    /// # Errors
+    /// When it cannot be read, or a value makes no sense; the file and the key are named.
+    pub fn load(path: &Path) -> Result<Hardware, HardwareError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|source| HardwareError::Unreadable { file: path.to_owned(), source })?;
+        Hardware::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads the text of a description; `file` stands in the messages.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
+        let file = || file.to_owned();
+        let read: Description =
+            toml::from_str(text).map_err(|source| HardwareError::Toml { file: file(), source })?;
+        let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
+            file: file(),
+            key: "topology",
+            problem,
+        })?;
+        let topology = if read.packages_alternate { alternating(&topology) } else { topology };
+        let positive = [
+            ("gigahertz", read.gigahertz),
+            ("smt_share", read.smt_share),
+            ("cache_mib", read.cache_mib),
+            ("memory_nanos", read.memory_nanos),
+        ];
+        let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
+        let wrong = positive
+            .into_iter()
+            .chain(buses)
+            .find(|(_, value)| !(value.is_finite() && *value > 0.0));
+        if let Some((key, value)) = wrong {
+            let problem = format!("is {value}, but must be a positive number");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
+        Ok(Hardware {
+            name: read.name,
+            topology,
+            gigahertz: read.gigahertz,
+            smt_share: read.smt_share,
+            cache_bytes: read.cache_mib * 1024.0 * 1024.0,
+            memory_nanos: read.memory_nanos,
+            buses: read.bus,
+            switch_nanos: read.switch_nanos,
+            wake_nanos: read.wake_nanos,
+            signal_nanos: read.signal_nanos,
+        })
+    }
+
+    /// What it takes until a thread on one CPU (by position) sees what a thread on another has written, nanoseconds.
+    pub(crate) fn signal(&self, from: usize, to: usize) -> f64 {
+        let cpus = self.topology.cpus();
+        let same = |level| cpus[from].group(level) == cpus[to].group(level);
+        match (same(Level::Core), same(Level::Package)) {
+            (true, _) => self.signal_nanos[0],
+            (_, true) => self.signal_nanos[1],
+            _ => self.signal_nanos[2],
+        }
+    }
+}
+
+/// The same machine with CPUs numbered package by package in turn: the first of each, the second of each, and so on.
+fn alternating(topology: &Topology) -> Topology {
+    let cpus = topology.cpus();
+    let packages =
+        cpus.iter().map(|cpu| cpu.group(Level::Package)).max().map_or(1, |last| last + 1);
+    let packages = usize::from(packages);
+    let each = cpus.len() / packages;
+    let renumbered = |cpu: &Cpu| Cpu { id: cpu.id % each * packages + cpu.id / each, ..*cpu };
+    Topology::new(cpus.iter().map(renumbered).collect())
+}
+
+/// An hwloc synthetic string, such as `package:4 l3:1 l2:3 core:2 pu:1`: how many of each are in one of the level before.
+///
+/// # Errors
+/// When a word is no level with a count, a level comes twice or in the wrong order, or there are too many CPUs.
+pub fn topology(text: &str) -> Result<Topology, String> {
+    const LEVELS: [&str; 5] = ["package", "l3", "l2", "core", "pu"];
+    const HELP: &str = "write it as 'package:4 l3:1 l2:3 core:2 pu:1', each level at most once, from wide to narrow";
+    let mut counts = [1u16; 5];
+    let mut from = 0;
+    for word in text.split_whitespace() {
+        let read = word.split_once(':').and_then(|(level, count)| {
+            let level = LEVELS.iter().position(|name| *name == level.to_lowercase())?;
+            Some((level, count.parse::<u16>().ok().filter(|count| *count > 0)?))
+        });
+        match read {
+            Some((level, count)) if level >= from => {
+                counts[level] = count;
+                from = level + 1;
+            }
+            _ => return Err(format!("'{word}' cannot be understood; {HELP}")),
+        }
+    }
+    let cpus: u64 = counts.iter().map(|count| u64::from(*count)).product();
+    match cpus as usize {
+        _ if from == 0 => Err(format!("is empty; {HELP}")),
+        1..=cosched_core::MAX_CPUS => {
+            let [packages, llcs, l2s, cores, smt] = counts;
+            Ok(Topology::regular(packages, llcs, l2s, cores, smt))
+        }
+        _ => Err(format!("has {cpus} CPUs, and the most are {}", cosched_core::MAX_CPUS)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "name = 'two'\ntopology = 'package:2 core:3 pu:2'\ngigahertz = 2.0\n\
+        cache_mib = 8\nmemory_nanos = 80\nbus = [{ of = 'package', bytes_per_nano = 10 }]\n\
+        switch_nanos = 1500\nwake_nanos = 3000\nsignal_nanos = [30, 60, 200]\n";
+
+    #[test]
+    fn a_description_is_read() {
+        let two = Hardware::parse(TEXT, "two.toml").unwrap();
+        assert_eq!(two.topology.cpus().len(), 12);
+        assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
+        assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
+    }
+
+    #[test]
+    fn every_machine_that_comes_along_can_be_read_and_has_as_many_cpus_as_its_name_says() {
+        for (name, _) in KNOWN {
+            let machine = Hardware::named(name).unwrap();
+            assert_eq!(machine.name, name);
+            let cpus = format!("-{}", machine.topology.cpus().len());
+            assert!(name.ends_with(&cpus), "{name} {cpus}");
+        }
+        assert!(Hardware::named("cray").unwrap_err().to_string().contains("dunnington-24"));
+    }
+
+    #[test]
+    fn the_machine_of_the_fps_paper_is_numbered_as_there() {
+        let machine = Hardware::named("e5410-8").unwrap().topology;
+        let set = |cpus: [usize; 4]| cpus.into_iter().collect();
+        let spans = |cpus: [usize; 4]| {
+            (machine.spanned(&set(cpus), Level::Package), machine.spanned(&set(cpus), Level::Llc))
+        };
+        assert_eq!(spans([0, 1, 4, 5]), (2, 4));
+        assert_eq!(spans([0, 1, 2, 3]), (2, 2));
+        assert_eq!(spans([0, 2, 4, 6]), (1, 2));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_file_and_key() {
+        let told = |from: &str, to: &str| {
+            Hardware::parse(&TEXT.replace(from, to), "two.toml").unwrap_err().to_string()
+        };
+        assert!(told("gigahertz = 2.0", "gigahertz = 0").starts_with("two.toml: gigahertz: is 0"));
+        assert!(told("core:3", "cores:3").contains("two.toml: topology: 'cores:3'"));
+        assert!(told("package:2 core:3", "core:3 package:2").contains("'package:2'"));
+        assert!(told("pu:2", "pu:2000").contains("12000 CPUs"));
+        assert!(told("gigahertz", "gigaherz").contains("gigaherz"));
+    }
+}

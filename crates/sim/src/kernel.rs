@@ -1,0 +1,84 @@
+//! Kernels: how a CPU's queue is ordered and how long a thread keeps its CPU.
+//!
+//! All of them are the same machinery (queues per CPU, placement on wake-up, balancing) with other
+//! parameters and another [order](crate::fair); the figures are those of Linux' sources.
+
+use cosched_core::Nanos;
+
+/// A kernel's scheduler.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kernel {
+    /// Who comes next, and for how long.
+    pub order: Order,
+    /// How often the clock interrupts: preemption at the end of a slice happens only then.
+    pub tick: Nanos,
+    /// Whether every program has a share of its own (a cgroup or an autogroup each).
+    pub groups: bool,
+    /// Whether threads of one program are kept in different queues ("balance scheduling", Sukwong and Kim).
+    pub apart: bool,
+}
+
+/// Who comes next.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Order {
+    /// The eligible thread with the earliest virtual deadline (Linux 6.6 and later).
+    Eevdf {
+        /// The slice on a machine with one CPU; it grows with the logarithm of the number of CPUs.
+        slice: Nanos,
+    },
+    /// The thread that has run least (Linux 2.6.23 to 6.5).
+    Cfs {
+        /// In which every thread runs once, on a machine with one CPU.
+        latency: Nanos,
+        /// No slice is shorter.
+        granularity: Nanos,
+        /// Who wakes up preempts who is ahead by more than this.
+        wakeup: Nanos,
+    },
+    /// One after another.
+    RoundRobin {
+        /// For how long.
+        quantum: Nanos,
+    },
+}
+
+impl Kernel {
+    /// Linux 6.18.
+    pub const EEVDF: Kernel = Kernel {
+        order: Order::Eevdf { slice: Nanos::from_micros(700) },
+        tick: Nanos::from_millis(4),
+        groups: false,
+        apart: false,
+    };
+
+    /// Linux 2.6.38 and its neighbours.
+    pub const CFS: Kernel = Kernel {
+        order: Order::Cfs {
+            latency: Nanos::from_millis(6),
+            granularity: Nanos::from_micros(750),
+            wakeup: Nanos::from_millis(1),
+        },
+        ..Kernel::EEVDF
+    };
+
+    /// A plain round robin of 100 ms.
+    pub const ROUND_ROBIN: Kernel =
+        Kernel { order: Order::RoundRobin { quantum: Nanos::from_millis(100) }, ..Kernel::EEVDF };
+
+    /// CFS with siblings kept apart.
+    pub const BALANCE: Kernel = Kernel { apart: true, ..Kernel::CFS };
+
+    /// The kernels by name.
+    pub const NAMES: [&str; 4] = ["eevdf", "cfs", "rr", "balance"];
+
+    /// A kernel by its name.
+    pub fn named(name: &str) -> Option<Kernel> {
+        let all = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
+        Kernel::NAMES.iter().position(|known| *known == name).map(|i| all[i])
+    }
+
+    /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of at most 8.
+    pub(crate) fn stretch(cpus: usize) -> f64 {
+        f64::from(1 + cpus.clamp(1, 8).ilog2())
+    }
+}

@@ -1,0 +1,277 @@
+//! The simulated machine as the engine sees it: steps in, events out.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{
+    Arena, Event, Exit, Happening, Machine, Nanos, Observe, ProgramId, Settings, Signal, Step,
+    Usage,
+};
+
+use crate::hardware::Hardware;
+use crate::kernel::Kernel;
+use crate::model::Model;
+use crate::sync::Sync;
+use crate::thread::{Place, Thread, Tid};
+use crate::world::{Due, Effect, Program, World};
+
+/// What a run of a program is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Job {
+    /// What it does.
+    pub model: Model,
+    /// Its weight in the kernel, relative to the others; 1 for a nice value of 0.
+    pub weight: f64,
+}
+
+/// How long cosched's own steps take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Costs {
+    /// From the order to start to the first instruction.
+    pub start: Nanos,
+    /// From the request to freeze to the last thread standing still.
+    pub freeze: Nanos,
+    /// From the request to thaw to the first thread running.
+    pub thaw: Nanos,
+}
+
+impl Costs {
+    /// As measured with a version 2 cgroup (see docs/measurements.md): the medians with few threads.
+    pub const MEASURED: Costs = Costs {
+        start: Nanos::from_micros(700),
+        freeze: Nanos::from_micros(50),
+        thaw: Nanos::from_micros(30),
+    };
+}
+
+/// Nothing can happen any more, and programs have not ended.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "at {at} every thread waits and nothing is due: a program of the workload deadlocks ({waiting} threads wait)"
+)]
+pub struct Stuck {
+    /// When.
+    pub at: Nanos,
+    /// How many threads wait.
+    pub waiting: usize,
+}
+
+/// A simulated machine.
+#[derive(Debug)]
+pub struct Sim {
+    world: World,
+    jobs: Vec<Job>,
+    costs: Costs,
+    /// The runs by slot.
+    runs: BTreeMap<u16, u16>,
+}
+
+impl Sim {
+    /// A machine on which slot `i` runs `jobs[i]`; the same seed gives the same run.
+    pub fn new(hardware: Hardware, kernel: Kernel, jobs: Vec<Job>, costs: Costs, seed: u64) -> Sim {
+        let world = World::new(hardware, kernel, seed);
+        Sim { world, jobs, costs, runs: BTreeMap::new() }
+    }
+
+    /// How many events were worked off so far.
+    pub fn events(&self) -> u64 {
+        self.world.events
+    }
+
+    fn run_of(&self, id: ProgramId) -> Option<u16> {
+        let run = *self.runs.get(&id.slot)?;
+        let program = &self.world.programs[usize::from(run)];
+        (program.id == id && program.alive > 0).then_some(run)
+    }
+
+    fn after(&mut self, delay: Nanos, effect: Effect) {
+        self.world.due.push(self.world.now + delay.0, Due::Effect(effect));
+    }
+
+    fn start(&mut self, id: ProgramId, settings: Settings) {
+        let job = self.jobs[usize::from(id.slot)].clone();
+        let threads = job.model.threads;
+        let sync = Sync::new(job.model.barriers.into(), job.model.locks.into(), &job.model.queues);
+        let known = self.runs.get(&id.slot).copied();
+        let first = match known {
+            Some(run) => self.world.programs[usize::from(run)].first,
+            None => self.world.threads.len() as Tid,
+        };
+        let program = Program {
+            id,
+            weight: job.weight,
+            cpus: settings.cpus,
+            frozen: false,
+            first,
+            alive: threads,
+            runnable: 0,
+            sync,
+            order: known.map_or(0, |run| self.world.programs[usize::from(run)].order + 1),
+            model: job.model,
+        };
+        let run = match known {
+            Some(run) => {
+                self.world.programs[usize::from(run)] = program;
+                run
+            }
+            None => {
+                self.world.programs.push(program);
+                (self.world.programs.len() - 1) as u16
+            }
+        };
+        for index in 0..threads {
+            let tid = first as usize + usize::from(index);
+            let fresh = Thread::new(run, index);
+            match self.world.threads.get_mut(tid) {
+                // What was scheduled for its predecessor must stay stale.
+                Some(thread) => *thread = Thread { stamp: thread.stamp + 1, ..fresh },
+                None => self.world.threads.push(fresh),
+            }
+        }
+        self.runs.insert(id.slot, run);
+        self.after(self.costs.start, Effect::Start(run));
+    }
+
+    /// A new number, which makes freezes and thaws of before stale.
+    fn renumber(&mut self, run: u16) -> u64 {
+        let order = &mut self.world.programs[usize::from(run)].order;
+        *order += 1;
+        *order
+    }
+
+    fn bind(&mut self, run: u16, settings: Settings) {
+        self.world.programs[usize::from(run)].cpus = settings.cpus;
+        self.world.obey_mask(usize::from(run));
+    }
+}
+
+impl Machine for Sim {
+    type Error = Stuck;
+
+    fn now(&self) -> Nanos {
+        Nanos(self.world.now)
+    }
+
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Stuck> {
+        let more = self.world.advance(until.0);
+        out.append(&mut self.world.out);
+        if more || !out.is_empty() {
+            return Ok(());
+        }
+        let waits = |thread: &&Thread| matches!(thread.place, Place::Blocked | Place::Held);
+        Err(Stuck { at: self.now(), waiting: self.world.threads.iter().filter(waits).count() })
+    }
+
+    /// Nothing is measured yet.
+    fn read(&mut self, _what: &[Observe], into: &mut Arena) -> Result<(), Stuck> {
+        into.samples.clear();
+        Ok(())
+    }
+
+    fn submit(&mut self, steps: &[Step]) -> Result<(), Stuck> {
+        for step in steps {
+            if let Step::Start(id, settings) = *step {
+                self.start(id, settings);
+                continue;
+            }
+            match *step {
+                Step::Freeze(id) => {
+                    if let Some(run) = self.run_of(id) {
+                        let order = self.renumber(run);
+                        self.after(self.costs.freeze, Effect::Freeze(run, order));
+                    }
+                }
+                Step::Thaw(id) | Step::Leave(id) => {
+                    if let Some(run) = self.run_of(id) {
+                        if matches!(step, Step::Leave(_)) {
+                            self.bind(run, Settings::default());
+                        }
+                        let order = self.renumber(run);
+                        self.after(self.costs.thaw, Effect::Thaw(run, order));
+                    }
+                }
+                Step::Apply(id, settings, epoch) => {
+                    if let Some(run) = self.run_of(id) {
+                        self.bind(run, settings);
+                        self.after(Nanos::ZERO, Effect::Tell(Happening::Applied(id, epoch)));
+                    }
+                }
+                Step::Signal(id, signal) => {
+                    if let Some(run) = self.run_of(id) {
+                        let number = match signal {
+                            Signal::Interrupt => 2,
+                            Signal::Terminate => 15,
+                            Signal::Kill => 9,
+                        };
+                        self.world.kill(usize::from(run), Exit::Signal(number));
+                    }
+                }
+                Step::Start(..) | Step::Observe(_) | Step::ApplyThread(..) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl World {
+    pub(crate) fn take_effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Start(run) => {
+                let id = self.programs[usize::from(run)].id;
+                for tid in self.programs[usize::from(run)].tids() {
+                    self.make_runnable(tid, false);
+                }
+                self.tell(Happening::Started(id));
+            }
+            Effect::Freeze(run, order) => {
+                let program = &mut self.programs[usize::from(run)];
+                if program.order != order || program.alive == 0 {
+                    return;
+                }
+                program.frozen = true;
+                let (id, tids) = (program.id, program.tids());
+                for tid in tids {
+                    if matches!(self.threads[tid as usize].place, Place::Running | Place::Queued) {
+                        self.take_off(tid, Place::Held);
+                    }
+                }
+                self.tell(Happening::Froze(id));
+            }
+            Effect::Thaw(run, order) => {
+                let program = &mut self.programs[usize::from(run)];
+                if program.order != order || program.alive == 0 {
+                    return;
+                }
+                program.frozen = false;
+                let (id, tids) = (program.id, program.tids());
+                for tid in tids {
+                    if self.threads[tid as usize].place == Place::Held {
+                        self.make_runnable(tid, false);
+                    }
+                }
+                self.tell(Happening::Thawed(id));
+            }
+            Effect::Tell(what) => self.tell(what),
+        }
+    }
+
+    pub(crate) fn kill(&mut self, run: usize, exit: Exit) {
+        for tid in self.programs[run].tids() {
+            self.take_off(tid, Place::Ended);
+            self.threads[tid as usize].stamp += 1;
+        }
+        self.programs[run].alive = 0;
+        self.exit(run, exit);
+    }
+
+    pub(crate) fn exit(&mut self, run: usize, exit: Exit) {
+        let threads = &self.threads[self.programs[run].tids().start as usize..];
+        let threads = &threads[..usize::from(self.programs[run].model.threads)];
+        let usage = Usage {
+            user_seconds: threads.iter().map(|thread| thread.ran as f64 * 1e-9).sum(),
+            voluntary_switches: threads.iter().map(|thread| thread.switches[0]).sum(),
+            involuntary_switches: threads.iter().map(|thread| thread.switches[1]).sum(),
+            ..Usage::default()
+        };
+        self.tell(Happening::Exited(self.programs[run].id, exit, usage));
+    }
+}

@@ -1,0 +1,161 @@
+//! Programs as scripts.
+//!
+//! Every thread of a program goes through the same short list of operations, which loops. That is enough for
+//! data-parallel programs (compute, barrier), critical sections (lock), pipelines (queues) and
+//! interactive ones (sleep). What distinguishes the computing of one program from that of
+//! another is its [`Mix`]: how many cycles an instruction takes without misses, how often it misses, and how much
+//! of that depends on its share of the cache.
+
+mod file;
+
+use std::ops::Range;
+
+use cosched_core::Nanos;
+
+pub use file::ModelError;
+
+/// One operation.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Op {
+    /// Compute so many instructions, of a mix.
+    Compute {
+        /// For each thread, before imbalance.
+        instructions: f64,
+        /// Position in [`Model::mixes`].
+        mix: u16,
+    },
+    /// Wait until every thread has come here.
+    Barrier(u16),
+    /// Take a lock.
+    Acquire(u16),
+    /// Give it back.
+    Release(u16),
+    /// Put an item into a bounded queue.
+    Push(u16),
+    /// Take one out.
+    Pop(u16),
+    /// Sleep.
+    Sleep(Nanos),
+    /// Threads outside this range skip as many operations as told.
+    Only {
+        /// Which threads do them, by number.
+        threads: (u16, u16),
+        /// How many operations it is about.
+        next: u16,
+    },
+    /// Go back to the operation at a position until that was done so often in all.
+    Repeat {
+        /// The position.
+        from: u32,
+        /// How often; at least 1.
+        times: u32,
+        /// Which of the four counters of the thread to use; loops inside loops need different ones.
+        counter: u8,
+    },
+}
+
+/// How a program's instructions behave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mix {
+    /// Cycles per instruction without last-level misses.
+    pub base_cpi: f64,
+    /// Last-level misses per instruction with all the cache that it can use.
+    pub misses: f64,
+    /// Last-level misses per instruction without any cache.
+    pub misses_without_cache: f64,
+    /// How many bytes of cache the whole program can use.
+    pub footprint: f64,
+    /// How many misses are on their way at once.
+    pub parallelism: f64,
+}
+
+impl Mix {
+    /// Instructions that never miss.
+    pub fn computing(base_cpi: f64) -> Mix {
+        Mix { base_cpi, misses: 0.0, misses_without_cache: 0.0, footprint: 0.0, parallelism: 1.0 }
+    }
+
+    /// Whether it has to do with memory at all.
+    pub(crate) fn uses_memory(&self) -> bool {
+        self.misses_without_cache > 0.0
+    }
+}
+
+/// A program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Model {
+    /// How many threads it has.
+    pub threads: u16,
+    /// What each of them does; after the last operation it ends.
+    pub script: Vec<Op>,
+    /// The mixes that the script names.
+    pub mixes: Vec<Mix>,
+    /// By how much the thread with the most work has more than the average; 0 to 1.
+    pub imbalance: f64,
+    /// How long a waiting thread spins on its CPU before it sleeps; [`Nanos::NEVER`] for always.
+    pub spin: Nanos,
+    /// How many barriers the script names.
+    pub barriers: u16,
+    /// How many locks.
+    pub locks: u16,
+    /// How many items each queue can hold.
+    pub queues: Vec<u32>,
+}
+
+impl Model {
+    /// Threads that compute `instructions` each and never wait.
+    pub fn parallel(threads: u16, instructions: f64, mix: Mix) -> Model {
+        Model {
+            threads,
+            script: vec![Op::Compute { instructions, mix: 0 }],
+            mixes: vec![mix],
+            imbalance: 0.0,
+            spin: Nanos::ZERO,
+            barriers: 0,
+            locks: 0,
+            queues: Vec::new(),
+        }
+    }
+
+    /// Threads that compute `instructions` each between barriers, `rounds` times.
+    pub fn barriers(threads: u16, rounds: u32, instructions: f64, mix: Mix, spin: Nanos) -> Model {
+        Model {
+            script: vec![
+                Op::Compute { instructions, mix: 0 },
+                Op::Barrier(0),
+                Op::Repeat { from: 0, times: rounds, counter: 0 },
+            ],
+            spin,
+            barriers: 1,
+            ..Model::parallel(threads, 0.0, mix)
+        }
+    }
+
+    /// Threads that each, `rounds` times, compute outside and inside one lock.
+    pub fn lock(threads: u16, rounds: u32, gap: f64, hold: f64, mix: Mix, spin: Nanos) -> Model {
+        Model {
+            script: vec![
+                Op::Compute { instructions: gap, mix: 0 },
+                Op::Acquire(0),
+                Op::Compute { instructions: hold, mix: 0 },
+                Op::Release(0),
+                Op::Repeat { from: 0, times: rounds, counter: 0 },
+            ],
+            spin,
+            locks: 1,
+            ..Model::parallel(threads, 0.0, mix)
+        }
+    }
+
+    /// The share of the average work that a thread gets: from `1 - imbalance` to `1 + imbalance`.
+    pub(crate) fn share(&self, index: u16) -> f64 {
+        match self.threads {
+            1 => 1.0,
+            n => 1.0 + self.imbalance * (2.0 * f64::from(index) / f64::from(n - 1) - 1.0),
+        }
+    }
+
+    pub(crate) fn does(threads: (u16, u16), index: u16) -> bool {
+        Range { start: threads.0, end: threads.1 }.contains(&index)
+    }
+}

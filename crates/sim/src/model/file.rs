@@ -1,0 +1,308 @@
+//! Models as they are written down: the `[program.model]` table of a workload file.
+//!
+//! It describes a program by its phases, one after another; each is a loop of the same steps:
+//! thread 0 does the serial part alone, then all threads compute their shares in so many parts with a barrier after
+//! each, entering critical sections now and then; then they sleep.
+
+use cosched_core::Nanos;
+use serde::Deserialize;
+
+use super::{Mix, Model, Op};
+
+/// Why a model cannot be used: the key and what is wrong with it.
+#[derive(Debug, thiserror::Error)]
+pub enum ModelError {
+    /// A key is missing, unknown, or of the wrong type.
+    #[error("{0}")]
+    Toml(#[from] toml::de::Error),
+    /// A value makes no sense.
+    #[error("{key} is {found}, but must be {wanted}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        found: String,
+        /// What would be right.
+        wanted: &'static str,
+    },
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Description {
+    /// How long a waiting thread spins: a time, or "forever".
+    #[serde(default = "no_time")]
+    spin: String,
+    #[serde(default)]
+    imbalance: f64,
+    /// How often all phases are gone through.
+    #[serde(default = "once")]
+    repeat: u32,
+    phase: Vec<Phase>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Phase {
+    #[serde(default = "once")]
+    repeat: u32,
+    /// Of all threads together, each time.
+    #[serde(default)]
+    instructions: f64,
+    /// The share of them that one thread does alone.
+    #[serde(default)]
+    serial: f64,
+    /// How many barriers the parallel part has.
+    #[serde(default)]
+    barriers: u32,
+    #[serde(default = "one")]
+    cycles_per_instruction: f64,
+    #[serde(default)]
+    misses_per_kilo_instruction: f64,
+    /// Without any cache; the same as with all of it, if not said.
+    misses_without_cache: Option<f64>,
+    #[serde(default)]
+    footprint_mib: f64,
+    #[serde(default = "one")]
+    misses_in_flight: f64,
+    critical: Option<Critical>,
+    #[serde(default = "no_time")]
+    sleep: String,
+}
+
+/// Critical sections, all under one lock.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Critical {
+    /// How many each thread enters, each time.
+    sections: u32,
+    /// Inside each.
+    instructions: f64,
+}
+
+fn once() -> u32 {
+    1
+}
+
+fn one() -> f64 {
+    1.0
+}
+
+fn no_time() -> String {
+    "0s".to_owned()
+}
+
+impl Model {
+    /// Reads a model for a program of so many threads.
+    ///
+    /// # Errors
+    /// When a key is missing or unknown, or a value makes no sense.
+    pub fn read(table: &toml::Table, threads: u16) -> Result<Model, ModelError> {
+        let read: Description = table.clone().try_into()?;
+        check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
+        check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
+        let mut writer = Writer { threads, script: Vec::new(), mixes: Vec::new(), barriers: false };
+        for phase in &read.phase {
+            writer.phase(phase)?;
+        }
+        writer.repeat(0, read.repeat, 0);
+        let Writer { script, mixes, barriers, .. } = writer;
+        Ok(Model {
+            threads,
+            script,
+            mixes,
+            imbalance: read.imbalance,
+            spin: time("spin", &read.spin)?,
+            barriers: u16::from(barriers),
+            locks: 1,
+            queues: Vec::new(),
+        })
+    }
+}
+
+/// A script in the making.
+struct Writer {
+    threads: u16,
+    script: Vec<Op>,
+    mixes: Vec<Mix>,
+    barriers: bool,
+}
+
+impl Writer {
+    fn phase(&mut self, phase: &Phase) -> Result<(), ModelError> {
+        let positive = |x: f64| x > 0.0 && x.is_finite();
+        let not_negative = |x: f64| x >= 0.0 && x.is_finite();
+        check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
+        check("phase.instructions", phase.instructions, "0 or more", not_negative)?;
+        check("phase.serial", phase.serial, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
+        check("phase.cycles_per_instruction", phase.cycles_per_instruction, "above 0", positive)?;
+        check("phase.misses_in_flight", phase.misses_in_flight, "above 0", positive)?;
+        check("phase.footprint_mib", phase.footprint_mib, "0 or more", not_negative)?;
+        let misses = phase.misses_per_kilo_instruction;
+        let without = phase.misses_without_cache.unwrap_or(misses);
+        check("phase.misses_per_kilo_instruction", misses, "0 or more", not_negative)?;
+        check(
+            "phase.misses_without_cache",
+            without,
+            "at least misses_per_kilo_instruction",
+            |x| x >= misses && x.is_finite(),
+        )?;
+        let mix = self.mixes.len() as u16;
+        self.mixes.push(Mix {
+            base_cpi: phase.cycles_per_instruction,
+            misses: misses / 1000.0,
+            misses_without_cache: without / 1000.0,
+            footprint: phase.footprint_mib * 1024.0 * 1024.0,
+            parallelism: phase.misses_in_flight,
+        });
+
+        let start = self.script.len() as u32;
+        let serial = phase.serial * phase.instructions;
+        if serial > 0.0 {
+            self.script.push(Op::Only { threads: (0, 1), next: 1 });
+            self.script.push(Op::Compute { instructions: serial, mix });
+            self.barrier();
+        }
+        let share = (phase.instructions - serial) / f64::from(self.threads);
+        let parts = phase.barriers.max(1);
+        let part = self.script.len() as u32;
+        self.compute(share / f64::from(parts), mix, phase.critical.as_ref(), parts)?;
+        if phase.barriers > 0 {
+            self.barrier();
+        }
+        self.repeat(part, parts, 2);
+        let sleep = time("phase.sleep", &phase.sleep)?;
+        if sleep > Nanos::ZERO {
+            self.script.push(Op::Sleep(sleep));
+        }
+        self.repeat(start, phase.repeat, 1);
+        Ok(())
+    }
+
+    /// A thread's share of a part, with its share of the critical sections.
+    fn compute(
+        &mut self,
+        instructions: f64,
+        mix: u16,
+        critical: Option<&Critical>,
+        parts: u32,
+    ) -> Result<(), ModelError> {
+        let Some(critical) = critical.filter(|critical| critical.sections > 0) else {
+            if instructions > 0.0 {
+                self.script.push(Op::Compute { instructions, mix });
+            }
+            return Ok(());
+        };
+        let sections = critical.sections.div_ceil(parts);
+        let inside = critical.instructions * f64::from(sections);
+        check(
+            "phase.critical.instructions",
+            critical.instructions,
+            "above 0, and in all sections less than a thread computes in the phase",
+            |x| x > 0.0 && inside < instructions,
+        )?;
+        let from = self.script.len() as u32;
+        let outside = (instructions - inside) / f64::from(sections);
+        self.script.extend([
+            Op::Compute { instructions: outside, mix },
+            Op::Acquire(0),
+            Op::Compute { instructions: critical.instructions, mix },
+            Op::Release(0),
+        ]);
+        self.repeat(from, sections, 3);
+        Ok(())
+    }
+
+    fn barrier(&mut self) {
+        self.barriers = true;
+        self.script.push(Op::Barrier(0));
+    }
+
+    fn repeat(&mut self, from: u32, times: u32, counter: u8) {
+        if times > 1 {
+            self.script.push(Op::Repeat { from, times, counter });
+        }
+    }
+}
+
+fn check(
+    key: &'static str,
+    value: f64,
+    wanted: &'static str,
+    right: impl Fn(f64) -> bool,
+) -> Result<(), ModelError> {
+    match right(value) {
+        true => Ok(()),
+        false => Err(ModelError::Value { key, found: value.to_string(), wanted }),
+    }
+}
+
+fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
+    if text == "forever" {
+        return Ok(Nanos::NEVER);
+    }
+    humantime::parse_duration(text).map(Nanos::from).map_err(|_| ModelError::Value {
+        key,
+        found: format!("\"{text}\""),
+        wanted: "a time with its unit, such as \"300us\"",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Model, ModelError> {
+        Model::read(&text.parse().unwrap(), 4)
+    }
+
+    #[test]
+    fn phases_become_loops_of_operations() {
+        let text = "spin = '300us'\nimbalance = 0.1\nrepeat = 2\n\
+            [[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\nmisses_per_kilo_instruction = 3\n\
+            [[phase]]\nrepeat = 5\nsleep = '1ms'";
+        let model = read(text).unwrap();
+        assert_eq!(model.spin, Nanos::from_micros(300));
+        let expected = [
+            Op::Only { threads: (0, 1), next: 1 },
+            Op::Compute { instructions: 2e8, mix: 0 },
+            Op::Barrier(0),
+            Op::Compute { instructions: 2e7, mix: 0 },
+            Op::Barrier(0),
+            Op::Repeat { from: 3, times: 10, counter: 2 },
+            Op::Sleep(Nanos::from_millis(1)),
+            Op::Repeat { from: 6, times: 5, counter: 1 },
+            Op::Repeat { from: 0, times: 2, counter: 0 },
+        ];
+        assert_eq!(model.script, expected);
+        assert_eq!(model.mixes[0].misses_without_cache, 0.003);
+    }
+
+    #[test]
+    fn critical_sections_take_their_part_of_a_thread_s_instructions() {
+        let text =
+            "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100 }";
+        let model = read(text).unwrap();
+        assert_eq!(model.script[0], Op::Compute { instructions: 400.0, mix: 0 });
+        assert_eq!(model.script[2], Op::Compute { instructions: 100.0, mix: 0 });
+        assert_eq!(model.script[4], Op::Repeat { from: 0, times: 2, counter: 3 });
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_key_and_what_would_be_right() {
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        assert!(told("").contains("phase"));
+        assert!(told("[[phase]]\ninstruction = 5").contains("instruction"));
+        assert_eq!(
+            told("[[phase]]\ninstructions = 5\nserial = 2.0"),
+            "phase.serial is 2, but must be from 0 to 1"
+        );
+        assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
+        assert!(
+            told("[[phase]]\nmisses_per_kilo_instruction = 3\nmisses_without_cache = 1")
+                .contains("at least misses_per_kilo_instruction")
+        );
+        let critical = "critical = { sections = 2, instructions = 900 }";
+        assert!(told(&format!("[[phase]]\ninstructions = 4000\n{critical}")).contains("critical"));
+    }
+}

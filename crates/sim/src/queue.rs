@@ -1,0 +1,100 @@
+//! What is due, in order of time.
+//!
+//! Events are never taken out early: what has become meaningless is recognised by whoever scheduled it
+//! when it comes (see `stamp` of a [thread](crate::thread::Thread)). That is far cheaper than finding it in a heap.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// A queue of events of type `E`.
+#[derive(Debug)]
+pub(crate) struct Queue<E> {
+    heap: BinaryHeap<Reverse<Due<E>>>,
+    seed: u64,
+    sequence: u64,
+}
+
+#[derive(Debug)]
+struct Due<E> {
+    at: u64,
+    /// What decides among events of the same time.
+    tie: u64,
+    event: E,
+}
+
+impl<E> PartialEq for Due<E> {
+    fn eq(&self, other: &Due<E>) -> bool {
+        (self.at, self.tie) == (other.at, other.tie)
+    }
+}
+
+impl<E> Eq for Due<E> {}
+
+impl<E> PartialOrd for Due<E> {
+    fn partial_cmp(&self, other: &Due<E>) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<E> Ord for Due<E> {
+    fn cmp(&self, other: &Due<E>) -> std::cmp::Ordering {
+        (self.at, self.tie).cmp(&(other.at, other.tie))
+    }
+}
+
+impl<E> Queue<E> {
+    pub(crate) fn new(seed: u64) -> Queue<E> {
+        Queue { heap: BinaryHeap::new(), seed, sequence: 0 }
+    }
+
+    /// Schedules an event for a time in nanoseconds.
+    pub(crate) fn push(&mut self, at: u64, event: E) {
+        self.sequence += 1;
+        let tie = mix(self.seed ^ self.sequence);
+        self.heap.push(Reverse(Due { at, tie, event }));
+    }
+
+    /// The time of the next event.
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.heap.peek().map(|due| due.0.at)
+    }
+
+    /// Takes an event that is due at exactly this time.
+    pub(crate) fn pop_at(&mut self, at: u64) -> Option<E> {
+        match self.next() {
+            Some(next) if next == at => self.heap.pop().map(|due| due.0.event),
+            _ => None,
+        }
+    }
+}
+
+/// A number that looks random and is the same for the same input (the finaliser of `SplitMix64`).
+pub(crate) fn mix(seed: u64) -> u64 {
+    let x = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_in_order_of_time_and_ties_in_an_order_that_the_seed_decides() {
+        let order = |seed| {
+            let mut queue = Queue::new(seed);
+            (0..8).for_each(|event| queue.push(5, event));
+            queue.push(3, 99);
+            assert_eq!(queue.next(), Some(3));
+            assert_eq!(queue.pop_at(3), Some(99));
+            assert_eq!(queue.pop_at(3), None);
+            std::iter::from_fn(|| queue.pop_at(5)).collect::<Vec<i32>>()
+        };
+        assert_eq!(order(1), order(1));
+        assert_ne!(order(1), order(2));
+        let mut sorted = order(2);
+        sorted.sort_unstable();
+        assert_eq!(sorted, (0..8).collect::<Vec<_>>());
+    }
+}

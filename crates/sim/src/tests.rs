@@ -1,0 +1,242 @@
+//! The model against closed forms and relations that must hold of any machine.
+
+use cosched_core::engine::outcome::Outcome;
+use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::{Nanos, Policy};
+use cosched_policy::{Kind, Options};
+
+use crate::hardware::{Bus, Hardware, Scope, topology};
+use crate::model::{Mix, Model, Op};
+use crate::{Costs, Job, Kernel, Sim};
+
+/// A machine on which nothing costs anything but computing.
+pub(crate) fn ideal(shape: &str) -> Hardware {
+    Hardware {
+        name: shape.to_owned(),
+        topology: topology(shape).unwrap(),
+        gigahertz: 1.0,
+        smt_share: 1.0,
+        cache_bytes: 1e6,
+        memory_nanos: 100.0,
+        buses: vec![Bus { of: Scope::Machine, bytes_per_nano: 6.4 }],
+        switch_nanos: 0.0,
+        wake_nanos: 0.0,
+        signal_nanos: [0.0; 3],
+    }
+}
+
+const FREE: Costs = Costs { start: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
+/// 100 ms at 1 GHz.
+const WORK: f64 = 1e8;
+
+fn plain() -> Mix {
+    Mix::computing(1.0)
+}
+
+/// Every line from memory: nothing is gained by a cache.
+fn streaming() -> Mix {
+    Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 4.0, ..plain() }
+}
+
+struct Scenario {
+    hardware: Hardware,
+    kernel: Kernel,
+    policy: Kind,
+    seed: u64,
+    models: Vec<Model>,
+}
+
+impl Scenario {
+    fn new(shape: &str, models: Vec<Model>) -> Scenario {
+        let kernel = Kernel::EEVDF;
+        Scenario { hardware: ideal(shape), kernel, policy: Kind::Linux, seed: 1, models }
+    }
+
+    fn run(&self) -> (Outcome, u64) {
+        let entries = self.models.iter().map(|model| Entry::new(model.threads)).collect();
+        let topology = self.hardware.topology.clone();
+        let limits = Limits::default();
+        let setup = Setup { cpus: topology.all(), topology, programs: entries, limits };
+        let jobs = self.models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
+        let sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
+        let policy: Box<dyn Policy + Send> = self.policy.build(&Options::default()).unwrap();
+        let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
+        (outcome.unwrap(), sim.events())
+    }
+
+    /// When each program ended, seconds.
+    fn ends(&self) -> Vec<f64> {
+        let (outcome, _) = self.run();
+        outcome.programs.iter().map(|program| program.done.unwrap().as_secs_f64()).collect()
+    }
+}
+
+/// Within a share of what is expected.
+#[track_caller]
+fn near(found: f64, expected: f64, share: f64) {
+    assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
+}
+
+#[test]
+fn a_program_alone_takes_its_instructions_times_its_cycles() {
+    let cycles = Mix { base_cpi: 1.5, ..plain() };
+    let ends = Scenario::new("core:4", vec![Model::parallel(4, WORK, cycles)]).ends();
+    near(ends[0], 0.15, 1e-6);
+}
+
+#[test]
+fn threads_on_one_cpu_share_it_equally_under_every_kernel() {
+    for kernel in Kernel::NAMES.iter().filter_map(|name| Kernel::named(name)) {
+        let models = vec![Model::parallel(1, 5.0 * WORK, plain()); 3];
+        let ends = Scenario { kernel, ..Scenario::new("core:1", models) }.ends();
+        // Together they take as long as one after another, and none ends much before the others.
+        let last = ends.iter().copied().fold(0.0, f64::max);
+        near(last, 1.5, 1e-3);
+        assert!(ends.iter().all(|end| *end > 1.25), "{kernel:?} {ends:?}");
+    }
+}
+
+#[test]
+fn a_serial_part_limits_the_speedup_as_amdahl_says() {
+    let model = |threads: u16| Model {
+        script: vec![
+            Op::Only { threads: (0, 1), next: 1 },
+            Op::Compute { instructions: 0.25 * WORK, mix: 0 },
+            Op::Barrier(0),
+            Op::Compute { instructions: 0.75 * WORK / f64::from(threads), mix: 0 },
+        ],
+        barriers: 1,
+        ..Model::parallel(threads, 0.0, plain())
+    };
+    for threads in [1, 2, 4, 8] {
+        let ends = Scenario::new("core:8", vec![model(threads)]).ends();
+        near(ends[0], 0.1 * (0.25 + 0.75 / f64::from(threads)), 1e-6);
+    }
+}
+
+#[test]
+fn streaming_threads_get_together_what_the_bus_gives() {
+    // Alone, a thread sends 64 bytes for each of 0.02 misses per instruction, at 1 + 0.02 * 100 / 4 = 1.5 cycles each.
+    let alone = 64.0 * 0.02 / 1.5;
+    for threads in [1u16, 2, 4, 16, 32] {
+        let model = Model::parallel(threads, WORK, streaming());
+        let ends = Scenario::new("core:32", vec![model]).ends();
+        let sent = f64::from(threads) * WORK * 0.02 * 64.0 / (ends[0] * 1e9);
+        let roof = (f64::from(threads) * alone).min(6.4);
+        assert!(sent <= roof * 1.000_001, "{threads}: {sent} of {roof}");
+        // Waiting in line costs most where demand and supply are even.
+        assert!(sent > 0.75 * roof, "{threads}: {sent} of {roof}");
+    }
+}
+
+#[test]
+fn programs_that_do_not_fit_a_cache_together_slow_each_other_down() {
+    let cached = Mix { misses: 0.0, misses_without_cache: 0.01, footprint: 1e6, ..streaming() };
+    let alone = Scenario::new("core:2", vec![Model::parallel(1, WORK, cached)]).ends();
+    near(alone[0], 0.1, 1e-6);
+    let both = Scenario::new("core:2", vec![Model::parallel(1, WORK, cached); 2]).ends();
+    // Half of the misses without any cache: 0.005 * 100 / 4 cycles more, and a little for the bus.
+    assert!(both[0] > 0.1125 && both[0] < 0.115, "{both:?}");
+}
+
+#[test]
+fn siblings_on_one_core_get_their_share_of_it() {
+    let hardware = Hardware { smt_share: 0.6, ..ideal("core:1 pu:2") };
+    let models = vec![Model::parallel(1, WORK, plain()), Model::parallel(1, 2.0 * WORK, plain())];
+    let ends = Scenario { hardware, ..Scenario::new("core:1", models) }.ends();
+    near(ends[0], 0.1 / 0.6, 1e-3);
+    // The second one has the core to itself once the first one has ended.
+    near(ends[1], 0.1 / 0.6 + 0.1, 1e-3);
+}
+
+#[test]
+fn a_lock_lets_one_in_at_a_time() {
+    for spin in [Nanos::ZERO, Nanos::from_micros(20), Nanos::NEVER] {
+        let model = Model::lock(4, 1000, 1e4, 1e4, plain(), spin);
+        let ends = Scenario::new("core:4", vec![model]).ends();
+        // 4000 times 10 us inside; outside is hidden behind the others' inside, but for the first.
+        assert!(ends[0] >= 0.04 && ends[0] < 0.041, "{spin}: {ends:?}");
+    }
+}
+
+#[test]
+fn the_slowest_stage_sets_the_pace_of_a_pipeline() {
+    let items = 200;
+    let stage = |threads, work, from: Option<u16>, to: Option<u16>, times: u32, at: u32| {
+        let body: Vec<Op> = from
+            .map(Op::Pop)
+            .into_iter()
+            .chain([Op::Compute { instructions: work, mix: 0 }])
+            .chain(to.map(Op::Push))
+            .collect();
+        let repeat = Op::Repeat { from: at + 1, times, counter: 0 };
+        let next = body.len() as u16 + 1;
+        [vec![Op::Only { threads, next }], body, vec![repeat]].concat()
+    };
+    let first = stage((0, 1), 1e5, None, Some(0), items, 0);
+    let middle = stage((1, 3), 1e6, Some(0), Some(1), items / 2, first.len() as u32);
+    let last = stage((3, 4), 1e5, Some(1), None, items, (first.len() + middle.len()) as u32);
+    let script = [first, middle, last].concat();
+    let model = Model { script, queues: vec![4, 4], ..Model::parallel(4, 0.0, plain()) };
+    let ends = Scenario::new("core:4", vec![model]).ends();
+    // Two threads of 1 ms per item, and the first and the last item's way through the other stages.
+    near(ends[0], f64::from(items) / 2.0 * 1e-3, 0.01);
+}
+
+#[test]
+fn sleeping_takes_time_and_no_cpu() {
+    let script = vec![
+        Op::Compute { instructions: 1e6, mix: 0 },
+        Op::Sleep(Nanos::from_millis(9)),
+        Op::Repeat { from: 0, times: 10, counter: 0 },
+    ];
+    let model = Model { script, ..Model::parallel(1, 0.0, plain()) };
+    let (outcome, _) = Scenario::new("core:1", vec![model]).run();
+    assert_eq!(outcome.programs[0].done, Some(Nanos::from_millis(100)));
+    near(outcome.programs[0].completions[0].usage.user_seconds, 0.01, 1e-6);
+}
+
+#[test]
+fn spinning_barriers_suffer_beside_each_other_and_not_in_gangs() {
+    let model = Model::barriers(4, 2000, 1e5, plain(), Nanos::NEVER);
+    let models = vec![model; 3];
+    let alone = 0.2;
+    let of = |policy| Scenario { policy, ..Scenario::new("core:4", models.clone()) }.ends();
+    let last = |ends: Vec<f64>| ends.into_iter().fold(0.0, f64::max);
+    let (linux, gang) = (last(of(Kind::Linux)), last(of(Kind::Gang)));
+    near(gang, 3.0 * alone, 0.01);
+    assert!(linux > 1.5 * gang, "linux {linux}, gang {gang}");
+}
+
+#[test]
+fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_long() {
+    let models = |times: f64| -> Vec<Model> {
+        (0..3).map(|_| Model::barriers(3, 50, times * 1e6, plain(), Nanos::ZERO)).collect()
+    };
+    let scenario = |seed, times| Scenario { seed, ..Scenario::new("core:4", models(times)) };
+    let (first, second) = (scenario(7, 1.0), scenario(7, 1.0));
+    assert_eq!(first.ends(), second.ends());
+    assert_eq!(first.run().1, second.run().1);
+    let slow = Hardware { gigahertz: 0.5, ..ideal("core:4") };
+    let kernel = Kernel { tick: Nanos::from_millis(8), ..Kernel::ROUND_ROBIN };
+    let half = Scenario { hardware: slow, kernel, ..scenario(7, 1.0) };
+    let whole = Scenario { kernel: Kernel::ROUND_ROBIN, ..scenario(7, 1.0) };
+    for (half, whole) in half.ends().iter().zip(whole.ends()) {
+        near(*half, 2.0 * whole, 0.1);
+    }
+}
+
+#[test]
+fn a_deadlock_is_an_error_and_no_hang() {
+    let model =
+        Model { script: vec![Op::Pop(0)], queues: vec![1], ..Model::parallel(1, 0.0, plain()) };
+    let scenario = Scenario::new("core:1", vec![model]);
+    let jobs = vec![Job { model: scenario.models[0].clone(), weight: 1.0 }];
+    let sim = Sim::new(scenario.hardware.clone(), Kernel::EEVDF, jobs, FREE, 1);
+    let topology = scenario.hardware.topology.clone();
+    let limits = Limits::default();
+    let setup = Setup { cpus: topology.all(), topology, programs: vec![Entry::new(1)], limits };
+    let policy = Kind::Linux.build(&Options::default()).unwrap();
+    let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
+    assert!(outcome.unwrap_err().to_string().contains("deadlocks (1 threads wait)"));
+}
