@@ -90,7 +90,12 @@ fn every_policy_on(rung: Rung) {
         let freezes = !["linux", "linux-groups", "fcfs"].contains(&policy);
         let how = format!(" --quantum 10ms --freezer {}", rung.0);
         let options = format!("--policy {policy}{}", if freezes { &how } else { "" });
-        let ended = place.run(&three(cpus()), &options).ended().with(0);
+        let ended = place.run(&three(cpus()), &options).ended();
+        if policy == "linux-groups" && ended.code() == Some(2) {
+            skip(format!("programs get no CPU groups here: {}", ended.stderr));
+            continue;
+        }
+        let ended = ended.with(0);
         let result = ended.result();
         is_sound(&result, policy);
         assert_eq!(result.rungs.freezing, if freezes { rung.0 } else { "none" });

@@ -110,6 +110,11 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
+    /// Its exit code, if it was not ended by a signal.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.code()
+    }
+
     /// Checks its exit code.
     #[track_caller]
     pub(crate) fn with(self, code: i32) -> Ended {
