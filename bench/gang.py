@@ -168,7 +168,7 @@ def compare(options, file, ways, report):
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
     return {way["way"]: {key: way[key] for key in FIGURES} |
-            {"failed": way["failed"], "against": way["against"]} for way in document["ways"]}
+            {key: way[key] for key in ["failed", "against", "samples"]} for way in document["ways"]}
 
 
 def knows_misses(file):

@@ -5,13 +5,12 @@
 //! A B C), and what happened close together is compared pair by pair: a slow minute
 //! slows both sides of a pair, and their ratio keeps.
 //!
-//! How far a figure can be trusted is told by an interval that holds the true value
-//! in 95 of 100 cases, by the bootstrap: the measurements are drawn again with
-//! replacement, many times, and the spread of what comes out is taken for the spread of
-//! the figure. The interval of a ratio is *studentised* (each redrawn mean is measured in its own
-//! standard error) and symmetric: the plain bootstrap is far too sure of itself with few measurements, and
-//! its one-sided relatives with those that have hiccups. Of 100 comparisons of equal things with 4 to 20 pairs,
-//! this one calls 1 to 3 different, two studentised tails 4 to 8.
+//! How far a figure can be trusted is told by an interval that holds the true value in 95 of 100 cases. For a
+//! median that is the bootstrap: the measurements are drawn again with replacement, many times, and the
+//! spread of what comes out is taken for the spread of the median. For a ratio it is Student's, on the
+//! logarithms. Bootstraps were tried there first, on pairs of equal things with noise and hiccups: the plain
+//! one and the studentised one with two tails call 5 to 12 of 100 comparisons different, the symmetric one 1 to 3 but
+//! with 4 pairs gives intervals from nothing to a million; Student's calls 3 to 4 different and stays small.
 //! The generator behind the redrawing is seeded, so the same measurements give the same interval.
 
 use serde::{Deserialize, Serialize};
@@ -20,8 +19,14 @@ use serde::{Deserialize, Serialize};
 const REDRAWN: usize = 2000;
 /// The share of redrawn figures that an interval leaves out.
 const OUTSIDE: f64 = 0.05;
-/// With fewer pairs a redrawn mean has no spread of its own too often.
+/// With fewer pairs an interval is wider than any difference that matters.
 const FEWEST_PAIRS: usize = 4;
+/// The 97.5 % quantiles of Student's distribution, from 3 degrees of freedom on; the last one serves for all after it.
+const STUDENT: [f64; 27] = [
+    3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131,
+    2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
+    2.045,
+];
 const SEED: u64 = 0x636f_7363_6865_6421;
 
 /// A figure from several measurements.
@@ -84,8 +89,8 @@ pub fn median_estimate(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
-/// How much of `b` it takes for `a`: the geometric mean of the pairs' ratios `a[i] / b[i]`, with a symmetric
-/// studentised bootstrap interval. `None` without pairs, or if a value is not positive.
+/// How much of `b` it takes for `a`: the geometric mean of the pairs' ratios `a[i] / b[i]`, with
+/// Student's interval. `None` without pairs, or if a value is not positive.
 pub fn ratio_estimate(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let positive = a.iter().chain(b).all(|value| *value > 0.0 && value.is_finite());
     if a.is_empty() || a.len() != b.len() || !positive {
@@ -94,14 +99,8 @@ pub fn ratio_estimate(a: &[f64], b: &[f64]) -> Option<Estimate> {
     let logs: Vec<f64> = a.iter().zip(b).map(|(a, b)| (a / b).ln()).collect();
     let (mean, error) = mean_and_error(&logs);
     let interval = (logs.len() >= FEWEST_PAIRS).then(|| {
-        let mut redrawn = redraw(&logs, |drawn| {
-            let (redrawn_mean, redrawn_error) = mean_and_error(drawn);
-            let distance = redrawn_mean - mean;
-            // All values drawn are the same one: nothing is known of their spread.
-            Some(if distance == 0.0 { 0.0 } else { (distance / redrawn_error).abs() })
-        });
-        let t = quantile(&mut redrawn, 1.0 - OUTSIDE);
-        let reach = if error == 0.0 { 0.0 } else { t * error };
+        let row = (logs.len() - FEWEST_PAIRS).min(STUDENT.len() - 1);
+        let reach = STUDENT[row] * error;
         ((mean - reach).exp(), (mean + reach).exp())
     });
     Some(Estimate { value: mean.exp(), interval })
