@@ -47,11 +47,11 @@ lint: setup
 test: lint kernels
 	@workloads/check.sh
 	if cargo nextest --version >/dev/null 2>&1; then
+	    cargo test --workspace --locked --doc
 	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
 	    echo "tests that could not do their work here, and why:"
 	    grep -o 'skipped: [^<]*' target/nextest/default/junit.xml \
 	        | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' | sort | uniq -c || echo "  none"
-	    cargo test --workspace --locked --doc
 	else
 	    cargo test --workspace --locked -- --show-output
 	fi
