@@ -1,4 +1,5 @@
-//! One line on the terminal while programs run: who runs, who waits, who is done.
+//! What the terminal shows while programs run: one line that tells who runs, who waits, who is done. Where the
+//! programs write to the terminal themselves, it would be torn apart; there a line for each end must do.
 
 use std::collections::BTreeSet;
 
@@ -7,14 +8,16 @@ use cosched_core::workload::ProgramSpec;
 use cosched_core::{Event, Happening, ProgramState, World};
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::session::watched;
+use crate::session::{say, watched};
 
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;
 
-/// Follows a run; silent where nobody looks, or where the programs' own outputs go to the terminal.
+/// Follows a run; silent where nobody looks.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
+    /// Whether each end is told in a line of its own.
+    tells_ends: bool,
     names: Vec<String>,
     done: BTreeSet<u16>,
 }
@@ -29,7 +32,8 @@ impl Progress {
             bar
         });
         let names = programs.iter().map(|spec| spec.name.clone()).collect();
-        Progress { bar, names, done: BTreeSet::new() }
+        let tells_ends = !outputs_go_elsewhere && watched();
+        Progress { bar, tells_ends, names, done: BTreeSet::new() }
     }
 
     pub(crate) fn finish(&self) {
@@ -53,7 +57,11 @@ impl Progress {
 impl Watch for Progress {
     fn happened(&mut self, event: &Event) {
         if let Happening::Exited(id, ..) = event.what {
-            self.done.insert(id.slot);
+            let first = self.done.insert(id.slot);
+            if self.tells_ends && first {
+                let name = &self.names[usize::from(id.slot)];
+                say(format_args!("{name} has ended ({} of {})", self.done.len(), self.names.len()));
+            }
             if let Some(bar) = &self.bar {
                 bar.set_position(self.done.len() as u64);
             }
