@@ -1,7 +1,7 @@
 //! A computer: its CPUs and what they share, and what things cost on it.
 //!
-//! Such a description is a small TOML file (see `machines/`). Where its figures come from stands in the
-//! file: data sheets and measurements of single programs, never a figure that is to be predicted.
+//! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths are those of the
+//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted.
 
 use std::path::Path;
 

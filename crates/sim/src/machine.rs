@@ -35,7 +35,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// As measured with a version 2 cgroup (see docs/measurements.md): the medians with few threads.
+    /// Freezing and thawing as measured with a version 2 cgroup (see docs/measurements.md): about the medians with few
+    /// threads. The time to start is assumed.
     pub const MEASURED: Costs = Costs {
         start: Nanos::from_micros(700),
         freeze: Nanos::from_micros(50),
