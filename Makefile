@@ -4,7 +4,7 @@
 #                workloads/demo.toml, as an ordinary user
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
-#                RUNS=4 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
+#                RUNS=6 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised

@@ -164,7 +164,7 @@ pub(crate) struct CompareArgs {
     pub(crate) policies: Vec<Way>,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C A B C); with 4 or more, intervals and verdicts are given.
+    /// How often to run each, in turn (A B C A B C); with 6 or more, intervals and verdicts are given.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) runs: u16,
     /// Measure in every round how long each program takes alone.

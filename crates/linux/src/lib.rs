@@ -15,6 +15,7 @@ pub mod files;
 pub mod freezer;
 pub mod ground;
 pub mod helper;
+pub mod hotplug;
 pub mod launch;
 pub mod machine;
 pub mod open_files;

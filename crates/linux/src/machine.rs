@@ -41,6 +41,7 @@ use crate::counters::Events;
 use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
+use crate::hotplug::Hotplug;
 use crate::launch::{Launched, Launcher, Order, Output};
 use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
@@ -53,6 +54,7 @@ use program::Live;
 use punctual::Punctual;
 
 const SENTINEL: u64 = u64::MAX - 2;
+const HOTPLUG: u64 = u64::MAX - 3;
 /// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
 /// the news that a child has ended.
 const SIGNALS: [i32; 9] = [
@@ -148,7 +150,10 @@ pub struct Linux {
     launcher: Launcher,
     executable: PathBuf,
     topology: Topology,
+    /// The CPUs that programs might use when the run began; those that are there now are `cpus`.
+    first_cpus: CpuSet,
     cpus: CpuSet,
+    hotplug: Option<Hotplug>,
     own_mask: CpuSet,
     /// The session that every program inherits that opens none; 0 in a container whose session leader is outside.
     own_session: i32,
@@ -208,6 +213,11 @@ impl Linux {
         };
         let poll = Poll::new(&SIGNALS)?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
+        // Without announcements, CPUs that come and go are noticed at the next look.
+        let hotplug = Hotplug::listen().ok();
+        if let Some(hotplug) = &hotplug {
+            poll.add(hotplug.as_fd(), HOTPLUG)?;
+        }
         Ok(Linux {
             clock: Clock::start(),
             poll,
@@ -218,7 +228,9 @@ impl Linux {
             proc,
             executable: config.executable,
             topology: config.topology,
+            first_cpus: config.cpus,
             cpus: config.cpus,
+            hotplug,
             own_mask,
             own_session,
             ground,
@@ -277,6 +289,17 @@ impl Linux {
         self.queue.push(Event { at: self.clock.now(), what });
     }
 
+    /// Finds out which of the CPUs that might be used at first are there. Our own mask tells: the kernel
+    /// leaves out of it what is offline, or was taken from us meanwhile.
+    fn look_at_cpus(&mut self) {
+        let Ok(mask) = affinity::get(0) else { return };
+        let cpus = self.first_cpus.intersection(&mask);
+        if !cpus.is_empty() && cpus != self.cpus {
+            self.cpus = cpus;
+            self.tell(Happening::MachineChanged(cpus));
+        }
+    }
+
     /// Something that the user should be told.
     fn note(&mut self, program: ProgramId, text: impl Into<String>) {
         self.notes.push(Note { program, text: text.into() });
@@ -294,6 +317,11 @@ impl Linux {
                 self.sentinel.has_ended()?;
                 self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
                 self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+            }
+            Ready::Source(HOTPLUG) => {
+                if self.hotplug.as_ref().is_some_and(Hotplug::take) {
+                    self.look_at_cpus();
+                }
             }
             Ready::Source(key) => {
                 let id = ProgramId { slot: (key >> 32) as u16, generation: key as u32 };

@@ -101,6 +101,7 @@ impl Linux {
         if now < self.next_inspection() {
             return Ok(());
         }
+        self.look_at_cpus();
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         for id in ids {
             let hidden = self.hides_stops(id);

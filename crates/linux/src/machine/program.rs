@@ -20,6 +20,8 @@ pub(super) struct Live {
     pub(super) freezer: Freezer,
     pub(super) pinning: Pinning,
     pub(super) state: State,
+    /// How long it took to stop the last time, as far as that was seen.
+    pub(super) stops_within: Nanos,
     pub(super) parent: Parent,
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
@@ -99,6 +101,7 @@ impl Live {
             freezer,
             pinning,
             state: State::Starting,
+            stops_within: Nanos::ZERO,
             parent: Parent::Nobody,
             session: None,
             counters: None,

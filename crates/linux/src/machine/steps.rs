@@ -5,7 +5,6 @@ use std::os::fd::AsFd;
 use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
 use rustix::process::Signal as Raw;
 
-use super::freezes::FIRST_LOOK;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, key};
 use crate::counters::Counters;
@@ -110,7 +109,7 @@ impl Linux {
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {
                 let now = self.clock.now();
-                live.state = State::Freezing { since: now, look_at: now + FIRST_LOOK };
+                live.state = State::Freezing { since: now, look_at: Linux::first_look(live, now) };
                 self.freezing.push(live.id);
             }
             Err(why) => self.tell(Happening::Refused(live.id, Aspect::Frozen, why)),
@@ -159,6 +158,7 @@ impl Linux {
         match live.pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log) {
             Ok(()) => Ok(()),
             Err(PinError::Refused(why)) => {
+                self.look_at_cpus();
                 self.tell(Happening::Refused(live.id, Aspect::Cpus, why));
                 Ok(())
             }
