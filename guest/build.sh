@@ -25,8 +25,8 @@ sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$GUEST/build.log" | while read -r bui
     name=$(basename "$built")
     pack "$built" "$STAGE/tests/${name%-*}"
 done
-for command in cosched cosched-hidden; do
-    mkdir -p "$STAGE$TARGET/debug"
+for command in cosched cosched-hidden examples/trap; do
+    mkdir -p "$(dirname "$STAGE$TARGET/debug/$command")"
     pack "$TARGET/debug/$command" "$STAGE$TARGET/debug/$command"
 done
 cp guest/inside/init guest/inside/tests.sh "$STAGE/tests/"

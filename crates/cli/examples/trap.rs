@@ -6,6 +6,7 @@
 //! | `vfork` | is in uninterruptible sleep nearly all the time, until a child lets it go |
 //! | `pin CPU` | binds itself to one CPU |
 //! | `threads N` | has so many threads, which sleep and wake |
+//! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
 //! | `trace` | traces a child of its own, as a debugger does |
 
 #![allow(clippy::unwrap_used)]
@@ -14,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::exit;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -29,8 +31,9 @@ fn main() {
         ["vfork"] => vfork(),
         ["pin", cpu] => pin(cpu.parse().unwrap()),
         ["threads", count] => threads(count.parse().unwrap()),
+        ["births", count] => births(count.parse().unwrap()),
         ["trace"] => trace(),
-        _ => panic!("usage: trap calls | vfork | pin CPU | threads N | trace"),
+        _ => panic!("usage: trap calls | vfork | pin CPU | threads N | births N | trace"),
     }
 }
 
@@ -134,6 +137,25 @@ fn threads(count: usize) {
     all_there.wait();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     println!("{count}");
+}
+
+/// Somebody is always being born, so whoever looks for all threads never sees them all.
+fn births(count: usize) {
+    const CHAINS: usize = 4;
+    fn live(left: usize, ended: Sender<usize>) {
+        spin(Duration::from_micros(50));
+        match left {
+            0 => ended.send(1).unwrap(),
+            _ => drop(thread::spawn(move || live(left - 1, ended))),
+        }
+    }
+    let (ended, ends) = channel();
+    for _ in 0..CHAINS {
+        let ended = ended.clone();
+        thread::spawn(move || live(count / CHAINS, ended));
+    }
+    drop(ended);
+    println!("{}", ends.iter().sum::<usize>());
 }
 
 /// Seizes a child, and lets it go on whenever it stops.

@@ -80,6 +80,17 @@ fn a_program_with_thousands_of_threads_takes_turns() {
 }
 
 #[test]
+fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "births 4000");
+        assert_eq!(place.read("out/trap.stdout"), "4\n", "{rung:?}");
+        assert!(turns(&result) > 3, "{rung:?}");
+        // A freeze that misses somebody is never confirmed.
+        assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
+    }
+}
+
+#[test]
 fn a_traced_program_comes_to_its_end_and_its_tracer_sees_how() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "trace");
