@@ -190,8 +190,9 @@ def gaps(options):
 def own_cpu(options):
     """CPU time of cosched in percent of one CPU, with twelve gangs at the quantum."""
     cpus = len(os.sched_getaffinity(0))
-    spin = ["sh", "-c", f"timeout {SECONDS_FOR_OWN_CPU} sh -c 'while :; do :; done' || :"]
-    table = f"[[program]]\ncommand = {json.dumps(spin)}\nthreads = {cpus}\nfreezable = true\n"
+    work = cpus * SECONDS_FOR_OWN_CPU / PROGRAMS_FOR_OWN_CPU
+    spin = [str(WORKLOADS / "bin" / "compute"), "--work", f"{work:.2f}"]
+    table = f"[[program]]\ncommand = {json.dumps(spin)}\nthreads = {cpus}\n"
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write("\n".join([table] * PROGRAMS_FOR_OWN_CPU))
         file.flush()
