@@ -61,6 +61,8 @@ pub(crate) struct SourceArgs {
     pub(crate) commands: Vec<String>,
 }
 
+const FILL: &str = "--fill";
+
 /// How policies and this machine do their work.
 #[derive(Debug, Args)]
 pub(crate) struct HowArgs {
@@ -110,13 +112,6 @@ impl HowArgs {
 
     /// An option that was given and that none of these policies has a use for is a misunderstanding.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
-        let given = [
-            ("--quantum", self.quantum.is_some()),
-            ("--max-frozen", self.max_frozen.is_some()),
-            ("--placement", self.placement.is_some()),
-            ("--freezer", self.freezer.is_some()),
-            ("--pinning", self.pinning.is_some()),
-        ];
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
             let asked: Vec<String> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
             let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
@@ -125,15 +120,38 @@ impl HowArgs {
                 "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
             ))
         };
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
+        match self.given().iter().find(|option| **option != FILL) {
+            Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
             _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
-                Err(refuse("--fill", Kind::fills, "give idle CPUs away"))
+                Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
             }
             _ => Ok(()),
         }
+    }
+
+    /// The same for a command that has a use for these only.
+    pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
+        match self.given().into_iter().find(|option| !used.contains(option)) {
+            Some(option) => Err(Failure::Input(format!(
+                "`cosched {command}` has no use for {option}: leave it out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// The options that were given, but for --grace, which every command uses that runs programs.
+    fn given(&self) -> Vec<&'static str> {
+        let all = [
+            ("--quantum", self.quantum.is_some()),
+            ("--max-frozen", self.max_frozen.is_some()),
+            ("--placement", self.placement.is_some()),
+            ("--freezer", self.freezer.is_some()),
+            ("--pinning", self.pinning.is_some()),
+            (FILL, self.fill),
+        ];
+        all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
     }
 }
 

@@ -13,6 +13,12 @@ use crate::store::Store;
 
 /// Runs the workload in each way, in the order given, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
+    let ways = &args.policies;
+    if let Some((_, way)) = ways.iter().enumerate().find(|(i, way)| ways[..*i].contains(way)) {
+        let refusal =
+            format!("--policies: '{way}' is there twice; name each way once, and use --runs");
+        return Err(Failure::Input(refusal));
+    }
     let kinds: Vec<Kind> = args.policies.iter().map(|way| way.kind()).collect();
     args.how.check_use(&kinds)?;
     let workload = source::workload(&args.source)?;

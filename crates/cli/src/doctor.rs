@@ -21,7 +21,7 @@ use serde::Serialize;
 
 use crate::args::DoctorArgs;
 use crate::failure::{Failure, exit_code};
-use crate::session::Session;
+use crate::session::{Session, print};
 use gaps::{Latency, Stop};
 use machine::MachineReport;
 use outlook::Outlook;
@@ -61,8 +61,8 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         gaps,
     };
     match args.json {
-        true => println!("{}", serde_json::to_string_pretty(&report).map_err(Failure::broken)?),
-        false => println!("{}", show::text(&report)),
+        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false => print(&show::text(&report))?,
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -24,7 +24,7 @@ use cosched_policy::Placement;
 
 use crate::args::{HowArgs, ProfileArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::Session;
+use crate::session::{Session, print};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
@@ -53,6 +53,7 @@ impl Profiled<'_> {
 
 /// Measures the programs of a workload, one by one, and shows what was found.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
@@ -61,11 +62,11 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
-        Ok(profiles) if args.json => println!("{}", show::json(&profiles)),
+        Ok(profiles) if args.json => print(&show::json(&profiles))?,
         Ok(profiles) => {
-            println!("{}", show::table(&profiles));
+            print(&show::table(&profiles))?;
             if profiles.iter().any(Profiled::lacks_misses) {
-                println!("{}", why_no_misses(counters::check(Events::HARDWARE)));
+                print(&why_no_misses(counters::check(Events::HARDWARE)))?;
             }
         }
         Err(Stop::Failed(failure)) => return Err(failure),

@@ -2,10 +2,12 @@
 //! programs write to the terminal themselves, it would be torn apart; there a line for each end must do.
 
 use std::collections::BTreeSet;
+use std::sync::mpsc::Receiver;
 
 use cosched_core::engine::Watch;
 use cosched_core::workload::ProgramSpec;
 use cosched_core::{Event, Happening, ProgramState, World};
+use cosched_linux::machine::Note;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::session::{say, watched};
@@ -20,10 +22,16 @@ pub(crate) struct Progress {
     tells_ends: bool,
     names: Vec<String>,
     done: BTreeSet<u16>,
+    /// What the machine has to tell.
+    notes: Receiver<Note>,
 }
 
 impl Progress {
-    pub(crate) fn new(programs: &[ProgramSpec], outputs_go_elsewhere: bool) -> Progress {
+    pub(crate) fn new(
+        programs: &[ProgramSpec],
+        outputs_go_elsewhere: bool,
+        notes: Receiver<Note>,
+    ) -> Progress {
         let bar = (outputs_go_elsewhere && watched()).then(|| {
             let bar = ProgressBar::new(programs.len() as u64);
             let style =
@@ -33,12 +41,26 @@ impl Progress {
         });
         let names = programs.iter().map(|spec| spec.name.clone()).collect();
         let tells_ends = !outputs_go_elsewhere && watched();
-        Progress { bar, tells_ends, names, done: BTreeSet::new() }
+        Progress { bar, tells_ends, names, done: BTreeSet::new(), notes }
     }
 
     pub(crate) fn finish(&self) {
+        self.tell();
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
+        }
+    }
+
+    /// Tells what the machine has noticed, while it can still be mended.
+    fn tell(&self) {
+        for note in self.notes.try_iter() {
+            let tell = || {
+                say(format_args!("{} {}", self.names[usize::from(note.program.slot)], note.text))
+            };
+            match &self.bar {
+                Some(bar) => bar.suspend(tell),
+                None => tell(),
+            }
         }
     }
 
@@ -56,6 +78,7 @@ impl Progress {
 
 impl Watch for Progress {
     fn happened(&mut self, event: &Event) {
+        self.tell();
         if let Happening::Exited(id, ..) = event.what {
             let first = self.done.insert(id.slot);
             if self.tells_ends && first {
@@ -71,8 +94,13 @@ impl Watch for Progress {
     fn beat(&mut self, world: &World<'_>) {
         if let Some(bar) = &self.bar {
             let running = self.list(world, ProgramState::may_run);
-            let waiting = self.list(world, |state| !state.may_run());
-            bar.set_message(format!("running: {running} · waiting: {waiting}"));
+            let stopped = |state| matches!(state, ProgramState::StoppedByOther);
+            let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
+            let mut message = format!("running: {running} · waiting: {waiting}");
+            if world.programs.iter().any(|program| stopped(program.state)) {
+                message += &format!(" · stopped: {}", self.list(world, stopped));
+            }
+            bar.set_message(message);
         }
     }
 }

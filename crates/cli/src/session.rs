@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
@@ -165,15 +166,17 @@ impl Session {
         let programs = &request.workload.programs;
         let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
         let setup = self.setup(request, &threads);
+        let (sender, notes) = channel();
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
             log_folder: undo::log_folder().map_err(Failure::input)?,
             topology: self.topology.clone(),
             cpus: self.usable.cpus,
             wishes: wishes(request),
-            own_sessions: request.kind.makes_gangs(),
+            turns: request.kind.makes_gangs(),
             count: request.count.then_some(Events::HARDWARE),
             jobs,
+            notes: sender,
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
@@ -185,13 +188,12 @@ impl Session {
         })?;
         let rungs = rungs(request.kind, &machine);
         let cpu_before = own_cpu_seconds();
-        let mut progress = Progress::new(programs, request.out.is_some());
-        let (mut machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
-        progress.finish();
+        let mut progress = Progress::new(programs, request.out.is_some(), notes);
+        let (machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
-        let notes = machine.take_notes();
         let left = machine.left_running();
         let restored = machine.close().map_err(Failure::broken)?;
+        progress.finish();
         let mut outcome = outcome.map_err(Failure::broken)?;
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
@@ -200,10 +202,6 @@ impl Session {
         let result = RunResult::new(&outcome, &context);
         let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
         let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
-        for note in notes {
-            let name = &programs[usize::from(note.program.slot)].name;
-            say(format_args!("{name} {}", note.text));
-        }
         if let Some(first) = restored.failed.first() {
             troubles.push(Failure::Broken(format!(
                 "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",

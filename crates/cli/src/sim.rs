@@ -25,6 +25,7 @@ const EPOCH: &str = "1970-01-01T00:00:00Z";
 /// Simulates the workload, and shows what came of it.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
+    args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
     let workload = source::workload(&args.source)?;
     let hardware = hardware(&args.machine)?;
     let kernel = Kernel { groups: args.policy == Kind::LinuxGroups, ..args.kernel };

@@ -119,6 +119,7 @@ mod tests {
     fn shown(solo: &[Option<Nanos>], deviations: &[(u16, Refusal)], rung: &str) -> String {
         let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
         let program = ProgramOutcome {
+            started: Some(Nanos::ZERO),
             completions: vec![end],
             done: Some(SECOND),
             ran: SECOND,

@@ -3,7 +3,7 @@
 //! Every metric of the papers that we follow stands here once, with its formula,
 //! and serves live runs, simulations and comparisons alike. A metric that rests on a
 //! time that nobody measured (a program's time alone, or the end of a program
-//! that did not end) is `None`, never a guess: a comparison with a made-up
+//! that did not end, or failed) is `None`, never a guess: a comparison with a made-up
 //! number in it is worth less than none.
 //!
 //! Sources: \[T\] the thesis on gang scheduling with space sharing, section
@@ -27,7 +27,7 @@ pub struct ProgramTimes<'a> {
     pub waiting: Nanos,
     /// Each span in which it was frozen until then.
     pub frozen_gaps: &'a [Nanos],
-    /// The time that the same work takes alone, t_alone(i), where it was measured.
+    /// The time that the same work takes alone, t_alone(i), where it was measured and the work was done.
     pub solo: Option<Nanos>,
     /// CPU time that it used in all its runs, also in one that was ended with the workload, seconds.
     pub cpu_seconds: f64,

@@ -13,7 +13,8 @@
 //!
 //! The parts: [`Hierarchies`] finds the trees and the caller's own place in each,
 //! [`Dir`] is one folder, [`FreezeSwitch`] freezes and thaws one on the hot
-//! path, [`bind_to`] fills a cpuset, [`enable_controllers`] passes controllers on.
+//! path, [`bind_to`] fills a cpuset, [`enable_controllers`] passes controllers on. [`name_of`] is what a
+//! program's cgroup is called, so that whoever undoes a run finds it.
 
 mod controllers;
 mod cpuset;
@@ -21,11 +22,18 @@ mod dir;
 mod find;
 mod freeze;
 
+use cosched_core::ProgramId;
+
 pub use controllers::{EnableError, Enabled, enable_controllers, leaf_below};
 pub use cpuset::bind_to;
 pub use dir::{Dir, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
+
+/// The name of a program's cgroup in that of its run.
+pub fn name_of(program: ProgramId) -> String {
+    format!("p{}-{}", program.slot, program.generation)
+}
 
 #[cfg(test)]
 pub(crate) mod live;

@@ -6,7 +6,7 @@
 
 use std::path::PathBuf;
 
-use cosched_core::CpuSet;
+use cosched_core::{CpuSet, ProgramId};
 
 use crate::autogroup;
 use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy};
@@ -197,13 +197,14 @@ impl Ground {
     ///
     /// # Errors
     /// When one cannot be made.
-    pub fn plot(&self, name: &str, own_share: bool, all: &CpuSet) -> Result<Plot, FileError> {
+    pub fn plot(&self, id: ProgramId, own_share: bool, all: &CpuSet) -> Result<Plot, FileError> {
         let mut plot = Plot::default();
+        let name = cgroup::name_of(id);
         for base in &self.bases {
             if base.roles == [Role::Share] && !own_share {
                 continue;
             }
-            let dir = base.dir.create_child(name)?;
+            let dir = base.dir.create_child(&name)?;
             if base.roles.contains(&Role::Freezer) {
                 plot.freezer = Some(dir.clone());
             }

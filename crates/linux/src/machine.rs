@@ -28,6 +28,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::mpsc::Sender;
 
 use cosched_core::{
     Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step, Topology,
@@ -82,13 +83,15 @@ pub struct Config {
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
-    /// Whether every program gets a session of its own instead of cosched's, provided that the kernel shares
-    /// CPUs by session here.
-    pub own_sessions: bool,
+    /// Whether programs take turns. Then every one gets a session of its own instead of cosched's, provided that the
+    /// kernel shares CPUs by session here, and it is looked for what forbids to freeze it.
+    pub turns: bool,
     /// What hardware counters shall count of every program; `None`: nothing.
     pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
+    /// Where what the user should be told goes, at once.
+    pub notes: Sender<Note>,
 }
 
 /// One program, as the machine needs to know it.
@@ -162,6 +165,7 @@ pub struct Linux {
     log: Log,
     sentinel: Sentinel,
     own_sessions: bool,
+    turns: bool,
     open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
@@ -175,7 +179,7 @@ pub struct Linux {
     inspector: Inspector,
     orphanage: Orphanage,
     queue: Vec<Event>,
-    notes: Vec<Note>,
+    notes: Sender<Note>,
 }
 
 impl Linux {
@@ -189,7 +193,7 @@ impl Linux {
         let open_files = Raised::for_programs(config.jobs.len(), config.count.is_some(), open)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
-        let own_sessions = config.own_sessions && autogroup::shares_by_session(&proc)?;
+        let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;
         let orphanage = Orphanage::open(&proc)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
@@ -237,6 +241,7 @@ impl Linux {
             log,
             sentinel,
             own_sessions,
+            turns: config.turns,
             open_files,
             count: config.count,
             jobs: config.jobs,
@@ -245,18 +250,13 @@ impl Linux {
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
-            notes: Vec::new(),
+            notes: config.notes,
         })
     }
 
     /// The rungs that the run stands on.
     pub fn ground(&self) -> &Ground {
         &self.ground
-    }
-
-    /// What the user should be told since the last call.
-    pub fn take_notes(&mut self) -> Vec<Note> {
-        std::mem::take(&mut self.notes)
     }
 
     /// Programs that count as ended, or were given up, and still have processes, with how many.
@@ -301,8 +301,9 @@ impl Linux {
     }
 
     /// Something that the user should be told.
-    fn note(&mut self, program: ProgramId, text: impl Into<String>) {
-        self.notes.push(Note { program, text: text.into() });
+    fn note(&self, program: ProgramId, text: impl Into<String>) {
+        // Whoever has stopped listening does not want to know.
+        let _ = self.notes.send(Note { program, text: text.into() });
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {

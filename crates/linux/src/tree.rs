@@ -88,7 +88,7 @@ pub struct Tree {
     pub shim: Option<Process>,
     /// The first process of the program, from which its tree is found if the shim is gone.
     pub main: Option<Process>,
-    /// Further processes from which it is found then: orphans, who have got another parent by now.
+    /// Further processes from which it is found then: orphans, whose parents have ended.
     pub orphans: Vec<Process>,
 }
 

@@ -34,7 +34,7 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
         cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
-        own_sessions: true,
+        turns: true,
         count,
         jobs: vec![Job {
             order: script(text),
@@ -43,6 +43,7 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
             freezable_for_sure: true,
             grouped_by_user: true,
         }],
+        notes: std::sync::mpsc::channel().0,
     };
     let mut machine = Linux::new(config).unwrap();
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();

@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::sync::mpsc::channel;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::metrics::quantile;
@@ -172,9 +173,10 @@ fn config(
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
-        own_sessions: true,
+        turns: true,
         count: None,
         jobs: outputs.iter().map(job).collect(),
+        notes: channel().0,
     })
 }
 

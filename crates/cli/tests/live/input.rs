@@ -267,6 +267,25 @@ fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
     let place = Place::new();
     let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
     place.cosched(&[&compare[..], &["--", "true"]].concat()).ended().with(0);
+    let twice = place.cosched(&["compare", "--policies", "linux,gang,linux", "--", "true"]).ended();
+    twice.with(2).saying(&["'linux' is there twice", "--runs"]);
+    let profile = place.cosched(&["profile", "--quantum", "5ms", "--", "true"]).ended();
+    profile.with(2).saying(&["`cosched profile` has no use for --quantum"]);
+}
+
+#[test]
+fn an_argument_that_the_kernel_would_not_pass_on_is_refused_before_anything_starts() {
+    let long = "y".repeat(200_000);
+    let table = format!("[[program]]\ncommand = ['true', '{long}']\n");
+    refuses(&[table], "--policy linux", &["command", "200000 bytes", "pass that"]);
+}
+
+#[test]
+fn a_command_that_is_a_folder_is_said_to_be_one() {
+    for command in ["./", "../", "/"] {
+        let table = format!("[[program]]\ncommand = '{command}'\n");
+        refuses(&[table], "--policy linux", &["not a regular file", "name an executable"]);
+    }
 }
 
 #[test]

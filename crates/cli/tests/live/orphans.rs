@@ -106,6 +106,47 @@ fn whenever_a_shim_is_killed_its_program_does_not_escape() {
 }
 
 #[test]
+fn processes_in_sessions_of_their_own_are_not_left_stopped_or_bound_when_cosched_and_shims_are_killed_together()
+ {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let stray =
+            |name: &str| format!("setsid sh -c 'trap \"\" HUP; echo $$ > {name}; {SPIN}' &");
+        let script = |name: &str| {
+            format!(
+                "trap '' HUP; ({}); echo $$ $PPID > {name}; {SPIN}",
+                stray(&format!("{name}-stray"))
+            )
+        };
+        // Each is bound to half of the CPUs of a small machine, and they take turns there.
+        let tables = ["a", "b", "c"].map(|name| program(name, "threads = 1", &script(name)));
+        let options = options(rung).replace("gang", "greedy");
+        let cosched = place.run(&tables, &options);
+        let (_, shim) = couple(&place, "a");
+        let strays = ["a-stray", "b-stray", "c-stray"];
+        eventually("the strays", || strays.iter().all(|name| place.read(name).ends_with('\n')));
+        let marked = place.marked();
+        let numbers = strays.map(|name| place.read(name).trim().parse::<i32>().unwrap());
+        let strays: Vec<Process> =
+            marked.programs().into_iter().filter(|p| numbers.contains(&p.pid)).collect();
+        for stray in &strays {
+            takes_a_turn(&marked, *stray);
+        }
+        eventually("a freeze", || marked.is_held(strays[0]));
+        let pid = cosched.pid();
+        marked.signal(shim, Signal::KILL);
+        cosched.kill();
+        eventually("the sentinel's end", || marked.named("csentinel").is_empty());
+        let all = cosched_linux::affinity::get(0).unwrap();
+        for stray in strays {
+            assert!(marked.lives(stray) && !marked.is_held(stray), "{rung:?} {stray}");
+            assert_eq!(marked.cpus(stray), Some(all), "{rung:?} {stray}");
+        }
+        place.no_trace_is_left_of(pid);
+    }
+}
+
+#[test]
 fn what_a_killed_cosched_has_taken_over_from_a_killed_shim_is_not_left_frozen() {
     for rung in Rung::here() {
         let place = Place::new();

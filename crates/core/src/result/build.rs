@@ -102,13 +102,18 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
 
 fn times(outcome: &ProgramOutcome, solo_of_one_run: Option<Nanos>) -> ProgramTimes<'_> {
     let complete = usage(&outcome.completions);
+    // Who was never started has taken no time, and who failed has not done what takes so long alone.
+    let done = outcome.done.filter(|_| outcome.started.is_some());
+    let succeeded = counted(outcome).all(|completion| completion.exit == Exit::Code(0));
     let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
     ProgramTimes {
-        turnaround: outcome.done.map(|done| done.since(outcome.arrived)),
+        turnaround: done.map(|done| done.since(outcome.arrived)),
         running: outcome.ran,
         waiting: outcome.waited,
         frozen_gaps: &outcome.frozen_gaps,
-        solo: solo_of_one_run.map(|solo| solo * counted(outcome).count() as u64),
+        solo: solo_of_one_run
+            .filter(|_| succeeded)
+            .map(|solo| solo * counted(outcome).count() as u64),
         cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
 }
@@ -140,6 +145,7 @@ fn program(
         completions: outcome
             .completions
             .iter()
+            .filter(|c| !matches!(c.exit, Exit::Failed(_)))
             .map(|c| CompletionResult { at_seconds: seconds(c.at), exit: c.exit })
             .collect(),
         usage: Usage {

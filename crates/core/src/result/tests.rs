@@ -111,6 +111,31 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
 }
 
 #[test]
+fn work_that_was_not_done_is_held_against_no_time_alone() {
+    let mut failed = outcome();
+    failed.programs[0].completions[0].exit = Exit::Code(1);
+    let file = written(&failed);
+    let program = &file["programs"][0];
+    assert_eq!((&program["turnaround_seconds"], &program["exit_status"]), (&json!(5.0), &json!(1)));
+    assert_eq!((&program["slowdown"], &program["solo_seconds"]), (&json!(null), &json!(null)));
+    assert_eq!(file["metrics"]["weighted_speedup"], json!(null));
+}
+
+#[test]
+fn a_program_that_could_not_be_started_took_no_time_and_has_no_complete_run() {
+    let mut unstarted = outcome();
+    unstarted.programs[0].started = None;
+    unstarted.programs[0].completions[0].exit = Exit::Failed(28);
+    let file = written(&unstarted);
+    let program = &file["programs"][0];
+    assert_eq!(
+        (&program["turnaround_seconds"], &program["completions"]),
+        (&json!(null), &json!([]))
+    );
+    assert_eq!(program["exit"], json!({"failed": 28}));
+}
+
+#[test]
 fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
     let file = written(&outcome());
     let quantum =
@@ -151,11 +176,11 @@ fn an_interrupted_run_has_no_turnaround_for_what_did_not_end() {
 #[test]
 fn a_program_that_runs_twice_is_held_against_two_runs_alone() {
     let mut outcome = outcome();
-    let first = completion(Nanos::from_secs(3), Exit::Signal(9));
+    let first = completion(Nanos::from_secs(3), Exit::Code(0));
     outcome.programs[0].completions.insert(0, first);
     let program = &RunResult::new(&outcome, &context()).programs[0];
     assert_eq!((program.solo_seconds, program.interference_seconds), (Some(3.0), Some(-1.0)));
-    assert_eq!((program.exit_status, program.usage.user_seconds), (Some(137), 3.0));
+    assert_eq!((program.exit_status, program.usage.user_seconds), (Some(0), 3.0));
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
+/// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
+pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
+
 /// Turns drafts into a workload. Programs without a `cwd` start in `directory`, which is absolute.
 pub(super) fn check(
     drafts: Vec<Draft>,
@@ -84,9 +87,7 @@ impl<'a> Checker<'a> {
         let command = self.value("command", words, command)?;
         let name = match draft.name {
             Some(name) => self.value("name", name, names::checked)?,
-            None => names
-                .after(&command[0])
-                .map_err(|problem| self.refuse("name", command_place.clone(), problem))?,
+            None => names.after(&command[0]),
         };
         let place = |bytes: &Range<usize>| Place {
             program: Some((self.number, Some(name.clone()))),
@@ -156,7 +157,10 @@ fn command(words: Words) -> Result<Vec<String>, Problem> {
         None => Err(Problem::EmptyCommand),
         Some(program) if program.is_empty() => Err(Problem::EmptyCommand),
         Some(_) if words.iter().any(|word| word.contains('\0')) => Err(Problem::HasNul),
-        Some(_) => Ok(words),
+        Some(_) => match words.iter().map(String::len).max() {
+            Some(longest) if longest > LONGEST_WORD => Err(Problem::TooLong(longest)),
+            _ => Ok(words),
+        },
     }
 }
 
@@ -171,6 +175,10 @@ fn variables(env: BTreeMap<String, String>) -> Result<BTreeMap<String, String>, 
         }
         if name.contains('\0') || value.contains('\0') {
             return Err(Problem::HasNul);
+        }
+        let longest = name.len() + 1 + value.len();
+        if longest > LONGEST_WORD {
+            return Err(Problem::TooLong(longest));
         }
     }
     Ok(env)

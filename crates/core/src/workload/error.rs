@@ -6,7 +6,7 @@ use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use super::check::WEIGHTS;
+use super::check::{LONGEST_WORD, WEIGHTS};
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
 use super::{MAX_BYTES, MAX_PROGRAMS};
@@ -95,6 +95,10 @@ pub enum Problem {
     UnclosedQuote { line: String },
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
+    #[error(
+        "holds one of {0} bytes, but the kernel passes on at most {LONGEST_WORD} in one; write it to a file, and pass that"
+    )]
+    TooLong(usize),
     #[error("is {0}, but must be from 1 to 65535; leave the key out to let the program choose")]
     Threads(i64),
     #[error(

@@ -10,6 +10,8 @@ use super::error::Problem;
 
 /// File systems allow 255 bytes; the rest is for endings such as `-2.stdout`.
 const MAX_BYTES: usize = 200;
+/// What a program is called whose command has no name that a file could have.
+const NAMELESS: &str = "program";
 /// As many characters never take more than [`MAX_BYTES`] in UTF-8.
 const MAX_DEFAULT_CHARS: usize = 50;
 
@@ -27,16 +29,16 @@ impl Names {
     }
 
     /// A name for a program that was not given one.
-    pub(super) fn after(&mut self, command: &str) -> Result<String, Problem> {
+    pub(super) fn after(&mut self, command: &str) -> String {
         let base = Path::new(command).file_name().map(|base| base.to_string_lossy());
         let base: String = base.unwrap_or(command.into()).chars().take(MAX_DEFAULT_CHARS).collect();
-        let base = checked(base)?;
+        let base = checked(base).unwrap_or(NAMELESS.to_owned());
         let number = self.numbers.entry(base.clone()).or_default();
         loop {
             *number += 1;
             let name = if *number == 1 { base.clone() } else { format!("{base}-{number}") };
             if self.taken.insert(name.clone()) {
-                return Ok(name);
+                return name;
             }
         }
     }
@@ -57,15 +59,13 @@ mod tests {
     #[test]
     fn commands_of_the_same_base_name_are_numbered_around_given_names() {
         let mut names = Names::new(["cg-2".to_owned()]);
-        let called: Vec<_> =
-            ["./cg", "/bin/cg", "lu", "cg"].iter().map(|command| names.after(command)).collect();
-        let called: Vec<_> = called.into_iter().map(Result::unwrap).collect();
-        assert_eq!(called, ["cg", "cg-3", "lu", "cg-4"]);
+        let called = ["./cg", "/bin/cg", "lu", "cg", ".."].map(|command| names.after(command));
+        assert_eq!(called, ["cg", "cg-3", "lu", "cg-4", "program"]);
     }
 
     #[test]
     fn long_base_names_are_cut_to_what_a_file_name_can_hold() {
-        let name = Names::new([]).after(&"\u{1f427}".repeat(100)).unwrap();
+        let name = Names::new([]).after(&"\u{1f427}".repeat(100));
         assert_eq!(name.len(), MAX_BYTES);
     }
 

@@ -6,8 +6,10 @@
 
 use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 
+use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
+use crate::freezer::Freezer;
 
 /// The shortest time between two looks at a freeze that is under way, and the share of the time passed
 /// that later looks wait.
@@ -32,6 +34,9 @@ impl Linux {
             let State::Freezing { since, look_at } = live.state else { continue };
             if now < look_at {
                 continue;
+            }
+            if let (Freezer::Signals(_), Parent::Shim(_)) = (&live.freezer, &live.parent) {
+                note_strays(live, &self.proc, &mut self.log)?;
             }
             let what = match live.freezer.is_frozen(&live.tree, &self.proc) {
                 Ok(true) if matches!(live.parent, Parent::Cosched) => {

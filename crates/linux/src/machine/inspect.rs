@@ -46,11 +46,11 @@ impl Inspector {
         Inspector { handed_out, watched: BTreeMap::new(), groups: vec![None; slots] }
     }
 
-    /// A program has started.
-    pub(super) fn expect(&mut self, id: ProgramId, now: Nanos) {
+    /// A program has started. What it holds matters only if it takes turns.
+    pub(super) fn expect(&mut self, id: ProgramId, now: Nanos, turns: bool) {
         let watched = Watched {
             stops_at: now + STOPS,
-            bonds_at: now + FIRST,
+            bonds_at: if turns { now + FIRST } else { Nanos::NEVER },
             pause: FIRST,
             bonds: Bonds::default(),
             traced: false,
@@ -137,7 +137,8 @@ impl Linux {
                 live.state = State::StoppedByOther;
                 self.note(
                     id,
-                    "was stopped by somebody else, and is left alone until it is continued",
+                    "was stopped by somebody else, or because it wanted something of the terminal, and is left alone \
+                     until it is continued",
                 );
                 self.tell(Happening::StoppedByOther(id));
             }

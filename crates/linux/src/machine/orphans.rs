@@ -23,7 +23,7 @@ use crate::files::FileError;
 use crate::launch::Launched;
 use crate::procfs::{Proc, Stat};
 use crate::tree::Process;
-use crate::undo::Record;
+use crate::undo::{Log, Record};
 
 /// What cosched knows of children that are not its helpers.
 #[derive(Debug)]
@@ -204,10 +204,25 @@ impl Linux {
         self.log.note(Record::Main { program: live.id, process: main })?;
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
-        self.inspector.expect(live.id, self.clock.now());
+        self.inspector.expect(live.id, self.clock.now(), self.turns);
         self.tell(Happening::Started(live.id));
         Ok(())
     }
+}
+
+/// Announces the processes of a program whose parents have ended, so that whoever has to continue them finds them even
+/// if their shim is gone by then. Below the command they are not, and no cgroup holds them.
+pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result<(), MachineError> {
+    let Some(shim) = live.tree.shim else { return Ok(()) };
+    for pid in proc.children(shim.pid)? {
+        let Ok(process) = Process::find(proc, pid) else { continue };
+        if live.tree.main != Some(process) && !live.tree.orphans.contains(&process) {
+            live.tree.orphans.retain(|orphan| orphan.look(proc).is_some());
+            log.note(Record::Orphan { program: live.id, process })?;
+            live.tree.orphans.push(process);
+        }
+    }
+    Ok(())
 }
 
 /// Whether a process is known to belong to a program. Before it leads a group of its own, the command is in its

@@ -5,6 +5,7 @@ use std::os::fd::AsFd;
 use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
 use rustix::process::Signal as Raw;
 
+use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, key};
 use crate::counters::Counters;
@@ -17,9 +18,8 @@ use crate::undo::Record;
 
 impl Linux {
     pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {
-        let name = format!("p{}-{}", id.slot, id.generation);
         let own_share = settings.cpu_group == Some(true);
-        let plot = match self.ground.plot(&name, own_share, &self.cpus) {
+        let plot = match self.ground.plot(id, own_share, &self.cpus) {
             Ok(plot) => plot,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
         };
@@ -105,6 +105,9 @@ impl Linux {
         if self.inspector.is_traced(live.id) {
             self.tell(Happening::Refused(live.id, Aspect::Frozen, Refusal::Traced));
             return Ok(());
+        }
+        if let (Freezer::Signals(_), Parent::Shim(_)) = (&live.freezer, &live.parent) {
+            note_strays(live, &self.proc, &mut self.log)?;
         }
         match live.freezer.freeze(&live.tree, &self.proc) {
             Ok(()) => {

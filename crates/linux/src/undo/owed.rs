@@ -8,6 +8,8 @@ use cosched_core::{CpuSet, ProgramId};
 use super::cgroups::Doomed;
 use super::changes::Changes;
 use super::{Book, Record};
+use crate::cgroup;
+use crate::procfs::Proc;
 use crate::sched_attr::SchedAttr;
 use crate::tree::{Process, Tree};
 
@@ -90,6 +92,23 @@ impl Owed {
             | Record::CgroupRemoved { .. }
             | Record::ContinuedByOther { .. }
             | Record::Gone { .. } => {}
+        }
+    }
+
+    /// Whoever is in a program's cgroup belongs to it, also where neither its shim nor its first process
+    /// leads there any more. Once moved out, nothing would tell.
+    pub(super) fn take_in_members_of_cgroups(&mut self, proc: &Proc) {
+        for (id, program) in &mut self.programs {
+            let dirs = self.cgroups.iter().map(|cgroup| cgroup.dir.child(&cgroup::name_of(*id)));
+            // Those of another PID namespace read as 0; a cgroup that is gone holds nobody.
+            let pids = dirs.flat_map(|dir| dir.procs_recursive().unwrap_or_default());
+            let found =
+                pids.filter(|pid| *pid != 0).filter_map(|pid| Process::find(proc, pid).ok());
+            for process in found {
+                if !program.tree.orphans.contains(&process) {
+                    program.tree.orphans.push(process);
+                }
+            }
         }
     }
 

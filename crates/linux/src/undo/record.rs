@@ -58,7 +58,7 @@ pub enum Record {
         /// Its first process.
         process: Process,
     },
-    /// A process of a program whose shim was killed has become cosched's own child.
+    /// The parent of a process of a program has ended, so the process is not below the program's first one.
     Orphan {
         /// The program.
         program: ProgramId,

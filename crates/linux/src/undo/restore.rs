@@ -77,7 +77,8 @@ pub enum NotRestored {
 
 /// Lets every program run that is frozen or stopped by cosched, and leaves the rest as it is.
 pub fn thaw(book: &Book, proc: &Proc) -> Restored {
-    let owed = Owed::of(book);
+    let mut owed = Owed::of(book);
+    owed.take_in_members_of_cgroups(proc);
     let mut work = Work::begin(proc);
     work.thaw(&owed);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
@@ -90,7 +91,7 @@ pub fn thaw(book: &Book, proc: &Proc) -> Restored {
 
 /// Undoes everything that the book holds, as far as it is not undone already.
 pub fn restore(book: &Book, proc: &Proc) -> Restored {
-    let owed = Owed::of(book);
+    let mut owed = Owed::of(book);
     let mut work = Work::begin(proc);
     work.thaw(&owed);
     for (dir, added) in owed.controllers.iter().rev() {
@@ -100,6 +101,7 @@ pub fn restore(book: &Book, proc: &Proc) -> Restored {
     let give_up = Instant::now() + STARTING;
     for _ in 0..MOST_ROUNDS {
         // Asked before the round: what binds itself and executes meanwhile is found by the next one.
+        owed.take_in_members_of_cgroups(proc);
         let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
         if work.round(&owed) {
             continue;
