@@ -4,7 +4,8 @@
 #                workloads/demo.toml, as an ordinary user
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
-#                RUNS=6 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
+#                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
+#                alone), PROGRAMS=DIR takes the executables in a folder
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -60,7 +61,8 @@ bench: PACKAGES += python3-sklearn libomp5
 bench: setup build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
+	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
 
 # All of them, even after one has failed.
 test-guest: setup

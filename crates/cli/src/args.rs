@@ -260,6 +260,8 @@ pub(crate) struct RecoverArgs {
 pub(crate) struct SpinArgs {
     /// How many threads spin.
     pub(crate) threads: u16,
+    /// The process that waits for what they note.
+    pub(crate) reader: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

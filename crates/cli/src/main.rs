@@ -42,7 +42,7 @@ fn main() -> ExitCode {
         args::Command::Profile(args) => profile::profile(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
-        args::Command::Spin(args) => Ok(doctor::spin(args.threads)),
+        args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {
         Ok(code) => code,

@@ -157,7 +157,12 @@ fn config(
     let job = |output: &PathBuf| Job {
         order: Order {
             executable: OWN_EXECUTABLE.into(),
-            argv: ["cosched-spin", SPIN, &threads.to_string()].map(str::to_owned).into(),
+            argv: vec![
+                "cosched-spin".to_owned(),
+                SPIN.to_owned(),
+                threads.to_string(),
+                std::process::id().to_string(),
+            ],
             cwd: "/".into(),
             ..Order::default()
         },

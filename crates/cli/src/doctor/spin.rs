@@ -5,7 +5,9 @@
 //! clock in every turn, and whoever finds that *no* thread has read it for a while prints the
 //! gap: the last reading before, and the first one after.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 pub(super) const GAP: Nanos = Nanos::from_millis(1);
 /// After this it ends by itself, whatever becomes of those who started it.
 const LIFE: Duration = Duration::from_secs(60);
+
+/// How often it looks whether anybody is still interested.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// CLOCK_MONOTONIC.
 pub(super) fn now() -> Nanos {
@@ -42,24 +47,23 @@ impl Gap {
     }
 }
 
-/// Spins with so many threads, and prints the gaps.
-pub(crate) fn spin(threads: u16) -> ExitCode {
-    let end = now() + LIFE.into();
-    let latest = AtomicU64::new(now().0);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| turn(&latest, end));
-        }
-    });
+/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know them.
+pub(crate) fn spin(threads: u16, reader: u32) -> ExitCode {
+    let (reader, end) = (PathBuf::from(format!("/proc/{reader}")), now() + LIFE.into());
+    let latest = Arc::new(AtomicU64::new(now().0));
+    for _ in 0..threads {
+        let latest = latest.clone();
+        std::thread::spawn(move || turn(&latest));
+    }
+    while reader.exists() && now() < end {
+        std::thread::sleep(LOOK);
+    }
     ExitCode::SUCCESS
 }
 
-fn turn(latest: &AtomicU64, end: Nanos) {
+fn turn(latest: &AtomicU64) {
     loop {
         let to = now();
-        if to > end {
-            return;
-        }
         // A thread that was stopped between the two lines comes with an old reading; it must not
         // set the others back. Only this one value is shared, so no order between values is needed.
         let from = Nanos(latest.fetch_max(to.0, Ordering::Relaxed));
