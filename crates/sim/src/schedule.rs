@@ -48,7 +48,7 @@ impl World {
         if lingers {
             self.catch_up(cpu);
             self.stays_awake(tid, cpu);
-            self.is_queued(tid, cpu, how, false);
+            self.is_queued(tid, cpu, how);
         } else {
             let cpu = self.place(tid, how);
             self.enqueue(tid, cpu, how);
@@ -56,7 +56,7 @@ impl World {
     }
 
     pub(crate) fn enqueue(&mut self, tid: Tid, cpu: usize, how: Arrival) {
-        let over = self.catch_up(cpu);
+        self.catch_up(cpu);
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
@@ -66,17 +66,20 @@ impl World {
         }
         let turn = thread.turn;
         self.cpus[cpu].queue.push(turn);
-        self.is_queued(tid, cpu, how, over);
+        self.is_queued(tid, cpu, how);
     }
 
-    /// Books the running thread's time before somebody comes. Tells whether its turn was found to be over on the way.
-    fn catch_up(&mut self, cpu: usize) -> bool {
-        let Some(current) = self.cpus[cpu].current else { return false };
+    /// Books the running thread's time before somebody comes; under EEVDF, its turn may be found to be over on the way
+    /// (`update_curr`).
+    fn catch_up(&mut self, cpu: usize) {
+        let Some(current) = self.cpus[cpu].current else { return };
         self.account(current);
-        matches!(self.kernel.order, Order::Eevdf { .. }) && self.turn_is_over(cpu)
+        if matches!(self.kernel.order, Order::Eevdf { .. }) && self.turn_is_over(cpu) {
+            self.unsettle(cpu);
+        }
     }
 
-    fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival, over: bool) {
+    fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         let now = self.now;
         let thread = &mut self.threads[tid as usize];
         thread.place = Place::Queued;
@@ -84,7 +87,7 @@ impl World {
         let rank = thread.turn.rank;
         self.waiting_changes(cpu, true, rank);
         self.load_changes(cpu, true);
-        if self.preempts(tid, cpu, how) || over {
+        if self.preempts(tid, cpu, how) {
             self.unsettle(cpu);
         } else {
             self.start_clock(cpu);
@@ -102,10 +105,9 @@ impl World {
         }
     }
 
-    /// When in each period the clock of a CPU ticks. Linux lets them tick together, and interrupts and its own
-    /// threads shift what is between; here, where there are none, the clocks are shifted.
+    /// When in each period the clock of a CPU ticks.
     pub(crate) fn phase(&self, cpu: usize) -> u64 {
-        mix(self.seed ^ cpu as u64) % self.kernel.tick.0
+        if self.kernel.skew_tick { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
     }
 
     /// The clock interrupts a CPU.
