@@ -255,8 +255,10 @@ impl Domain {
         }
         let nested = self.buses_of.iter().any(|buses| buses.len() > 1);
         for _ in 0..if nested { ROUNDS } else { 1 } {
-            let moved =
-                (0..self.buses.len()).fold(false, |moved, bus| self.solve_bus(bus) || moved);
+            let mut moved = false;
+            for bus in 0..self.buses.len() {
+                moved |= self.solve_bus(bus);
+            }
             if !moved {
                 break;
             }

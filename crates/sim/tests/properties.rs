@@ -187,7 +187,7 @@ proptest! {
         let mut settings = [Settings::default(); 4];
         let mut now = Nanos::ZERO;
         for (after, asked) in steps {
-            now = now + Nanos::from_micros(after);
+            now += Nanos::from_micros(after);
             stage.until(now);
             let (slot, step) = match asked {
                 Asked::Freezes(slot) => (slot, Step::Freeze(ProgramId::first(slot))),
