@@ -6,6 +6,7 @@
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
 #                alone), PROGRAMS=DIR takes the executables in a folder
+#   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -22,7 +23,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench setup build kernels lint clean
+.PHONY: help demo test bench bench-sim setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -63,6 +64,10 @@ bench: setup build kernels
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+
+bench-sim:
+	@mkdir -p $(TARGET)/bench
+	cargo run --release --locked -p cosched-sim --example events_per_second | tee $(TARGET)/bench/sim.json
 
 # All of them, even after one has failed.
 test-guest: setup

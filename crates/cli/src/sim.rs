@@ -1,7 +1,9 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
+
+mod sweep;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,7 +16,7 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::SimArgs;
+use crate::args::{HowArgs, SimArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -24,29 +26,22 @@ const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// Simulates the workload, and shows what came of it.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[args.policy])?;
     args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
+    if !args.sweep.is_empty() {
+        return sweep::sweep(args);
+    }
+    let scene = Scene::of(args)?;
+    args.how.check_use(&[scene.policy])?;
     let workload = source::workload(&args.source)?;
-    let hardware = hardware(&args.machine)?;
-    let kernel = Kernel { groups: args.policy == Kind::LinuxGroups, ..args.kernel };
-    let description = MachineDescription {
-        cpus: hardware.topology.cpus().len(),
-        model: Some(hardware.name.clone()),
-        kernel: "simulated".to_owned(),
-    };
-    let session = Session::of(hardware.topology.clone(), description);
-    let simulator = Simulator { session: &session, hardware, kernel, args };
-    let jobs = simulator.jobs(&workload)?;
-    let mut profiles = session.profiles(&workload, &args.how, None)?;
-    // What would be refused with the times alone is refused before they are found.
-    session.plan(&simulator.request(&workload, args.policy, &profiles))?;
+    let simulator = Simulator::new(&scene)?;
+    let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = Some(simulator.alone(spec, job)?);
     }
-    let (outcome, result) = simulator.run(&workload, args.policy, &jobs, &profiles)?;
+    let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -58,22 +53,75 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(outcome.ended, succeeded))
 }
 
-/// A machine that comes along, by name, or a file's, by its path.
-fn hardware(machine: &str) -> Result<Hardware, Failure> {
-    match machine.contains('/') || machine.ends_with(".toml") {
-        true => Hardware::load(Path::new(machine)).map_err(Failure::input),
-        false => Hardware::named(machine).map_err(Failure::input),
+/// All that decides about a run beside the workload.
+#[derive(Clone, Debug)]
+struct Scene {
+    policy: Kind,
+    machine: String,
+    kernel: Kernel,
+    seed: u64,
+    how: HowArgs,
+}
+
+impl Scene {
+    /// The one that the options name.
+    fn of(args: &SimArgs) -> Result<Scene, Failure> {
+        let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
+        Ok(Scene {
+            policy: args.policy.ok_or_else(|| missing("policy"))?,
+            machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
+            kernel: args.kernel.unwrap_or(Kernel::EEVDF),
+            seed: args.seed.unwrap_or(1),
+            how: args.how.clone(),
+        })
     }
 }
 
-struct Simulator<'a> {
-    session: &'a Session,
-    hardware: Hardware,
-    kernel: Kernel,
-    args: &'a SimArgs,
+/// What is known before anything is simulated.
+struct Prepared {
+    /// What each program does.
+    jobs: Vec<Job>,
+    profiles: Vec<Profile>,
 }
 
-impl Simulator<'_> {
+struct Simulator {
+    session: Session,
+    hardware: Hardware,
+    scene: Scene,
+}
+
+/// A machine that comes along, by name, a file's, by its path, or one described in a few words.
+fn hardware(machine: &str) -> Result<Hardware, Failure> {
+    match machine {
+        _ if Hardware::is_words(machine) => Hardware::words(machine),
+        _ if machine.contains('/') || machine.ends_with(".toml") => {
+            Hardware::load(Path::new(machine))
+        }
+        _ => Hardware::named(machine),
+    }
+    .map_err(Failure::input)
+}
+
+impl Simulator {
+    fn new(scene: &Scene) -> Result<Simulator, Failure> {
+        let hardware = hardware(&scene.machine)?;
+        let description = MachineDescription {
+            cpus: hardware.topology.cpus().len(),
+            model: Some(hardware.name.clone()),
+            kernel: "simulated".to_owned(),
+        };
+        let session = Session::of(hardware.topology.clone(), description);
+        Ok(Simulator { session, hardware, scene: scene.clone() })
+    }
+
+    /// Checks everything that can be wrong before anything is simulated.
+    fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
+        let jobs = self.jobs(workload)?;
+        let profiles = self.session.profiles(workload, &self.scene.how, None)?;
+        self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
+        Ok(Prepared { jobs, profiles })
+    }
+
     fn request<'r>(
         &'r self,
         workload: &'r Workload,
@@ -83,7 +131,7 @@ impl Simulator<'_> {
         Request {
             workload,
             kind,
-            how: &self.args.how,
+            how: &self.scene.how,
             out: None,
             stdout_is_taken: true,
             profiles,
@@ -91,7 +139,6 @@ impl Simulator<'_> {
         }
     }
 
-    /// What each program does.
     fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {
         let job = |spec: &ProgramSpec| {
             let place = &spec.places.command;
@@ -137,13 +184,9 @@ impl Simulator<'_> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
-        let sim = Sim::new(
-            self.hardware.clone(),
-            self.kernel,
-            jobs.to_vec(),
-            Costs::MEASURED,
-            self.args.seed,
-        );
+        let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
+        let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
+        let sim = Sim::new(hardware, kernel, jobs.to_vec(), Costs::MEASURED, seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

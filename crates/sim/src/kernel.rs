@@ -12,6 +12,10 @@ pub struct Kernel {
     pub order: Order,
     /// How often the clock interrupts: preemption at the end of a slice happens only then.
     pub tick: Nanos,
+    /// Whether the clocks of the CPUs are shifted against each other, or all tick at multiples of the tick (Linux'
+    /// `skew_tick`). Linux does not shift them, but interrupts and its own threads disturb what runs between; here, where
+    /// there are none, the kernels that have a name shift them.
+    pub skew_tick: bool,
     /// Whether every program has a share of its own (a cgroup or an autogroup each).
     pub groups: bool,
     /// Whether threads of one program are kept in different queues ("balance scheduling", Sukwong and Kim).
@@ -42,11 +46,15 @@ pub enum Order {
     },
 }
 
+/// How long a turn of Linux' real-time round robin is (`RR_TIMESLICE`).
+pub(crate) const REAL_TIME_SLICE: Nanos = Nanos::from_millis(100);
+
 impl Kernel {
     /// Linux 6.18.
     pub const EEVDF: Kernel = Kernel {
         order: Order::Eevdf { slice: Nanos::from_micros(700) },
         tick: Nanos::from_millis(4),
+        skew_tick: true,
         groups: false,
         apart: false,
     };
@@ -75,6 +83,30 @@ impl Kernel {
     pub fn named(name: &str) -> Option<Kernel> {
         let all = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
         Kernel::NAMES.iter().position(|known| *known == name).map(|i| all[i])
+    }
+
+    /// The name of one of them, whatever else was made of it.
+    pub fn name(&self) -> &'static str {
+        match self.order {
+            Order::Eevdf { .. } => "eevdf",
+            Order::Cfs { .. } if self.apart => "balance",
+            Order::Cfs { .. } => "cfs",
+            Order::RoundRobin { .. } => "rr",
+        }
+    }
+
+    /// Whether virtual time decides, so that it has to be kept.
+    pub(crate) fn is_fair(&self) -> bool {
+        !matches!(self.order, Order::RoundRobin { .. })
+    }
+
+    /// How long a turn is if nobody says otherwise, nanoseconds. CFS finds it anew each time.
+    pub(crate) fn slice(&self, cpus: usize) -> f64 {
+        match self.order {
+            Order::Eevdf { slice } => slice.0 as f64 * Kernel::stretch(cpus),
+            Order::RoundRobin { quantum } => quantum.0 as f64,
+            Order::Cfs { .. } => 0.0,
+        }
     }
 
     /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of at most 8.
