@@ -137,6 +137,28 @@ fn round_robin_goes_round_and_nobody_interrupts() {
 }
 
 #[test]
+fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take_turns_as_under_cfs()
+ {
+    // Two CPUs double the times of CFS (1 + log2), so half of them make the turns of the trace for one CPU.
+    let order = Order::Cfs {
+        latency: Nanos::from_millis(3),
+        granularity: Nanos::from_micros(375),
+        wakeup: Nanos::from_micros(500),
+    };
+    let kernel = Kernel { apart: true, ..kernel(order) };
+    let pair = || program(2, vec![micros(10_000)]);
+    let mut stage = Stage::new(ideal("core:2"), kernel, vec![(0, pair()), (1000, pair())]);
+    stage.until(Nanos::from_millis(60));
+    for cpu in 0..2 {
+        let table = stage.table(cpu).replace("A1", "A").replace("B1", "B");
+        assert_eq!(
+            table,
+            "A 0-4000, B 4000-8000, A 8000-12000, B 12000-16000, A 16000-18000, B 18000-20000"
+        );
+    }
+}
+
+#[test]
 fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_the_tidon_paper() {
     // Four threads and two on four CPUs: every CPU has one of the four, so each of the two shares its CPU with one of them.
     let spinning = |threads| program(threads, vec![micros(10_000_000)]);

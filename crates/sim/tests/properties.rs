@@ -169,7 +169,7 @@ fn hardware() -> Hardware {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
 
     #[test]
     fn time_goes_on_work_is_done_once_and_everybody_is_where_he_may_be(

@@ -147,23 +147,28 @@ fn numbering_cpus_otherwise_changes_nothing_but_ties() {
     }
 }
 
+/// The same kernel with all its times doubled.
+fn slower(kernel: Kernel) -> Kernel {
+    let twice = |time: Nanos| Nanos(2 * time.0);
+    let order = match kernel.order {
+        Order::Eevdf { slice } => Order::Eevdf { slice: twice(slice) },
+        Order::Cfs { latency, granularity, wakeup } => Order::Cfs {
+            latency: twice(latency),
+            granularity: twice(granularity),
+            wakeup: twice(wakeup),
+        },
+        Order::RoundRobin { quantum } => Order::RoundRobin { quantum: twice(quantum) },
+    };
+    Kernel { order, tick: twice(kernel.tick), ..kernel }
+}
+
 #[test]
 fn everything_twice_as_slow_takes_twice_as_long() {
     let slow =
         "gigahertz=1.25 memory_nanos=180 switch_nanos=4000 wake_nanos=6000 signal_nanos=40,120,300";
-    let twice = |time: Nanos| Nanos(2 * time.0);
     for kernel in kernels() {
         let kernel = Kernel { skew_tick: false, ..kernel };
-        let order = match kernel.order {
-            Order::Eevdf { slice } => Order::Eevdf { slice: twice(slice) },
-            Order::Cfs { latency, granularity, wakeup } => Order::Cfs {
-                latency: twice(latency),
-                granularity: twice(granularity),
-                wakeup: twice(wakeup),
-            },
-            Order::RoundRobin { quantum } => Order::RoundRobin { quantum: twice(quantum) },
-        };
-        let slower = Kernel { order, tick: twice(kernel.tick), ..kernel };
+        let slower = slower(kernel);
         let whole = total(&Hardware::words(MACHINE).unwrap(), kernel, &programs(1.0));
         let half = format!("{} {slow}", MACHINE.replace("package:6", "package:3"));
         let half = total(&Hardware::words(&half).unwrap(), slower, &programs(2.0));
@@ -180,5 +185,47 @@ fn a_program_that_sleeps_all_the_time_changes_nothing_but_ties() {
         let alone = total(&machine(), kernel, &programs(1.0));
         let beside = total(&machine(), kernel, &[programs(1.0), vec![idle.clone()]].concat());
         assert!((beside / alone - 1.0).abs() < 0.1, "{kernel:?}: {beside} and {alone}");
+    }
+}
+
+/// When three programs on one CPU end, nanoseconds: they come at odd times, so that no two things fall together, and a fourth
+/// that only sleeps may be there.
+fn ends_on_one_cpu(kernel: Kernel, hardware: Hardware, stretch: u64, idle: bool) -> Vec<u64> {
+    let compute = |micros: u64| Op::Compute { instructions: 1e3 * micros as f64, mix: 0 };
+    let sleeper = vec![
+        compute(1_733),
+        Op::Sleep(Nanos::from_micros(2_917 * stretch)),
+        Op::Repeat { from: 0, times: 9, counter: 0 },
+    ];
+    let mut programs = vec![
+        (103, program(1, vec![compute(29_989)])),
+        (1_511, program(1, sleeper)),
+        (2_203, program(1, vec![compute(41_117)])),
+    ];
+    if idle {
+        programs.push((7, program(1, vec![Op::Sleep(Nanos::from_secs(50))])));
+    }
+    let programs =
+        programs.into_iter().map(|(at, model)| (at * stretch, model, Settings::default()));
+    let mut stage = Stage::with(hardware, kernel, programs, 1);
+    stage.until(Nanos::from_secs(1));
+    let ends = stage.events.iter().filter_map(|event| match event.what {
+        cosched_core::Happening::Exited(..) => Some(event.at.0),
+        _ => None,
+    });
+    let ends: Vec<u64> = ends.collect();
+    assert_eq!(ends.len(), 3);
+    ends
+}
+
+#[test]
+fn where_nothing_falls_together_the_relations_hold_to_the_nanosecond() {
+    for kernel in kernels() {
+        let kernel = Kernel { skew_tick: false, ..kernel };
+        let ends = ends_on_one_cpu(kernel, ideal("core:1"), 1, false);
+        assert_eq!(ends, ends_on_one_cpu(kernel, ideal("core:1"), 1, true), "{kernel:?}");
+        let slow = Hardware { gigahertz: 0.5, ..ideal("core:1") };
+        let doubled: Vec<u64> = ends.iter().map(|end| 2 * end).collect();
+        assert_eq!(doubled, ends_on_one_cpu(slower(kernel), slow, 2, false), "{kernel:?}");
     }
 }
