@@ -17,6 +17,7 @@ mod show;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
@@ -97,6 +98,19 @@ pub(crate) fn measure_all(
         }
     }
     Ok(Ended::Complete)
+}
+
+/// How long a program takes alone, this once: nothing is kept. Or how the user has interrupted it.
+pub(crate) fn time_alone(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Result<Nanos, Ended>, Failure> {
+    match alone::run_alone(session, spec, how) {
+        Ok(alone) => Ok(Ok(alone.turnaround)),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+    }
 }
 
 /// A command that does not exist is told before the first program has run for an hour.

@@ -3,6 +3,10 @@
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
 //! and the same table as of a run on a real machine.
 
+mod check;
+mod measure;
+mod this;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -12,9 +16,9 @@ use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::SimArgs;
+use crate::args::{HowArgs, SimArgs, SimCommand, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -22,19 +26,27 @@ use crate::{out, source, table};
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
-/// Simulates the workload, and shows what came of it.
+/// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
+    match (&args.command, &args.run) {
+        (Some(SimCommand::Measure(args)), _) => measure::measure(args),
+        (Some(SimCommand::Check(args)), _) => check::check(args),
+        (None, Some(args)) => simulate(args),
+        (None, None) => {
+            Err(Failure::Input("nothing to simulate: `cosched sim --help` tells how".to_owned()))
+        }
+    }
+}
+
+/// Simulates the workload, and shows what came of it.
+fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
     let hardware = hardware(&args.machine)?;
     let kernel = Kernel { groups: args.policy == Kind::LinuxGroups, ..args.kernel };
-    let description = MachineDescription {
-        cpus: hardware.topology.cpus().len(),
-        model: Some(hardware.name.clone()),
-        kernel: "simulated".to_owned(),
-    };
-    let session = Session::of(hardware.topology.clone(), description);
-    let simulator = Simulator { session: &session, hardware, kernel, args };
+    let session = session(&hardware);
+    let simulator =
+        Simulator { session: &session, hardware, kernel, how: &args.how, seed: args.seed };
     let jobs = simulator.jobs(&workload)?;
     let mut profiles = session.profiles(&workload, &args.how, None)?;
     // What would be refused with the times alone is refused before they are found.
@@ -57,8 +69,21 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(outcome.ended, succeeded))
 }
 
-/// A machine that comes along, by name, or a file's, by its path.
+/// The machine as what runs programs.
+fn session(hardware: &Hardware) -> Session {
+    let description = MachineDescription {
+        cpus: hardware.topology.cpus().len(),
+        model: Some(hardware.name.clone()),
+        kernel: "simulated".to_owned(),
+    };
+    Session::of(hardware.topology.clone(), description)
+}
+
+/// This machine, one that comes along, by name, or a file's, by its path.
 fn hardware(machine: &str) -> Result<Hardware, Failure> {
+    if machine == this::THIS {
+        return this::hardware(&Session::here()?, None);
+    }
     match machine.contains('/') || machine.ends_with(".toml") {
         true => Hardware::load(Path::new(machine)).map_err(Failure::input),
         false => Hardware::named(machine).map_err(Failure::input),
@@ -69,7 +94,8 @@ struct Simulator<'a> {
     session: &'a Session,
     hardware: Hardware,
     kernel: Kernel,
-    args: &'a SimArgs,
+    how: &'a HowArgs,
+    seed: u64,
 }
 
 impl Simulator<'_> {
@@ -82,7 +108,7 @@ impl Simulator<'_> {
         Request {
             workload,
             kind,
-            how: &self.args.how,
+            how: self.how,
             out: None,
             stdout_is_taken: true,
             profiles,
@@ -140,8 +166,8 @@ impl Simulator<'_> {
             self.hardware.clone(),
             self.kernel,
             jobs.to_vec(),
-            Costs::MEASURED,
-            self.args.seed,
+            self.hardware.own,
+            self.seed,
         );
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;

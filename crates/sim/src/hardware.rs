@@ -5,8 +5,10 @@
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Topology};
+use cosched_core::{Cpu, Level, Nanos, Topology};
 use serde::Deserialize;
+
+use crate::machine::Costs;
 
 /// The descriptions that come along, by the name that they give.
 const KNOWN: [(&str, &str); 6] = [
@@ -41,6 +43,8 @@ pub struct Hardware {
     pub wake_nanos: f64,
     /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
     pub signal_nanos: [f64; 3],
+    /// How long cosched's own steps take there.
+    pub own: Costs,
 }
 
 /// A limit to memory traffic.
@@ -119,6 +123,23 @@ struct Description {
     switch_nanos: f64,
     wake_nanos: f64,
     signal_nanos: [f64; 3],
+    own: Option<Own>,
+}
+
+/// The steps of cosched itself; without this table they take what [`Costs::MEASURED`] says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    start_nanos: u64,
+    freeze_nanos: u64,
+    thaw_nanos: u64,
+}
+
+impl From<Own> for Costs {
+    fn from(own: Own) -> Costs {
+        let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
+        Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
+    }
 }
 
 fn one() -> f64 {
@@ -187,6 +208,7 @@ impl Hardware {
             switch_nanos: read.switch_nanos,
             wake_nanos: read.wake_nanos,
             signal_nanos: read.signal_nanos,
+            own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
     }
 
@@ -260,6 +282,14 @@ mod tests {
         assert_eq!(two.topology.cpus().len(), 12);
         assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
         assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
+        assert_eq!(two.own, Costs::MEASURED);
+    }
+
+    #[test]
+    fn what_cosched_itself_takes_can_be_told() {
+        let own = "[own]\nstart_nanos = 1\nfreeze_nanos = 2\nthaw_nanos = 3\n";
+        let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
+        assert_eq!(told, Costs { start: Nanos(1), freeze: Nanos(2), thaw: Nanos(3) });
     }
 
     #[test]

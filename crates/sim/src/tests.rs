@@ -22,6 +22,7 @@ pub(crate) fn ideal(shape: &str) -> Hardware {
         switch_nanos: 0.0,
         wake_nanos: 0.0,
         signal_nanos: [0.0; 3],
+        own: FREE,
     }
 }
 

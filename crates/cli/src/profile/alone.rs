@@ -27,8 +27,8 @@ const LAST_LINES: usize = 5;
 
 /// One run alone.
 #[derive(Clone, Copy, Debug)]
-struct Alone {
-    turnaround: Nanos,
+pub(super) struct Alone {
+    pub(super) turnaround: Nanos,
     counts: Counts,
 }
 
@@ -95,7 +95,11 @@ fn counts_of_the_middle(all: &[Alone]) -> Counts {
 }
 
 /// One run alone, measured.
-fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alone, Stop> {
+pub(super) fn run_alone(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Alone, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone =
         ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
