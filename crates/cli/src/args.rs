@@ -185,7 +185,7 @@ pub(crate) struct SimArgs {
     #[command(subcommand)]
     pub(crate) command: Option<SimCommand>,
     #[command(flatten)]
-    pub(crate) run: Option<SimRunArgs>,
+    pub(crate) run: SimRunArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -235,12 +235,13 @@ pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
-    #[arg(long, short, value_parser = named::<Kind>)]
-    pub(crate) policy: Kind,
+    // Both are there unless a subcommand is.
+    #[arg(long, short, value_parser = named::<Kind>, required = true)]
+    pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, or `this`, once `cosched sim measure`
     /// has measured it.
-    #[arg(long, short)]
-    pub(crate) machine: String,
+    #[arg(long, short, required = true)]
+    pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
     #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
     pub(crate) kernel: Kernel,

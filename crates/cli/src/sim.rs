@@ -28,36 +28,36 @@ const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
-    match (&args.command, &args.run) {
-        (Some(SimCommand::Measure(args)), _) => measure::measure(args),
-        (Some(SimCommand::Check(args)), _) => check::check(args),
-        (None, Some(args)) => simulate(args),
-        (None, None) => {
+    match (&args.command, args.run.policy, &args.run.machine) {
+        (Some(SimCommand::Measure(args)), ..) => measure::measure(args),
+        (Some(SimCommand::Check(args)), ..) => check::check(args),
+        (None, Some(policy), Some(machine)) => simulate(&args.run, policy, machine),
+        (None, ..) => {
             Err(Failure::Input("nothing to simulate: `cosched sim --help` tells how".to_owned()))
         }
     }
 }
 
 /// Simulates the workload, and shows what came of it.
-fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[args.policy])?;
+fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[policy])?;
     let workload = source::workload(&args.source)?;
-    let hardware = hardware(&args.machine)?;
-    let kernel = Kernel { groups: args.policy == Kind::LinuxGroups, ..args.kernel };
+    let hardware = hardware(machine)?;
+    let kernel = Kernel { groups: policy == Kind::LinuxGroups, ..args.kernel };
     let session = session(&hardware);
     let simulator =
         Simulator { session: &session, hardware, kernel, how: &args.how, seed: args.seed };
     let jobs = simulator.jobs(&workload)?;
     let mut profiles = session.profiles(&workload, &args.how, None)?;
     // What would be refused with the times alone is refused before they are found.
-    session.plan(&simulator.request(&workload, args.policy, &profiles))?;
+    session.plan(&simulator.request(&workload, policy, &profiles))?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = Some(simulator.alone(spec, job)?);
     }
-    let (outcome, result) = simulator.run(&workload, args.policy, &jobs, &profiles)?;
+    let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }

@@ -59,6 +59,12 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
         return Ok(exit_code(ended, true));
     };
 
+    if constants.are_doubtful() {
+        say(format_args!(
+            "more of the same work took less time alone, so the machine is busy with other things: \
+             what follows means little"
+        ));
+    }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
     let model = Twin { hardware: &hardware, constants: &constants, how: &args.how };
     let mut samples = Vec::new();

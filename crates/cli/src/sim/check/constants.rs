@@ -14,6 +14,8 @@ use crate::sim::measure;
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
+/// Differences of times that are mostly noise can come out negative, and nothing takes less than nothing.
+const LEAST: f64 = 1e-3;
 
 /// Nanoseconds unless another thing is said.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -99,22 +101,29 @@ impl Runs {
         let (touched, sweep) = pair(14);
         let big = self.programs[14];
         let Kernel::Triad { mebibytes } = big.kernel else { return None };
+        let least = |nanos: f64| nanos.max(LEAST);
         Some(Constants {
-            empty,
-            barrier,
-            barrier_step,
-            lock,
-            lock_step,
-            block: [alone, pair(2).1 * cpus],
-            touch: (touched - empty) / mebibytes,
-            line_cached: pair(12).1 / self.programs[12].lines(),
-            line: sweep / big.lines(),
+            empty: least(empty),
+            barrier: least(barrier),
+            barrier_step: least(barrier_step),
+            lock: least(lock),
+            lock_step: least(lock_step),
+            block: [alone, pair(2).1 * cpus].map(least),
+            touch: least((touched - empty) / mebibytes),
+            line_cached: least(pair(12).1 / self.programs[12].lines()),
+            line: least(sweep / big.lines()),
             spin_turn: measure::spin_turn(),
         })
     }
 }
 
 impl Constants {
+    /// Whether the runs alone contradict each other: more of the same took less time.
+    pub(super) fn are_doubtful(&self) -> bool {
+        let steps = [self.barrier_step, self.lock_step, self.line_cached, self.line];
+        steps.iter().chain(&self.block).any(|nanos| *nanos <= LEAST)
+    }
+
     /// What a program does before its own work, beside what the simulator has for a start.
     pub(super) fn start_nanos(&self, hardware: &Hardware) -> f64 {
         self.empty - hardware.own.start.0 as f64
