@@ -1,10 +1,11 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
 
 mod check;
 mod measure;
+mod sweep;
 mod this;
 
 use std::path::Path;
@@ -28,36 +29,30 @@ const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
-    match (&args.command, args.run.policy, &args.run.machine) {
-        (Some(SimCommand::Measure(args)), ..) => measure::measure(args),
-        (Some(SimCommand::Check(args)), ..) => check::check(args),
-        (None, Some(policy), Some(machine)) => simulate(&args.run, policy, machine),
-        (None, ..) => {
-            Err(Failure::Input("nothing to simulate: `cosched sim --help` tells how".to_owned()))
-        }
+    match &args.command {
+        Some(SimCommand::Measure(args)) => measure::measure(args),
+        Some(SimCommand::Check(args)) => check::check(args),
+        None => simulate(&args.run),
     }
 }
 
 /// Simulates the workload, and shows what came of it.
-fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[policy])?;
+fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
+    if !args.sweep.is_empty() {
+        return sweep::sweep(args);
+    }
+    let scene = Scene::of(args)?;
+    args.how.check_use(&[scene.policy])?;
     let workload = source::workload(&args.source)?;
-    let hardware = hardware(machine)?;
-    let kernel = Kernel { groups: policy == Kind::LinuxGroups, ..args.kernel };
-    let session = session(&hardware);
-    let simulator =
-        Simulator { session: &session, hardware, kernel, how: &args.how, seed: args.seed };
-    let jobs = simulator.jobs(&workload)?;
-    let mut profiles = session.profiles(&workload, &args.how, None)?;
-    // What would be refused with the times alone is refused before they are found.
-    session.plan(&simulator.request(&workload, policy, &profiles))?;
+    let simulator = Simulator::new(&scene)?;
+    let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = Some(simulator.alone(spec, job)?);
     }
-    let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
+    let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -69,36 +64,81 @@ fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, 
     Ok(exit_code(outcome.ended, succeeded))
 }
 
-/// The machine as what runs programs.
-fn session(hardware: &Hardware) -> Session {
-    let description = MachineDescription {
-        cpus: hardware.topology.cpus().len(),
-        model: Some(hardware.name.clone()),
-        kernel: "simulated".to_owned(),
-    };
-    Session::of(hardware.topology.clone(), description)
+/// All that decides about a run beside the workload.
+#[derive(Clone, Debug)]
+struct Scene {
+    policy: Kind,
+    machine: String,
+    kernel: Kernel,
+    seed: u64,
+    how: HowArgs,
 }
 
-/// This machine, one that comes along, by name, or a file's, by its path.
+impl Scene {
+    /// The one that the options name.
+    fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
+        let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
+        Ok(Scene {
+            policy: args.policy.ok_or_else(|| missing("policy"))?,
+            machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
+            kernel: args.kernel.unwrap_or(Kernel::EEVDF),
+            seed: args.seed.unwrap_or(1),
+            how: args.how.clone(),
+        })
+    }
+}
+
+/// What is known before anything is simulated.
+struct Prepared {
+    /// What each program does.
+    jobs: Vec<Job>,
+    profiles: Vec<Profile>,
+}
+
+struct Simulator {
+    session: Session,
+    hardware: Hardware,
+    scene: Scene,
+}
+
+/// This machine, one that comes along, by name, a file's, by its path, or one described in a few words.
 fn hardware(machine: &str) -> Result<Hardware, Failure> {
     if machine == this::THIS {
         return this::hardware(&Session::here()?, None);
     }
-    match machine.contains('/') || machine.ends_with(".toml") {
-        true => Hardware::load(Path::new(machine)).map_err(Failure::input),
-        false => Hardware::named(machine).map_err(Failure::input),
+    match machine {
+        _ if Hardware::is_words(machine) => Hardware::words(machine),
+        _ if machine.contains('/') || machine.ends_with(".toml") => {
+            Hardware::load(Path::new(machine))
+        }
+        _ => Hardware::named(machine),
     }
+    .map_err(Failure::input)
 }
 
-struct Simulator<'a> {
-    session: &'a Session,
-    hardware: Hardware,
-    kernel: Kernel,
-    how: &'a HowArgs,
-    seed: u64,
-}
+impl Simulator {
+    fn new(scene: &Scene) -> Result<Simulator, Failure> {
+        Ok(Simulator::of(hardware(&scene.machine)?, scene))
+    }
 
-impl Simulator<'_> {
+    fn of(hardware: Hardware, scene: &Scene) -> Simulator {
+        let description = MachineDescription {
+            cpus: hardware.topology.cpus().len(),
+            model: Some(hardware.name.clone()),
+            kernel: "simulated".to_owned(),
+        };
+        let session = Session::of(hardware.topology.clone(), description);
+        Simulator { session, hardware, scene: scene.clone() }
+    }
+
+    /// Checks everything that can be wrong before anything is simulated.
+    fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
+        let jobs = self.jobs(workload)?;
+        let profiles = self.session.profiles(workload, &self.scene.how, None)?;
+        self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
+        Ok(Prepared { jobs, profiles })
+    }
+
     fn request<'r>(
         &'r self,
         workload: &'r Workload,
@@ -108,7 +148,7 @@ impl Simulator<'_> {
         Request {
             workload,
             kind,
-            how: self.how,
+            how: &self.scene.how,
             out: None,
             stdout_is_taken: true,
             profiles,
@@ -116,7 +156,6 @@ impl Simulator<'_> {
         }
     }
 
-    /// What each program does.
     fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {
         let job = |spec: &ProgramSpec| {
             let place = &spec.places.command;
@@ -162,13 +201,9 @@ impl Simulator<'_> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
-        let sim = Sim::new(
-            self.hardware.clone(),
-            self.kernel,
-            jobs.to_vec(),
-            self.hardware.own,
-            self.seed,
-        );
+        let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
+        let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
+        let sim = Sim::new(hardware, kernel, jobs.to_vec(), self.hardware.own, seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

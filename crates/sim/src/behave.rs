@@ -2,7 +2,7 @@
 
 use crate::model::{Model, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
-use crate::world::{Due, World};
+use crate::world::World;
 
 impl World {
     /// Lets a thread that is on a CPU go on with its script until something takes time.
@@ -30,7 +30,7 @@ impl World {
                 thread.doing = Doing::Compute { left, mix };
                 thread.at += 1;
                 self.stir(tid);
-                self.unpriced.push(tid);
+                self.unprice_thread(tid);
                 false
             }
             Op::Barrier(number) => self.barrier(tid, program, usize::from(number)),
@@ -44,9 +44,8 @@ impl World {
             Op::Sleep(time) => {
                 self.threads[tid as usize].waiting = Waiting::Time;
                 self.block(tid);
-                let thread = &mut self.threads[tid as usize];
-                thread.stamp += 1;
-                self.due.push(self.now + time.0, Due::Awake(tid, thread.stamp));
+                let slot = self.sleep_slot(tid);
+                self.agenda.set(slot, self.now.saturating_add(time.0));
                 false
             }
             Op::Only { threads, next } => {
@@ -86,10 +85,10 @@ impl World {
         thread.waiting = waiting;
         match thread.doing {
             // It has looked again, in vain; what it may still spin is kept.
-            Doing::Spin { .. } => self.unpriced.push(tid),
+            Doing::Spin { .. } => self.unprice_thread(tid),
             _ if spin > 0 => {
                 thread.doing = Doing::Spin { left: spin };
-                self.unpriced.push(tid);
+                self.unprice_thread(tid);
             }
             _ => self.block(tid),
         }
@@ -129,7 +128,7 @@ impl World {
                 let thread = &mut self.threads[to as usize];
                 thread.owes += distance;
                 thread.doing = Doing::Nothing;
-                self.unpriced.push(to);
+                self.unprice_thread(to);
             }
             Place::Blocked => self.wake(to),
             // It sees for itself once it is on a CPU again.
@@ -150,7 +149,6 @@ impl World {
             Some(holder) if holder == tid => {}
             None => {
                 lock.holder = Some(tid);
-                lock.taken += 1;
                 lock.waiters.retain(|waiter| *waiter != tid);
             }
             Some(_) => {
@@ -176,7 +174,6 @@ impl World {
         let spinner = find(Place::Running).and_then(|position| lock.waiters.remove(position));
         if spinner.is_some() {
             lock.holder = spinner;
-            lock.taken += 1;
         }
         for waiter in spinner.into_iter().chain(sleeper) {
             self.signal(tid, waiter);

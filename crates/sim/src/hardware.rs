@@ -1,7 +1,10 @@
 //! A computer: its CPUs and what they share, and what things cost on it.
 //!
 //! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths are those of the
-//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted.
+//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted. For a
+//! machine that one only wonders about, a few [words](words) do.
+
+mod words;
 
 use std::path::Path;
 
@@ -73,7 +76,10 @@ pub enum Scope {
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
     /// No description of this name comes along.
-    #[error("there is no machine '{name}': choose from {}, or name a file", KNOWN.map(|(name, _)| name).join(", "))]
+    #[error(
+        "there is no machine '{name}': choose from {}, name a file, or describe it as 'package:2 core:8'",
+        KNOWN.map(|(name, _)| name).join(", ")
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -93,6 +99,14 @@ pub enum HardwareError {
         file: String,
         /// Where and why.
         source: toml::de::Error,
+    },
+    /// A word of a description in words makes no sense.
+    #[error("machine: '{word}': {problem}")]
+    Word {
+        /// Which.
+        word: String,
+        /// What is wrong, and what would be right.
+        problem: String,
     },
     /// A value makes no sense.
     #[error("{file}: {key}: {problem}")]
@@ -173,9 +187,14 @@ impl Hardware {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
+        let read: Description = toml::from_str(text)
+            .map_err(|source| HardwareError::Toml { file: file.to_owned(), source })?;
+        Hardware::build(read, file)
+    }
+
+    /// Checks what was read; `file` stands in the messages.
+    fn build(read: Description, file: &str) -> Result<Hardware, HardwareError> {
         let file = || file.to_owned();
-        let read: Description =
-            toml::from_str(text).map_err(|source| HardwareError::Toml { file: file(), source })?;
         let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
             file: file(),
             key: "topology",
@@ -188,6 +207,17 @@ impl Hardware {
             ("cache_mib", read.cache_mib),
             ("memory_nanos", read.memory_nanos),
         ];
+        let costs = [("switch_nanos", read.switch_nanos), ("wake_nanos", read.wake_nanos)];
+        let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos));
+        let wrong = |(_, value): &(&str, f64)| !(value.is_finite() && *value >= 0.0);
+        if let Some((key, value)) = costs.into_iter().chain(signals).find(wrong) {
+            let problem = format!("is {value}, but must be 0 or more");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
+        if read.smt_share > 1.0 {
+            let problem = format!("is {}, but must be at most 1", read.smt_share);
+            return Err(HardwareError::Value { file: file(), key: "smt_share", problem });
+        }
         let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
         let wrong = positive
             .into_iter()
@@ -325,5 +355,7 @@ mod tests {
         assert!(told("package:2 core:3", "core:3 package:2").contains("'package:2'"));
         assert!(told("pu:2", "pu:2000").contains("12000 CPUs"));
         assert!(told("gigahertz", "gigaherz").contains("gigaherz"));
+        assert!(told("wake_nanos = 3000", "wake_nanos = -1").contains("wake_nanos: is -1"));
+        assert!(told("cache_mib", "smt_share = 2\ncache_mib").contains("smt_share: is 2"));
     }
 }

@@ -24,7 +24,7 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
 
-use super::{Simulator, session, this};
+use super::{Scene, Simulator, this};
 use crate::args::{HowArgs, SimCheckArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print, say};
@@ -152,19 +152,23 @@ impl Twin<'_> {
         Job { model: program.model(self.constants, self.hardware), weight: 1.0 }
     }
 
-    fn simulator<'s>(&'s self, session: &'s Session, policy: Kind, seed: u64) -> Simulator<'s> {
-        let kernel = Kernel { groups: policy == Kind::LinuxGroups, ..Kernel::EEVDF };
-        Simulator { session, hardware: self.hardware.clone(), kernel, how: self.how, seed }
+    fn simulator(&self, policy: Kind, seed: u64) -> Simulator {
+        let scene = Scene {
+            policy,
+            machine: this::THIS.to_owned(),
+            kernel: Kernel::EEVDF,
+            seed,
+            how: self.how.clone(),
+        };
+        Simulator::of(self.hardware.clone(), &scene)
     }
 
     fn alone(&self, program: Program) -> Result<Nanos, Failure> {
-        let session = session(self.hardware);
         let spec = &workload(&[program], Path::new(""))?.programs[0];
-        self.simulator(&session, Kind::Gang, 1).alone(spec, &self.job(&program))
+        self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program))
     }
 
     fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<RunResult, Failure> {
-        let session = session(self.hardware);
         let workload = workload(&mixture.programs, Path::new(""))?;
         let jobs: Vec<Job> = mixture.programs.iter().map(|program| self.job(program)).collect();
         let profile = |program: &Program| {
@@ -172,7 +176,7 @@ impl Twin<'_> {
         };
         let profiles =
             mixture.programs.iter().map(profile).collect::<Result<Vec<Profile>, Failure>>()?;
-        let simulator = self.simulator(&session, policy, seed);
+        let simulator = self.simulator(policy, seed);
         let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         Ok(result)
