@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
     /// Simulate programs under a policy, on a machine that is not there.
-    Sim(SimArgs),
+    Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
