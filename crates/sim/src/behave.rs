@@ -1,7 +1,8 @@
 //! What threads do: the operations of their scripts, one after another, until one takes time.
 
+use crate::fair::Arrival;
 use crate::model::{Model, Op};
-use crate::thread::{Doing, Place, Tid, Waiting};
+use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
 
 impl World {
@@ -18,6 +19,9 @@ impl World {
     /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with it at once.
     fn step(&mut self, tid: Tid) -> bool {
         let program = self.program_of(tid);
+        if std::mem::take(&mut self.programs[program].begins_alone) {
+            self.create(tid, program, 0);
+        }
         let thread = &self.threads[tid as usize];
         let Some(op) = self.programs[program].model.script.get(thread.at as usize).copied() else {
             self.end(tid);
@@ -48,6 +52,10 @@ impl World {
                 self.agenda.set(slot, self.now.saturating_add(time.0));
                 false
             }
+            Op::Create => {
+                self.create(tid, program, 1);
+                self.go_on(tid)
+            }
             Op::Only { threads, next } => {
                 let thread = &mut self.threads[tid as usize];
                 thread.at +=
@@ -66,6 +74,17 @@ impl World {
                 }
                 true
             }
+        }
+    }
+
+    /// A thread makes its siblings, which begin with what it is at, or after.
+    fn create(&mut self, tid: Tid, program: usize, after: u32) {
+        let parent = &self.threads[tid as usize];
+        let (at, cpu) = (parent.at + after, parent.cpu);
+        for other in self.programs[program].tids().filter(|other| *other != tid) {
+            let thread = &mut self.threads[other as usize];
+            (thread.at, thread.cpu) = (at, cpu);
+            self.make_runnable(other, Arrival::Fresh);
         }
     }
 
@@ -167,11 +186,16 @@ impl World {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
-        let find = |place: Place| {
-            lock.waiters.iter().position(|waiter| threads[*waiter as usize].place == place)
+        let find = |is: &dyn Fn(&Thread) -> bool| {
+            lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };
-        let sleeper = find(Place::Blocked).map(|position| lock.waiters[position]);
-        let spinner = find(Place::Running).and_then(|position| lock.waiters.remove(position));
+        let sleeper = find(&|thread| thread.place == Place::Blocked);
+        let sleeper = sleeper.map(|position| lock.waiters[position]);
+        // One that has just been woken is on a CPU, but does not look yet.
+        let spins = |thread: &Thread| {
+            thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. })
+        };
+        let spinner = find(&spins).and_then(|position| lock.waiters.remove(position));
         if spinner.is_some() {
             lock.holder = spinner;
         }

@@ -46,6 +46,11 @@ pub struct Hardware {
     pub wake_nanos: f64,
     /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
     pub signal_nanos: [f64; 3],
+    /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU: a thread of the kernel's
+    /// own that wants to run makes one queue look longer for a moment.
+    pub strays_per_second: f64,
+    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a busy CPU, per second.
+    pub interruptions_per_second: f64,
     /// How long cosched's own steps take there.
     pub own: Costs,
 }
@@ -137,6 +142,10 @@ struct Description {
     switch_nanos: f64,
     wake_nanos: f64,
     signal_nanos: [f64; 3],
+    #[serde(default = "strays")]
+    strays_per_second: f64,
+    #[serde(default = "interruptions")]
+    interruptions_per_second: f64,
     own: Option<Own>,
 }
 
@@ -154,6 +163,15 @@ impl From<Own> for Costs {
         let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
         Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
     }
+}
+
+/// As the next one, measured on two CPUs and Linux 6.18 (docs/simulator.md); it will be of this order elsewhere.
+fn strays() -> f64 {
+    0.8
+}
+
+fn interruptions() -> f64 {
+    80.0
 }
 
 fn one() -> f64 {
@@ -218,6 +236,14 @@ impl Hardware {
             let problem = format!("is {}, but must be at most 1", read.smt_share);
             return Err(HardwareError::Value { file: file(), key: "smt_share", problem });
         }
+        let rates = [
+            ("strays_per_second", read.strays_per_second),
+            ("interruptions_per_second", read.interruptions_per_second),
+        ];
+        if let Some((key, value)) = rates.into_iter().find(|(_, rate)| !(0.0..1e6).contains(rate)) {
+            let problem = format!("is {value}, but must be from 0 to a million");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
         let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
         let wrong = positive
             .into_iter()
@@ -238,6 +264,8 @@ impl Hardware {
             switch_nanos: read.switch_nanos,
             wake_nanos: read.wake_nanos,
             signal_nanos: read.signal_nanos,
+            strays_per_second: read.strays_per_second,
+            interruptions_per_second: read.interruptions_per_second,
             own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
     }

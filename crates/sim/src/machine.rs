@@ -10,7 +10,7 @@ use cosched_core::{
 use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
-use crate::model::Model;
+use crate::model::{Model, Op};
 use crate::samples::Reading;
 use crate::sync::Sync;
 use crate::thread::{Place, Thread, Tid};
@@ -110,6 +110,7 @@ impl Sim {
             frozen_before: 0,
             first,
             alive: threads,
+            begins_alone: !model.script.contains(&Op::Create),
             runnable: 0,
             sync: Sync::new(&model),
             order: before.map_or(0, |program| program.order + 1),
@@ -220,10 +221,12 @@ impl World {
     pub(crate) fn take_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Start(run) => {
-                let id = self.programs[usize::from(run)].id;
-                for tid in self.programs[usize::from(run)].tids() {
-                    self.make_runnable(tid, Arrival::Fresh);
-                }
+                let program = &self.programs[usize::from(run)];
+                let (id, first) = (program.id, program.first);
+                // Whoever starts a program is on some CPU.
+                let cpu = self.chance(first, 0) % self.cpus.len() as u64;
+                self.threads[first as usize].cpu = cpu as u16;
+                self.make_runnable(first, Arrival::Fresh);
                 self.tell(Happening::Started(id));
             }
             Effect::Freeze(run, order) => {

@@ -94,6 +94,8 @@ pub(crate) struct Cpu {
     pub(crate) unsettled: bool,
     pub(crate) unpriced: bool,
     pub(crate) ticking: bool,
+    /// When somebody else interrupts it next, if it is busy then; nanoseconds.
+    pub(crate) interruption: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
     /// See [`World::keep_average`].
@@ -134,6 +136,8 @@ pub(crate) struct Program {
     /// Its threads lie side by side in the world's list.
     pub(crate) first: Tid,
     pub(crate) alive: u16,
+    /// Its first thread makes the others as soon as it runs.
+    pub(crate) begins_alone: bool,
     /// How many of them run or want to.
     pub(crate) runnable: u32,
     pub(crate) sync: Sync,

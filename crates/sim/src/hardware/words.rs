@@ -39,6 +39,8 @@ impl Hardware {
             switch_nanos: 0.0,
             wake_nanos: 0.0,
             signal_nanos: [0.0; 3],
+            strays_per_second: super::strays(),
+            interruptions_per_second: super::interruptions(),
             own: None,
         };
         let has_bus = values.iter().any(|word| word.starts_with("bus="));
