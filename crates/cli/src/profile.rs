@@ -17,7 +17,6 @@ mod show;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use cosched_core::Nanos;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
@@ -28,6 +27,7 @@ use crate::failure::{Failure, exit_code};
 use crate::session::Session;
 use crate::source;
 use crate::store::{Entry, Key, Store};
+pub(crate) use alone::Alone;
 use alone::Stop;
 use curve::Point;
 
@@ -100,14 +100,14 @@ pub(crate) fn measure_all(
     Ok(Ended::Complete)
 }
 
-/// How long a program takes alone, this once: nothing is kept. Or how the user has interrupted it.
-pub(crate) fn time_alone(
+/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
+pub(crate) fn once(
     session: &Session,
     spec: &ProgramSpec,
     how: &HowArgs,
-) -> Result<Result<Nanos, Ended>, Failure> {
+) -> Result<Result<Alone, Ended>, Failure> {
     match alone::run_alone(session, spec, how) {
-        Ok(alone) => Ok(Ok(alone.turnaround)),
+        Ok(alone) => Ok(Ok(alone)),
         Err(Stop::Failed(failure)) => Err(failure),
         Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
     }

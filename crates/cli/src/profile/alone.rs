@@ -27,8 +27,10 @@ const LAST_LINES: usize = 5;
 
 /// One run alone.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Alone {
-    pub(super) turnaround: Nanos,
+pub(crate) struct Alone {
+    pub(crate) turnaround: Nanos,
+    /// Voluntary and involuntary switches.
+    pub(crate) switches: u64,
     counts: Counts,
 }
 
@@ -123,6 +125,7 @@ pub(super) fn run_alone(
     match program.turnaround_seconds {
         Some(seconds) if ran.all_succeeded() => Ok(Alone {
             turnaround: Nanos((seconds * 1e9).round() as u64),
+            switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
             counts: program.usage.counts,
         }),
         _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
@@ -159,6 +162,7 @@ mod tests {
     fn of_several_runs_the_middle_one_gives_the_counts() {
         let run = |seconds: u64| Alone {
             turnaround: Nanos::from_secs(seconds),
+            switches: 0,
             counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
         };
         let middle = |times: &[u64]| {

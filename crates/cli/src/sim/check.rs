@@ -18,7 +18,6 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::result::RunResult;
 use cosched_core::workload::Workload;
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
@@ -73,9 +72,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
         let mut rows = Vec::new();
         for (policy, live) in POLICIES.into_iter().zip(live) {
             let simulated = (1..=u64::from(seeds))
-                .map(|seed| {
-                    model.together(mixture, policy, seed).map(|result| Figures::of(&result))
-                })
+                .map(|seed| model.together(mixture, policy, seed))
                 .collect::<Result<Vec<Figures>, Failure>>()?;
             rows.push((policy.to_string(), Samples { live, simulated }));
         }
@@ -168,7 +165,7 @@ impl Twin<'_> {
         self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program))
     }
 
-    fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<RunResult, Failure> {
+    fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<Figures, Failure> {
         let workload = workload(&mixture.programs, Path::new(""))?;
         let jobs: Vec<Job> = mixture.programs.iter().map(|program| self.job(program)).collect();
         let profile = |program: &Program| {
@@ -179,6 +176,7 @@ impl Twin<'_> {
         let simulator = self.simulator(policy, seed);
         let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
-        Ok(result)
+        let switches = self.constants.switches * mixture.programs.len() as f64;
+        Ok(Figures::of(&result).with_switches(switches))
     }
 }

@@ -88,6 +88,8 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
     let switch = threads::switch(cpus[0], effort)?;
     let wake = threads::wake(&topology, effort)?;
     let signals = threads::signals(&topology, effort)?;
+    let interruptions = threads::interruptions(&cpus, effort)?;
+    let strays = threads::strays(cpus.len(), effort)?;
     say(format_args!("measuring how long starting, freezing and thawing take"));
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let mut starts: Vec<f64> = gaps::starts(session, &rights, effort.repetitions)?
@@ -101,7 +103,18 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
         freeze: milliseconds(turns.freeze_ms_p50),
         thaw: milliseconds(turns.thaw_ms_p50),
     };
-    Ok(Figures { gigahertz, smt_share, memory, switch, wake, signals, own, rung: turns.rung })
+    Ok(Figures {
+        gigahertz,
+        smt_share,
+        memory,
+        switch,
+        wake,
+        signals,
+        interruptions,
+        strays,
+        own,
+        rung: turns.rung,
+    })
 }
 
 impl From<Failure> for Stop {

@@ -15,8 +15,11 @@ use super::suite::Mixture;
 use super::{POLICIES, workload};
 use crate::args::HowArgs;
 use crate::failure::Failure;
-use crate::profile;
+use crate::profile::{self, Alone};
 use crate::session::{Request, Session, say};
+
+/// How often each calibrating program runs in a round: everything hangs on them, and they are short.
+const REPEATS: usize = 3;
 
 /// What every program is told. How waiting threads wait is the default of libgomp, said explicitly. Large pages
 /// keep first touches of memory, which the simulator knows nothing of, few; `malloc` of glibc 2.35 and later asks for them.
@@ -60,6 +63,14 @@ impl<'a> Live<'a> {
 
     /// So many rounds; an incomplete last one counts as far as it went.
     pub(super) fn run(&mut self, rounds: u16) -> Result<Ended, Failure> {
+        if rounds > 1 {
+            say(format_args!("each kernel once, to warm up"));
+            for position in 0..self.runs.programs().len() {
+                if let Err(ended) = self.alone(self.runs.programs()[position])? {
+                    return Ok(ended);
+                }
+            }
+        }
         let began = Instant::now();
         for round in 1..=rounds {
             let left = match round {
@@ -85,15 +96,17 @@ impl<'a> Live<'a> {
     }
 
     fn round(&mut self, round: u16, rounds: u16) -> Result<Option<Ended>, Failure> {
-        for position in 0..self.runs.programs().len() {
-            match self.time_alone(self.runs.programs()[position])? {
-                Ok(seconds) => self.runs.note(position, seconds),
-                Err(ended) => return Ok(Some(ended)),
+        for _ in 0..REPEATS {
+            for position in 0..self.runs.programs().len() {
+                match self.alone(self.runs.programs()[position])? {
+                    Ok(alone) => self.runs.note(position, &alone),
+                    Err(ended) => return Ok(Some(ended)),
+                }
             }
         }
         for position in 0..self.alone.len() {
-            match self.time_alone(self.alone[position].0)? {
-                Ok(seconds) => self.alone[position].1.push(seconds),
+            match self.alone(self.alone[position].0)? {
+                Ok(alone) => self.alone[position].1.push(alone.turnaround.as_secs_f64()),
                 Err(ended) => return Ok(Some(ended)),
             }
         }
@@ -117,10 +130,9 @@ impl<'a> Live<'a> {
         Ok(None)
     }
 
-    fn time_alone(&self, program: Program) -> Result<Result<f64, Ended>, Failure> {
+    fn alone(&self, program: Program) -> Result<Result<Alone, Ended>, Failure> {
         let workload = workload(&[program], self.folder)?;
-        let time = profile::time_alone(self.session, &workload.programs[0], self.how)?;
-        Ok(time.map(Nanos::as_secs_f64))
+        profile::once(self.session, &workload.programs[0], self.how)
     }
 
     /// What is known of a program: how long it took alone in this round.

@@ -115,7 +115,7 @@ impl Program {
         let size = f64::from(self.threads);
         let rounds = self.rounds() as u32;
         let compute = |nanos: f64| Op::Compute { instructions: instructions(nanos), mix: 0 };
-        // What comes before the team: all threads take it, since the script knows no thread that does not exist yet.
+        // What comes before there is a team: the first thread does it alone.
         let start = compute(constants.start_nanos(hardware));
         let again = |from: u32| Op::Repeat { from, times: rounds, counter: 0 };
         let team = Model {
@@ -128,31 +128,36 @@ impl Program {
                 // What a spinning thread learns late is the simulator's own cost of a signal.
                 let signal = if self.threads > 1 { hardware.signal_nanos[1] } else { 0.0 };
                 let round = constants.round(self.steps()[0]) - signal;
-                Model { script: vec![start, compute(round), Op::Barrier(0), again(1)], ..team }
+                Model {
+                    script: vec![start, Op::Create, compute(round), Op::Barrier(0), again(2)],
+                    ..team
+                }
             }
             Kernel::Lock { .. } => {
                 let [outside, inside] = constants.turn(self.steps());
                 let script = vec![
                     start,
+                    Op::Create,
                     compute(outside),
                     Op::Acquire(0),
                     compute(inside),
                     Op::Release(0),
-                    again(1),
+                    again(2),
                 ];
                 // A mutex of glibc does not spin.
                 Model { script, locks: 1, spin: Nanos::ZERO, barriers: 0, ..team }
             }
             Kernel::Compute => {
                 let share = constants.block(self.threads) * self.rounds() / size;
-                Model { script: vec![start, compute(share), Op::Barrier(0)], ..team }
+                Model { script: vec![start, Op::Create, compute(share), Op::Barrier(0)], ..team }
             }
             Kernel::Triad { mebibytes } => {
                 let touch = compute(constants.touch * mebibytes / size);
                 // One "instruction" for each line.
                 let sweep = Op::Compute { instructions: self.lines() / size, mix: 1 };
                 // A parallel loop: everybody waits for everybody at its end, and for the master at the next one's start.
-                let script = vec![start, touch, sweep, Op::Barrier(0), Op::Barrier(0), again(2)];
+                let script =
+                    vec![start, Op::Create, touch, sweep, Op::Barrier(0), Op::Barrier(0), again(3)];
                 Model { script, mixes: vec![plain, constants.line(hardware)], ..team }
             }
         }

@@ -20,6 +20,13 @@ const METRICS: [&str; 4] =
 const TIMES: usize = 2;
 
 impl Figures {
+    /// The same with so many switches more.
+    pub(super) fn with_switches(self, more: f64) -> Figures {
+        let Figures([total, turnaround, switches, unfairness]) = self;
+        let more = total.map(|total| more / total);
+        Figures([total, turnaround, switches.zip(more).map(|(a, b)| a + b), unfairness])
+    }
+
     pub(super) fn of(result: &RunResult) -> Figures {
         let switches = |program: &cosched_core::result::ProgramResult| {
             program.usage.voluntary_switches + program.usage.involuntary_switches

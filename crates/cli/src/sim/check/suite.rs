@@ -19,23 +19,23 @@ pub(super) fn all(cpus: u16) -> Vec<Mixture> {
         |threads, work| Program { kernel: Kernel::Triad { mebibytes: 96.0 }, threads, work };
     let mixture = |name, programs: &[&[Program]]| Mixture { name, programs: programs.concat() };
     vec![
-        mixture("barriers-30us x2", &[&[storm(30.0, 0.1); 2]]),
+        mixture("barriers-30us x2", &[&[storm(30.0, 0.15); 2]]),
         mixture("barriers-300us x2", &[&[storm(300.0, 0.2); 2]]),
-        mixture("barriers-300us x4", &[&[storm(300.0, 0.1); 4]]),
+        mixture("barriers-300us x4", &[&[storm(300.0, 0.15); 4]]),
         mixture("barriers-3ms x3", &[&[storm(3000.0, 0.2); 3]]),
-        mixture("barriers-300us, 1 hog", &[&[storm(300.0, 0.2)], &[compute(1, 0.15)]]),
-        mixture("barriers-300us, 4 hogs", &[&[storm(300.0, 0.1)], &[compute(1, 0.06); 4]]),
+        mixture("barriers-300us, 1 hog", &[&[storm(300.0, 0.2)], &[compute(1, 0.13)]]),
+        mixture("barriers-300us, 4 hogs", &[&[storm(300.0, 0.15)], &[compute(1, 0.1); 4]]),
         mixture("lock-1us x2", &[&[lock(1000.0, 0.2); 2]]),
         mixture("lock-3us x3", &[&[lock(3000.0, 0.2); 3]]),
         mixture("lock-10us, 2 hogs", &[&[lock(10_000.0, 0.2)], &[compute(1, 0.1); 2]]),
         mixture("compute x2", &[&[compute(cpus, 0.3); 2]]),
-        mixture("compute x5", &[&[compute(1, 0.08); 5]]),
+        mixture("compute x5", &[&[compute(1, 0.1); 5]]),
         mixture("triad x2", &[&[triad(cpus, 0.2); 2]]),
         mixture("triad-1 x4", &[&[triad(1, 0.1); 4]]),
         mixture("triad, 2 hogs", &[&[triad(cpus, 0.2)], &[compute(1, 0.1); 2]]),
         mixture(
             "mixed",
-            &[&[storm(300.0, 0.1), lock(3000.0, 0.2), compute(1, 0.1), triad(cpus, 0.1)]],
+            &[&[storm(300.0, 0.15), lock(3000.0, 0.2), compute(1, 0.1), triad(cpus, 0.15)]],
         ),
     ]
 }

@@ -22,8 +22,13 @@ pub(super) struct Figures {
     pub(super) memory: Memory,
     /// Nanoseconds, as the next two.
     pub(super) switch: f64,
-    pub(super) wake: f64,
+    /// The median, and what one in ten stays below and above.
+    pub(super) wake: [f64; 3],
     pub(super) signals: [f64; 3],
+    /// Per second and CPU.
+    pub(super) interruptions: f64,
+    /// Per second and CPU; `None` where the kernel does not tell.
+    pub(super) strays: Option<f64>,
     pub(super) own: Costs,
     /// How programs were frozen.
     pub(super) rung: &'static str,
@@ -86,10 +91,13 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         format!("{:.0}", figures.switch),
         "Two threads on one CPU that give way to each other: per switch, without the system call.",
     );
+    let [wake, low, high] = figures.wake;
     line(
         "wake_nanos",
-        format!("{:.0}", figures.wake),
-        "From waking a thread that sleeps on an idle CPU until it runs.",
+        format!("{wake:.0}"),
+        &format!(
+            "From waking a thread that sleeps on an idle CPU until it runs; 8 in 10 take {low:.0} to {high:.0}."
+        ),
     );
     let [core, package, machine] = figures.signals;
     line(
@@ -97,6 +105,18 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         format!("[{core:.0}, {package:.0}, {machine:.0}]"),
         "Half a round trip between two spinning threads; a distance that is not here is taken from the next one.",
     );
+    line(
+        "interruptions_per_second",
+        format!("{:.1}", figures.interruptions),
+        "Switches of a thread on each CPU that never waits: what the kernel and others interrupt.",
+    );
+    if let Some(strays) = figures.strays {
+        line(
+            "strays_per_second",
+            format!("{strays:.2}"),
+            "Two threads for each CPU that never wait: how often one is moved, per CPU; moves back do not count.",
+        );
+    }
     let Costs { start, freeze, thaw } = figures.own;
     let _ = writeln!(
         text,
@@ -155,8 +175,10 @@ mod tests {
             smt_share: Some(0.6),
             memory,
             switch: 1500.0,
-            wake: 5000.0,
+            wake: [5000.0, 4000.0, 9000.0],
             signals: [20.0, 60.0, 150.0],
+            interruptions: 60.0,
+            strays: Some(0.25),
             own,
             rung: "cgroup-v2",
         };
@@ -167,6 +189,7 @@ mod tests {
             (read.switch_nanos, read.wake_nanos, read.signal_nanos),
             (1500.0, 5000.0, [20.0, 60.0, 150.0])
         );
+        assert_eq!((read.strays_per_second, read.interruptions_per_second), (0.25, 60.0));
         assert_eq!((read.own, read.buses[0].bytes_per_nano), (own, 40.0));
     }
 

@@ -42,10 +42,11 @@ fn switches_so_far() -> u64 {
     lines.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum()
 }
 
-/// From waking a thread that sleeps on an idle CPU until it runs, nanoseconds; where there is one CPU, nothing.
-pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<f64, Failure> {
+/// From waking a thread that sleeps on an idle CPU until it runs, nanoseconds: the median, and what one in ten stays
+/// below and above. Where there is one CPU, nothing.
+pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Failure> {
     let cpus = topology.cpus();
-    let Some(other) = cpus.get(1) else { return Ok(0.0) };
+    let Some(other) = cpus.get(1) else { return Ok([0.0; 3]) };
     let rounds = (600 / effort.less).max(10) as u64;
     let (origin, told, seen) = (Instant::now(), AtomicU64::new(0), AtomicU64::new(0));
     let ready = AtomicBool::new(false);
@@ -87,7 +88,50 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<f64, Failure> 
         }
         latencies
     })?;
-    Ok(median(&mut measured.concat()))
+    let mut all = measured.concat();
+    let middle = median(&mut all);
+    Ok([middle, all[all.len() / 10], all[all.len() * 9 / 10]])
+}
+
+/// How often the kernel moves a thread that waits for a CPU although all CPUs have as many, per second and CPU; `None`
+/// where it does not tell. Two threads for each CPU never wait for anything; every move is made good by another one
+/// later, which does not count.
+pub(super) fn strays(cpus: usize, effort: Effort) -> Result<Option<f64>, Failure> {
+    let settle = Duration::from_millis(300) / effort.less as u32;
+    let time = Duration::from_secs(8) / effort.less as u32;
+    let since = Instant::now();
+    let spin = |until: Duration| while since.elapsed() < until {};
+    let moves = std::thread::scope(|scope| {
+        let moved = || {
+            spin(settle);
+            let before = migrations()?;
+            spin(settle + time);
+            Some(migrations()? - before)
+        };
+        let threads: Vec<_> = (0..2 * cpus).map(|_| scope.spawn(moved)).collect();
+        threads.into_iter().map(|thread| thread.join().ok().flatten()).sum::<Option<u64>>()
+    });
+    Ok(moves.map(|moves| moves as f64 / 2.0 / time.as_secs_f64() / cpus as f64))
+}
+
+/// How often others interrupt a busy CPU, per second: the switches of a thread on each CPU that never waits.
+pub(super) fn interruptions(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
+    let time = Duration::from_secs(3) / effort.less as u32;
+    let switches = on_each(cpus, |_| {
+        let (since, before) = (Instant::now(), switches_so_far());
+        while since.elapsed() < time {
+            std::hint::spin_loop();
+        }
+        switches_so_far() - before
+    })?;
+    Ok(switches.iter().sum::<u64>() as f64 / time.as_secs_f64() / cpus.len() as f64)
+}
+
+/// How often the calling thread was moved to another CPU.
+fn migrations() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;
+    let line = text.lines().find(|line| line.contains("nr_migrations"))?;
+    line.split_whitespace().last()?.parse().ok()
 }
 
 /// Until a spinning thread sees what another CPU has written, nanoseconds: on the same core, in the same package,
