@@ -11,6 +11,7 @@
 use cosched_core::Level;
 
 use crate::fair::Arrival;
+use crate::queue::mix;
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
@@ -109,10 +110,10 @@ impl World {
             let width = self.shape.around(cpu, distance).len() as u64;
             let period = (PERIOD * width / self.kernel.tick.0).max(1);
             // Each CPU in its own phase.
-            if (ticks + self.phase(cpu)) % period != 0 {
+            if (ticks + mix(self.seed ^ cpu as u64)) % period != 0 {
                 continue;
             }
-            if let Some((tid, to)) = self.lighter(cpu, distance) {
+            if let Some((tid, to)) = self.lighter(cpu, distance, ticks) {
                 self.move_queued(tid, cpu, to);
                 return;
             }
@@ -139,7 +140,7 @@ impl World {
     }
 
     /// A thread of a CPU's queue, and a CPU around that it could go to.
-    fn lighter(&self, cpu: usize, distance: Option<Level>) -> Option<(Tid, usize)> {
+    fn lighter(&self, cpu: usize, distance: Option<Level>, ticks: u64) -> Option<(Tid, usize)> {
         let most = self.cpus[cpu].load;
         if most < 2 {
             return None;
@@ -159,11 +160,25 @@ impl World {
                     }
                 }
             };
-            if self.cpus[to].load + 1 < most {
+            let other = self.cpus[to].load;
+            if other + 1 < most
+                || (other + 1 == most && self.is_restless(cpu, distance, ticks, other))
+            {
                 return Some((tid, to));
             }
         }
         None
+    }
+
+    /// Whether it is time to move a thread though the other CPU has only one less, so that not always the same threads
+    /// share a CPU. Between busy CPUs, Linux looks every 16 ms for each CPU of the group (`busy_factor`), moves a thread that
+    /// is more than half of the difference only the second time, and never for a difference of less than 17 %
+    /// (`imbalance_pct`). When in each such period it does is left to chance.
+    fn is_restless(&self, cpu: usize, distance: Option<Level>, ticks: u64, other: u32) -> bool {
+        let size = self.shape.around(cpu, distance).len() as u64;
+        let period = (2 * 16_000_000 * size / self.kernel.tick.0).max(1);
+        let moment = mix(self.seed ^ ((cpu as u64) << 48) ^ (ticks / period)) % period;
+        other > 0 && 100 * (other + 1) > 117 * other && ticks % period == moment
     }
 
     fn goes_anywhere(&self, tid: Tid) -> bool {

@@ -19,9 +19,6 @@ impl World {
     /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with it at once.
     fn step(&mut self, tid: Tid) -> bool {
         let program = self.program_of(tid);
-        if std::mem::take(&mut self.programs[program].begins_alone) {
-            self.create(tid, program, 0);
-        }
         let thread = &self.threads[tid as usize];
         let Some(op) = self.programs[program].model.script.get(thread.at as usize).copied() else {
             self.end(tid);
@@ -53,7 +50,7 @@ impl World {
                 false
             }
             Op::Create => {
-                self.create(tid, program, 1);
+                self.create(tid, program);
                 self.go_on(tid)
             }
             Op::Only { threads, next } => {
@@ -77,13 +74,13 @@ impl World {
         }
     }
 
-    /// A thread makes its siblings, which begin with what it is at, or after.
-    fn create(&mut self, tid: Tid, program: usize, after: u32) {
+    /// A thread makes its siblings, which begin after what it is at.
+    fn create(&mut self, tid: Tid, program: usize) {
         let parent = &self.threads[tid as usize];
-        let (at, cpu) = (parent.at + after, parent.cpu);
+        let (at, cpu) = (parent.at + 1, parent.cpu);
         for other in self.programs[program].tids().filter(|other| *other != tid) {
             let thread = &mut self.threads[other as usize];
-            (thread.at, thread.cpu) = (at, cpu);
+            (thread.at, thread.cpu, thread.made) = (at, cpu, true);
             self.make_runnable(other, Arrival::Fresh);
         }
     }

@@ -75,6 +75,7 @@ impl World {
         }
         while let Some(cpu) = self.unpriced.pop() {
             self.cpus[cpu].unpriced = false;
+            self.note_switch(cpu);
             match self.cpus[cpu].current {
                 Some(tid) => self.price_one(tid, cpu),
                 None => self.agenda.clear(cpu),

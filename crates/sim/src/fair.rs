@@ -175,16 +175,16 @@ impl World {
 
     /// A sleeper that has stayed in its queue wakes up there (`requeue_delayed_entity`).
     pub(crate) fn stays_awake(&mut self, tid: Tid, cpu: usize) {
-        let (average, _) = self.average(cpu);
-        let thread = &mut self.threads[tid as usize];
-        thread.turn.delayed = false;
-        if thread.turn.vruntime < average {
-            thread.turn.vruntime = average;
-            thread.turn.deadline = average + thread.turn.slice / thread.turn.weight;
-        }
-        let turn = thread.turn;
+        let is_behind = self.threads[tid as usize].turn.vruntime < self.average(cpu).0;
         self.cpus[cpu].remove(tid);
-        self.cpus[cpu].queue.push(turn);
+        let (average, _) = self.average(cpu);
+        let turn = &mut self.threads[tid as usize].turn;
+        turn.delayed = false;
+        if is_behind {
+            turn.vruntime = average;
+            turn.deadline = average + turn.slice / turn.weight;
+        }
+        self.cpus[cpu].queue.push(*turn);
     }
 
     /// A thread is put on a CPU: until when nobody may interrupt it (`set_protect_slice`).

@@ -142,9 +142,9 @@ struct Description {
     switch_nanos: f64,
     wake_nanos: f64,
     signal_nanos: [f64; 3],
-    #[serde(default = "strays")]
+    #[serde(default)]
     strays_per_second: f64,
-    #[serde(default = "interruptions")]
+    #[serde(default)]
     interruptions_per_second: f64,
     own: Option<Own>,
 }
@@ -163,15 +163,6 @@ impl From<Own> for Costs {
         let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
         Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
     }
-}
-
-/// As the next one, measured on two CPUs and Linux 6.18 (docs/simulator.md); it will be of this order elsewhere.
-fn strays() -> f64 {
-    0.8
-}
-
-fn interruptions() -> f64 {
-    80.0
 }
 
 fn one() -> f64 {

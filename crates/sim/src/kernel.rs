@@ -12,6 +12,10 @@ pub struct Kernel {
     pub order: Order,
     /// How often the clock interrupts: preemption at the end of a slice happens only then.
     pub tick: Nanos,
+    /// Whether the clocks of the CPUs are shifted against each other, or all tick at multiples of the tick (Linux'
+    /// `skew_tick`). Linux does not shift them, but interrupts and its own threads disturb what runs between; here, where
+    /// there are none, the kernels that have a name shift them.
+    pub skew_tick: bool,
     /// Whether every program has a share of its own (a cgroup or an autogroup each).
     pub groups: bool,
     /// Whether threads of one program are kept in different queues ("balance scheduling", Sukwong and Kim).
@@ -50,6 +54,7 @@ impl Kernel {
     pub const EEVDF: Kernel = Kernel {
         order: Order::Eevdf { slice: Nanos::from_micros(700) },
         tick: Nanos::from_millis(4),
+        skew_tick: true,
         groups: false,
         apart: false,
     };

@@ -39,6 +39,7 @@ mod thread;
 mod world;
 
 pub use hardware::Hardware;
-pub use kernel::Kernel;
+pub use kernel::{Kernel, Order};
 pub use machine::{Costs, Job, Sim, Stuck};
 pub use model::{Model, ModelError};
+pub use world::Switch;

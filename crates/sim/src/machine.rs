@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Arena, Event, Exit, Happening, Machine, Nanos, Observe, ProgramId, Settings, Signal, Step,
-    Usage,
+    Arena, Counts, Event, Exit, Happening, Machine, Nanos, Observe, ProgramId, Quality, Settings,
+    Signal, Step, Usage,
 };
 
 use crate::fair::Arrival;
@@ -13,8 +13,8 @@ use crate::kernel::Kernel;
 use crate::model::{Model, Op};
 use crate::samples::Reading;
 use crate::sync::Sync;
-use crate::thread::{Place, Thread, Tid};
-use crate::world::{Effect, Program, World};
+use crate::thread::{Place, Thread, Tid, Used};
+use crate::world::{Effect, Program, Switch, World};
 
 /// What a run of a program is.
 #[derive(Clone, Debug, PartialEq)]
@@ -80,6 +80,16 @@ impl Sim {
         self.world.events
     }
 
+    /// Keeps from now on who is on which CPU.
+    pub fn record(&mut self) {
+        self.world.switches.get_or_insert_default();
+    }
+
+    /// Who came to which CPU when, in order of time; empty unless [recorded](Self::record).
+    pub fn switches(&self) -> &[Switch] {
+        self.world.switches.as_deref().unwrap_or_default()
+    }
+
     fn run_of(&self, id: ProgramId) -> Option<u16> {
         let run = *self.runs.get(&id.slot)?;
         let program = &self.world.programs[usize::from(run)];
@@ -110,7 +120,6 @@ impl Sim {
             frozen_before: 0,
             first,
             alive: threads,
-            begins_alone: !model.script.contains(&Op::Create),
             runnable: 0,
             sync: Sync::new(&model),
             order: before.map_or(0, |program| program.order + 1),
@@ -134,6 +143,11 @@ impl Sim {
             }
         }
         world.agenda.grow(world.sleep_slot(world.threads.len() as Tid));
+        // Room for four times the even share of each: queues hardly ever grow later.
+        let room = 4 * (1 + world.threads.len() / world.cpus.len());
+        for cpu in &mut world.cpus {
+            cpu.queue.reserve(room.saturating_sub(cpu.queue.len()));
+        }
         self.runs.insert(id.slot, run);
         self.world.obey(usize::from(run), settings);
         self.after(self.costs.start, Effect::Start(run));
@@ -222,11 +236,11 @@ impl World {
         match effect {
             Effect::Start(run) => {
                 let program = &self.programs[usize::from(run)];
-                let (id, first) = (program.id, program.first);
-                // Whoever starts a program is on some CPU.
-                let cpu = self.chance(first, 0) % self.cpus.len() as u64;
-                self.threads[first as usize].cpu = cpu as u16;
-                self.make_runnable(first, Arrival::Fresh);
+                let (id, tids) = (program.id, program.tids());
+                let one_by_one = program.model.script.contains(&Op::Create);
+                for tid in tids.take(if one_by_one { 1 } else { usize::MAX }) {
+                    self.make_runnable(tid, Arrival::Fresh);
+                }
                 self.tell(Happening::Started(id));
             }
             Effect::Freeze(run, order) => {
@@ -276,12 +290,21 @@ impl World {
     }
 
     pub(crate) fn exit(&mut self, run: usize, exit: Exit) {
-        let threads = &self.threads[self.programs[run].tids().start as usize..];
-        let threads = &threads[..usize::from(self.programs[run].model.threads)];
+        let tids = self.programs[run].tids();
+        let threads = &self.threads[tids.start as usize..tids.end as usize];
+        let used = threads.iter().map(|thread| thread.used);
+        let used = used.fold(Used::default(), Used::plus);
+        let counts = Counts {
+            instructions: Some(used.instructions.round() as u64),
+            llc_references: Some(used.references.round() as u64),
+            llc_misses: Some(used.misses.round() as u64),
+            quality: Quality::Exact,
+        };
         let usage = Usage {
             user_seconds: threads.iter().map(|thread| thread.used.ran as f64 * 1e-9).sum(),
-            voluntary_switches: threads.iter().map(|thread| thread.used.switches[0]).sum(),
-            involuntary_switches: threads.iter().map(|thread| thread.used.switches[1]).sum(),
+            voluntary_switches: used.switches[0],
+            involuntary_switches: used.switches[1],
+            counts,
             ..Usage::default()
         };
         self.tell(Happening::Exited(self.programs[run].id, exit, usage));

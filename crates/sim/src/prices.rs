@@ -9,8 +9,9 @@
 //!                                             a + b d nanoseconds per instruction
 //! ```
 //!
-//! which falls and is convex in d, so Newton's iteration from d = 0 comes to it from one side without fail. Where misses go
-//! through several buses in turn, a few rounds over them are made, always the same number.
+//! which falls and is convex in d, so Newton's iteration comes to it without fail: from the left step by step, and from the
+//! right in one step to the left. Where misses go through several buses in turn, rounds over them are made until
+//! nothing changes any more.
 //!
 //! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind); only the domain in which
 //! something has changed is priced anew, and only if it is not what it was.
@@ -21,11 +22,11 @@ use crate::hardware::{Hardware, Scope};
 use crate::model::Mix;
 use crate::shape::Shape;
 
-/// Over all buses of a domain, where misses go through several.
-const ROUNDS: usize = 6;
-/// Of Newton's iteration, at most; it ends before, once a step is this small a part.
+/// Over all buses of a domain, where misses go through several; and of Newton's iteration. At most: either ends
+/// before, once a delay changes by this small a part.
+const ROUNDS: usize = 30;
 const STEPS: usize = 40;
-const SMALL: f64 = 1e-10;
+const SMALL: f64 = 1e-8;
 /// No bus is busier.
 const FULLEST: f64 = 0.999;
 /// Bytes of a cache line.
@@ -66,6 +67,8 @@ struct Bus {
     service: f64,
     /// What a miss waits here, nanoseconds.
     delay: f64,
+    /// The kinds whose misses go through it, by their positions.
+    kinds: Vec<u16>,
 }
 
 /// Threads that are priced alike: of one program, with one mix, behind one cache.
@@ -86,6 +89,8 @@ pub(crate) struct Kind {
     /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss waits.
     base: f64,
     slope: f64,
+    /// What its misses wait at all its buses together, nanoseconds.
+    waits: f64,
 }
 
 impl Kind {
@@ -93,8 +98,8 @@ impl Kind {
     pub(crate) fn one(program: u16, threads: u16, mix: Mix, share: f64) -> Kind {
         let footprint = mix.footprint / f64::from(threads);
         let (cache, count) = (0, 1.0);
-        let (misses, rate, base, slope) = (0.0, 0.0, 0.0, 0.0);
-        Kind { cache, program, mix, footprint, share, count, misses, rate, base, slope }
+        let (misses, rate, base, slope, waits) = (0.0, 0.0, 0.0, 0.0, 0.0);
+        Kind { cache, program, mix, footprint, share, count, misses, rate, base, slope, waits }
     }
 
     fn is_like(&self, other: &Kind) -> bool {
@@ -166,7 +171,9 @@ impl Domain {
                 };
                 let at = groups.iter().position(|known| *known == group).unwrap_or_else(|| {
                     groups.push(group);
-                    buses.push(Bus { service: LINE / bus.bytes_per_nano, delay: 0.0 });
+                    let (service, kinds) =
+                        (LINE / bus.bytes_per_nano, Vec::with_capacity(cpus.len()));
+                    buses.push(Bus { service, delay: 0.0, kinds });
                     groups.len() - 1
                 });
                 of.push(first + at);
@@ -237,35 +244,41 @@ impl Domain {
 
     /// Finds the delays at which everybody's traffic is what he sends at these delays.
     fn solve(&mut self) {
-        self.buses.iter_mut().for_each(|bus| bus.delay = 0.0);
+        for bus in &mut self.buses {
+            bus.delay = 0.0;
+            bus.kinds.clear();
+        }
+        for (position, kind) in self.kinds.iter().enumerate() {
+            for bus in &self.buses_of[usize::from(kind.cache)] {
+                self.buses[*bus].kinds.push(position as u16);
+            }
+        }
         let nested = self.buses_of.iter().any(|buses| buses.len() > 1);
         for _ in 0..if nested { ROUNDS } else { 1 } {
+            let mut moved = false;
             for bus in 0..self.buses.len() {
-                self.solve_bus(bus);
+                moved |= self.solve_bus(bus);
+            }
+            if !moved {
+                break;
             }
         }
         for kind in &mut self.kinds {
-            let buses = &self.buses_of[usize::from(kind.cache)];
-            let delay: f64 = buses.iter().map(|bus| self.buses[*bus].delay).sum();
-            kind.rate = 1.0 / (kind.base + kind.slope * delay);
+            kind.rate = 1.0 / (kind.base + kind.slope * kind.waits);
         }
     }
 
-    fn solve_bus(&mut self, bus: usize) {
-        let service = self.buses[bus].service;
+    /// Finds the delay of one bus while the others have theirs. Tells whether it is another than before.
+    fn solve_bus(&mut self, bus: usize) -> bool {
+        let Bus { service, delay: before, ref kinds } = self.buses[bus];
         let half = service / 2.0;
         let most = half * FULLEST / (1.0 - FULLEST);
-        let mut delay = 0.0;
+        let mut delay = before;
         for _ in 0..STEPS {
             let (mut lines, mut change) = (0.0, 0.0);
-            for kind in &self.kinds {
-                let buses = &self.buses_of[usize::from(kind.cache)];
-                if !buses.contains(&bus) {
-                    continue;
-                }
-                let others = buses.iter().filter(|other| **other != bus);
-                let waits = delay + others.map(|other| self.buses[*other].delay).sum::<f64>();
-                let rate = 1.0 / (kind.base + kind.slope * waits);
+            for kind in kinds {
+                let kind = &self.kinds[usize::from(*kind)];
+                let rate = 1.0 / (kind.base + kind.slope * (kind.waits - before + delay));
                 let sends = kind.count * kind.misses * rate;
                 lines += sends;
                 change += sends * rate * kind.slope;
@@ -273,11 +286,81 @@ impl Domain {
             let sum = delay + half;
             let gap = service * lines - delay / sum;
             let step = gap / (service * change + half / (sum * sum));
-            delay += step;
-            if step <= SMALL * sum || delay >= most {
+            delay = (delay + step).max(0.0);
+            if step.abs() <= SMALL * sum || delay >= most {
                 break;
             }
         }
-        self.buses[bus].delay = delay.min(most);
+        let delay = delay.min(most);
+        for kind in kinds {
+            let kind = &mut self.kinds[usize::from(*kind)];
+            kind.waits = kind.waits - before + delay;
+        }
+        self.buses[bus].delay = delay;
+        (delay - before).abs() > SMALL * (delay + half)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread on every CPU of a machine.
+    fn priced(words: &str, mix: Mix) -> (Domain, Hardware) {
+        let hardware = Hardware::words(words).unwrap();
+        let shape = Shape::new(&hardware.topology);
+        let mut domain = Prices::new(&hardware, &shape).domains.remove(0);
+        domain.begin();
+        for position in 0..domain.cpus.len() {
+            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0)));
+        }
+        assert!(domain.finish(&hardware));
+        (domain, hardware)
+    }
+
+    #[test]
+    fn the_delay_of_each_bus_is_that_of_the_traffic_that_is_sent_at_these_delays() {
+        let mix = |misses| Mix {
+            misses,
+            misses_without_cache: misses,
+            parallelism: 4.0,
+            ..Mix::computing(1.0)
+        };
+        for words in [
+            "package:2 l3:4 core:8 bus=llc:10",
+            "package:2 l3:4 core:8 bus=llc:10 bus=package:30",
+            "package:4 l3:1 core:6 bus=package:5.1 bus=machine:10.2",
+            "package:2 l3:2 core:2 bus=llc:4 bus=package:6 bus=machine:9",
+        ] {
+            for misses in [0.0001, 0.003, 0.03, 0.3] {
+                let (domain, _) = priced(words, mix(misses));
+                for bus in &domain.buses {
+                    let sends = |kind: &u16| {
+                        let kind = &domain.kinds[usize::from(*kind)];
+                        kind.count * kind.misses * kind.rate
+                    };
+                    let used = bus.service * bus.kinds.iter().map(sends).sum::<f64>();
+                    let expected = bus.service / 2.0 * used / (1.0 - used);
+                    let error = (bus.delay - expected).abs() / (expected + bus.service);
+                    assert!(used < 1.0 && error < 1e-3, "{words} {misses}: {used} {error}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_domain_in_which_nothing_has_changed_is_not_priced_anew() {
+        let mix = Mix { misses: 0.01, misses_without_cache: 0.01, ..Mix::computing(1.0) };
+        let (mut domain, hardware) = priced("core:4", mix);
+        let rate = domain.kinds[0].rate;
+        domain.begin();
+        for position in 0..4 {
+            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0)));
+        }
+        assert!(!domain.finish(&hardware));
+        assert_eq!(domain.kinds[0].rate, rate);
+        domain.begin();
+        (0..4).for_each(|position| domain.place(position, None));
+        assert!(domain.finish(&hardware));
     }
 }

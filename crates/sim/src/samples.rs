@@ -197,7 +197,7 @@ impl Used {
         }
     }
 
-    fn plus(self, other: Used) -> Used {
+    pub(crate) fn plus(self, other: Used) -> Used {
         Used {
             ran: self.ran + other.ran,
             queued: self.queued + other.queued,

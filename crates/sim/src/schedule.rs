@@ -57,7 +57,7 @@ impl World {
         if lingers {
             self.catch_up(cpu);
             self.stays_awake(tid, cpu);
-            self.is_queued(tid, cpu, how, false);
+            self.is_queued(tid, cpu, how);
         } else {
             let cpu = self.place(tid, how);
             self.enqueue(tid, cpu, how);
@@ -65,7 +65,7 @@ impl World {
     }
 
     pub(crate) fn enqueue(&mut self, tid: Tid, cpu: usize, how: Arrival) {
-        let over = self.catch_up(cpu);
+        self.catch_up(cpu);
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
@@ -75,17 +75,20 @@ impl World {
         }
         let turn = thread.turn;
         self.cpus[cpu].queue.push(turn);
-        self.is_queued(tid, cpu, how, over);
+        self.is_queued(tid, cpu, how);
     }
 
-    /// Books the running thread's time before somebody comes. Tells whether its turn was found to be over on the way.
-    fn catch_up(&mut self, cpu: usize) -> bool {
-        let Some(current) = self.cpus[cpu].current else { return false };
+    /// Books the running thread's time before somebody comes; under EEVDF, its turn may be found to be over on the way
+    /// (`update_curr`).
+    fn catch_up(&mut self, cpu: usize) {
+        let Some(current) = self.cpus[cpu].current else { return };
         self.account(current);
-        matches!(self.kernel.order, Order::Eevdf { .. }) && self.turn_is_over(cpu)
+        if matches!(self.kernel.order, Order::Eevdf { .. }) && self.turn_is_over(cpu) {
+            self.unsettle(cpu);
+        }
     }
 
-    fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival, over: bool) {
+    fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         let now = self.now;
         let thread = &mut self.threads[tid as usize];
         thread.place = Place::Queued;
@@ -93,7 +96,7 @@ impl World {
         let rank = thread.turn.rank;
         self.waiting_changes(cpu, true, rank);
         self.load_changes(cpu, true);
-        if self.preempts(tid, cpu, how) || over {
+        if self.preempts(tid, cpu, how) {
             self.unsettle(cpu);
         } else {
             self.start_clock(cpu);
@@ -109,11 +112,12 @@ impl World {
     }
 
     /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there, or at an interruption before.
-    /// All CPUs tick together, as Linux' do unless it is started with `skew_tick`.
     fn set_clock(&mut self, cpu: usize) {
         let tick = self.kernel.tick.0;
-        let next =
-            if self.cpus[cpu].ticking { self.now - self.now % tick + tick } else { u64::MAX };
+        let next = match self.cpus[cpu].ticking {
+            true => self.now + tick - (self.now + tick - self.phase(cpu)) % tick,
+            false => u64::MAX,
+        };
         let at = next.min(self.next_interruption(cpu));
         if at < u64::MAX {
             let slot = self.tick_slot(cpu);
@@ -135,14 +139,15 @@ impl World {
         self.cpus[cpu].interruption
     }
 
-    /// At which of its ticks a CPU looks around.
+    /// When in each period the clock of a CPU ticks: together with the others, where what disturbs them is modelled.
     pub(crate) fn phase(&self, cpu: usize) -> u64 {
-        mix(self.seed ^ cpu as u64) % self.kernel.tick.0
+        let skewed = self.kernel.skew_tick && self.hardware.interruptions_per_second == 0.0;
+        if skewed { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
     }
 
     /// The clock interrupts a CPU, or somebody else does.
     pub(crate) fn tick(&mut self, cpu: usize) {
-        let is_tick = self.now % self.kernel.tick.0 == 0;
+        let is_tick = self.now % self.kernel.tick.0 == self.phase(cpu);
         let waited_for = !self.cpus[cpu].queue.is_empty();
         self.cpus[cpu].ticking = waited_for;
         let Some(current) = self.cpus[cpu].current else {

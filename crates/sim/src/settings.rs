@@ -4,9 +4,7 @@
 //! to 100 ms), and CFS had none; fixed priorities are those of real-time round robin on Linux (1 to 99, above
 //! everybody else), and on the round robin kernel, as on Solaris, any; a nice value is a weight (`sched_prio_to_weight`).
 
-use cosched_core::{
-    Aspect, Class, CpuSet, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule,
-};
+use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule};
 
 use crate::fair::Arrival;
 use crate::kernel::{Order, REAL_TIME_SLICE};
@@ -29,7 +27,7 @@ const WEIGHT_OF_ZERO: f64 = 1024.0;
 impl World {
     /// Settings of a program come into effect, as far as this kernel can do them.
     pub(crate) fn obey(&mut self, run: usize, settings: Settings) {
-        let rank = self.rank(run, settings.class);
+        let rank = self.rank(settings.class);
         let refused = [
             (Aspect::Class, rank.is_none()),
             (Aspect::Slice, self.bounded(settings.slice, rank.unwrap_or(0)) != settings.slice),
@@ -88,8 +86,7 @@ impl World {
     }
 
     /// The fixed priority that a class means here: 0 for none. `None`: there is no such class here.
-    fn rank(&self, run: usize, class: Option<Class>) -> Option<u8> {
-        let _ = run;
+    fn rank(&self, class: Option<Class>) -> Option<u8> {
         match class {
             None | Some(Class::Fair | Class::Batch) => Some(0),
             Some(Class::RoundRobin(priority)) => Some(priority).filter(|p| (1..=99).contains(p)),
@@ -119,54 +116,46 @@ impl World {
         if thread.place == Place::Ended {
             return;
         }
-        let run = usize::from(thread.turn.program);
         let rule = thread.rule.as_deref().copied().unwrap_or_default();
-        let program = &self.programs[run];
-        let settings = program.settings;
-        let rank = self.rank(run, settings.class).unwrap_or(0);
-        let wanted = self.bounded(rule.slice.or(settings.slice), rank);
-        let default = match self.kernel.is_fair() && rank > 0 {
-            true => REAL_TIME_SLICE.0 as f64,
-            false => self.kernel.slice(self.cpus.len()),
+        let program = &self.programs[usize::from(thread.turn.program)];
+        let rank = self.rank(program.settings.class).unwrap_or(0);
+        let wanted = self.bounded(rule.slice.or(program.settings.slice), rank);
+        let slice = match wanted {
+            Some(slice) => slice.0 as f64,
+            None if self.kernel.is_fair() && rank > 0 => REAL_TIME_SLICE.0 as f64,
+            None => self.kernel.slice(self.cpus.len()),
         };
         let mask = rule.cpus.map(|own| match program.cpus {
             Some(all) if own.intersects(&all) => own.intersection(&all),
             Some(all) => all,
             None => own,
         });
-        let is_there = matches!(thread.place, Place::Running | Place::Queued);
-        let cpu = usize::from(thread.cpu);
-        if is_there {
-            if let Some(current) = self.cpus[cpu].current {
-                self.account(current);
-            }
+        // Where its rank changes, it leaves its queue as what it was, and comes back as what it is now.
+        let returns =
+            thread.turn.rank != rank && matches!(thread.place, Place::Running | Place::Queued);
+        let current = self.cpus[usize::from(thread.cpu)].current;
+        if let Some(current) = current {
+            self.account(current);
         }
-        if self.threads[tid as usize].turn.rank != rank {
-            // It leaves its queue as what it was, and comes back as what it is now.
-            let queued = match is_there {
-                true => {
-                    self.take_off(tid, Place::Held);
-                    true
-                }
-                false => false,
-            };
-            self.threads[tid as usize].turn.rank = rank;
-            self.threads[tid as usize].lag = 0.0;
-            self.set_turn(tid, wanted.map_or(default, |slice| slice.0 as f64), mask);
-            if queued {
-                self.make_runnable(tid, Arrival::Woken);
-            }
-        } else {
-            self.set_turn(tid, wanted.map_or(default, |slice| slice.0 as f64), mask);
+        if returns {
+            self.take_off(tid, Place::Held);
+        }
+        let thread = &mut self.threads[tid as usize];
+        if thread.turn.rank != rank {
+            thread.turn.rank = rank;
+            thread.lag = 0.0;
+        }
+        thread.mask = mask.map(Box::new);
+        self.set_turn(tid, slice);
+        if returns {
+            self.make_runnable(tid, Arrival::Woken);
         }
         self.obey_mask(tid);
     }
 
-    fn set_turn(&mut self, tid: Tid, slice: f64, mask: Option<CpuSet>) {
+    fn set_turn(&mut self, tid: Tid, slice: f64) {
         let weight = self.weight(tid);
-        let thread = &mut self.threads[tid as usize];
-        thread.mask = mask.map(Box::new);
-        let turn = &mut thread.turn;
+        let turn = &mut self.threads[tid as usize].turn;
         turn.slice = slice;
         // What is left of its slice is as long as before.
         turn.deadline = turn.vruntime + (turn.deadline - turn.vruntime) * turn.weight / weight;

@@ -265,6 +265,31 @@ fn a_slow_wake_up_does_not_fall_into_step_with_a_lock() {
 }
 
 #[test]
+fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_quantum() {
+    // Three threads, two and two on four CPUs. While the three run, one CPU is idle and neither of the others may use it,
+    // though both could run: that is the fragmentation of the figure. Two at a time fit into one quantum.
+    let threads = [3, 2, 2];
+    let models: Vec<Model> =
+        threads.iter().map(|threads| Model::parallel(*threads, 4.0 * WORK, plain())).collect();
+    let of = |policy| Scenario { policy, ..Scenario::new("core:4", models.clone()) }.run().0;
+    // 0.4 s each: three gangs one after another, or two.
+    let (gang, greedy) = (of(Kind::Gang), of(Kind::Greedy));
+    near(gang.total.as_secs_f64(), 1.2, 1e-3);
+    near(greedy.total.as_secs_f64(), 0.8, 1e-3);
+    for (i, one) in gang.programs.iter().enumerate() {
+        for other in &gang.programs[i + 1..] {
+            let overlap = one
+                .timeline
+                .iter()
+                .any(|a| other.timeline.iter().any(|b| a.from < b.to && b.from < a.to));
+            assert!(!overlap, "two gangs at a time");
+        }
+    }
+    let used: f64 = gang.programs.iter().map(|p| p.completions[0].usage.user_seconds).sum();
+    near(used / (4.0 * gang.total.as_secs_f64()), 7.0 / 12.0, 1e-3);
+}
+
+#[test]
 fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_long() {
     let models = |times: f64| -> Vec<Model> {
         (0..3).map(|_| Model::barriers(3, 50, times * 1e6, plain(), Nanos::ZERO)).collect()

@@ -60,6 +60,19 @@ pub(crate) struct World {
     pub(crate) out: Vec<Event>,
     /// How many events were worked off.
     pub(crate) events: u64,
+    /// Who came to a CPU when, if that is to be kept.
+    pub(crate) switches: Option<Vec<Switch>>,
+}
+
+/// A CPU goes over to a thread, or to nobody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Switch {
+    /// When.
+    pub at: Nanos,
+    /// Which CPU, by its position in the topology.
+    pub cpu: u16,
+    /// Whose thread, and its number in the program.
+    pub to: Option<(ProgramId, u16)>,
 }
 
 /// What falls due again and again.
@@ -136,8 +149,6 @@ pub(crate) struct Program {
     /// Its threads lie side by side in the world's list.
     pub(crate) first: Tid,
     pub(crate) alive: u16,
-    /// Its first thread makes the others as soon as it runs.
-    pub(crate) begins_alone: bool,
     /// How many of them run or want to.
     pub(crate) runnable: u32,
     pub(crate) sync: Sync,
@@ -188,6 +199,7 @@ impl World {
             seed,
             out: Vec::new(),
             events: 0,
+            switches: None,
         }
     }
 
@@ -314,6 +326,19 @@ impl World {
 
     pub(crate) fn tell(&mut self, what: Happening) {
         self.out.push(Event { at: Nanos(self.now), what });
+    }
+
+    /// Notes who has a CPU now.
+    pub(crate) fn note_switch(&mut self, cpu: usize) {
+        let Some(switches) = &mut self.switches else { return };
+        let to = self.cpus[cpu].current.map(|tid| {
+            let thread = &self.threads[tid as usize];
+            (self.programs[usize::from(thread.turn.program)].id, thread.index)
+        });
+        let last = switches.iter().rev().find(|switch| usize::from(switch.cpu) == cpu);
+        if last.and_then(|switch| switch.to) != to {
+            switches.push(Switch { at: Nanos(self.now), cpu: cpu as u16, to });
+        }
     }
 
     /// The program of a thread.

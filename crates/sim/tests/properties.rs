@@ -1,0 +1,244 @@
+//! What holds whatever programs do and whatever is asked of them, under every kernel.
+
+#![allow(clippy::unwrap_used)]
+
+mod stage;
+
+use std::collections::BTreeMap;
+
+use cosched_core::{CpuSet, Event, Happening, Nanos, ProgramId, Settings, Step};
+use cosched_sim::model::{Mix, Op};
+use cosched_sim::{Hardware, Kernel, Model, Switch};
+use proptest::prelude::*;
+use stage::Stage;
+
+const CPUS: usize = 6;
+
+/// A program in the making: what a thread does in each round.
+#[derive(Clone, Debug)]
+struct Work {
+    at: u64,
+    threads: u16,
+    rounds: u32,
+    spin: Nanos,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Computes(u32, u16),
+    Meets,
+    Locks(u32),
+    Sleeps(u32),
+}
+
+/// Something asked of a program, microseconds after the last.
+#[derive(Clone, Debug)]
+enum Asked {
+    Freezes(u16),
+    Thaws(u16),
+    Binds(u16, u8),
+    Sets(u16, i8, u64),
+}
+
+fn part() -> impl Strategy<Value = Part> {
+    prop_oneof![
+        3 => (1u32..3000, 0u16..2).prop_map(|(time, mix)| Part::Computes(time, mix)),
+        1 => Just(Part::Meets),
+        1 => (1u32..500).prop_map(Part::Locks),
+        1 => (1u32..4000).prop_map(Part::Sleeps),
+    ]
+}
+
+fn work() -> impl Strategy<Value = Work> {
+    let spin = prop_oneof![Just(Nanos::ZERO), Just(Nanos::from_micros(50)), Just(Nanos::NEVER)];
+    (0u64..5000, 1u16..7, 1u32..6, spin, proptest::collection::vec(part(), 1..5))
+        .prop_map(|(at, threads, rounds, spin, parts)| Work { at, threads, rounds, spin, parts })
+}
+
+fn asked() -> impl Strategy<Value = (u64, Asked)> {
+    let what = prop_oneof![
+        (0u16..4).prop_map(Asked::Freezes),
+        (0u16..4).prop_map(Asked::Thaws),
+        (0u16..4, 1u8..64).prop_map(|(program, mask)| Asked::Binds(program, mask)),
+        (0u16..4, -20i8..20, 0u64..120)
+            .prop_map(|(program, nice, slice)| Asked::Sets(program, nice, slice)),
+    ];
+    (0u64..4000, what)
+}
+
+impl Work {
+    fn model(&self) -> Model {
+        let mut script = Vec::new();
+        for part in &self.parts {
+            match *part {
+                Part::Computes(time, mix) => {
+                    script.push(Op::Compute { instructions: f64::from(time) * 1e3, mix });
+                }
+                Part::Meets => script.push(Op::Barrier(0)),
+                Part::Locks(time) => script.extend([
+                    Op::Acquire(0),
+                    Op::Compute { instructions: f64::from(time) * 1e3, mix: 0 },
+                    Op::Release(0),
+                ]),
+                Part::Sleeps(time) => script.push(Op::Sleep(Nanos::from_micros(u64::from(time)))),
+            }
+        }
+        script.push(Op::Repeat { from: 0, times: self.rounds, counter: 0 });
+        let plain = Mix::computing(1.0);
+        let cached = Mix {
+            misses: 0.001,
+            misses_without_cache: 0.01,
+            footprint: 1e7,
+            parallelism: 2.0,
+            ..plain
+        };
+        Model {
+            script,
+            mixes: vec![plain, cached],
+            spin: self.spin,
+            barriers: 1,
+            locks: 1,
+            ..Model::parallel(self.threads, 0.0, plain)
+        }
+    }
+
+    /// What all threads compute together.
+    fn instructions(&self) -> f64 {
+        let of = |part: &Part| match *part {
+            Part::Computes(time, _) | Part::Locks(time) => f64::from(time) * 1e3,
+            Part::Meets | Part::Sleeps(_) => 0.0,
+        };
+        let round: f64 = self.parts.iter().map(of).sum();
+        round * f64::from(self.rounds) * f64::from(self.threads)
+    }
+}
+
+fn set(mask: u8) -> CpuSet {
+    (0..CPUS).filter(|cpu| mask >> cpu & 1 == 1).collect()
+}
+
+/// At every instant, who is where, after all that happens in it.
+fn check_places(switches: &[Switch], limits: &[(Nanos, Limit)]) -> Result<(), TestCaseError> {
+    let mut on: BTreeMap<u16, (ProgramId, u16)> = BTreeMap::new();
+    let mut frozen: Vec<ProgramId> = Vec::new();
+    let mut masks: BTreeMap<ProgramId, CpuSet> = BTreeMap::new();
+    let mut instants: Vec<Nanos> =
+        switches.iter().map(|switch| switch.at).chain(limits.iter().map(|limit| limit.0)).collect();
+    prop_assert!(switches.is_sorted_by_key(|switch| switch.at), "time goes back");
+    instants.sort_unstable();
+    instants.dedup();
+    for at in instants {
+        for (_, limit) in limits.iter().filter(|limit| limit.0 == at) {
+            match *limit {
+                Limit::Frozen(id) => frozen.push(id),
+                Limit::Thawed(id) => frozen.retain(|other| *other != id),
+                Limit::On(id, cpus) => drop(masks.insert(id, cpus)),
+            }
+        }
+        for switch in switches.iter().filter(|switch| switch.at == at) {
+            match switch.to {
+                Some(to) => on.insert(switch.cpu, to),
+                None => on.remove(&switch.cpu),
+            };
+        }
+        let mut seen: Vec<(ProgramId, u16)> = on.values().copied().collect();
+        seen.sort_unstable();
+        seen.dedup();
+        prop_assert_eq!(seen.len(), on.len(), "a thread on two CPUs at {}", at);
+        for (cpu, (id, _)) in &on {
+            prop_assert!(!frozen.contains(id), "{} is frozen and runs at {}", id, at);
+            let may = masks.get(id).is_none_or(|cpus| cpus.contains(usize::from(*cpu)));
+            prop_assert!(may, "{} runs on CPU {} at {}", id, cpu, at);
+        }
+    }
+    Ok(())
+}
+
+/// What a program may do from a time on.
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    Frozen(ProgramId),
+    Thawed(ProgramId),
+    On(ProgramId, CpuSet),
+}
+
+fn hardware() -> Hardware {
+    Hardware::words("package:2 l3:1 core:3 gigahertz=1 cache_mib=8 bus=package:4 bus=machine:6")
+        .unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn time_goes_on_work_is_done_once_and_everybody_is_where_he_may_be(
+        works in proptest::collection::vec(work(), 1..5),
+        steps in proptest::collection::vec(asked(), 0..12),
+        kernel in 0usize..4,
+        groups in any::<bool>(),
+        seed in any::<u64>(),
+    ) {
+        let kernel = Kernel::named(Kernel::NAMES[kernel]).unwrap();
+        let kernel = Kernel { groups, ..kernel };
+        let programs = works.iter().map(|work| (work.at, work.model(), Settings::default()));
+        let mut stage = Stage::with(hardware(), kernel, programs, seed);
+        let mut limits = Vec::new();
+        let mut settings = [Settings::default(); 4];
+        let mut now = Nanos::ZERO;
+        for (after, asked) in steps {
+            now += Nanos::from_micros(after);
+            stage.until(now);
+            let (slot, step) = match asked {
+                Asked::Freezes(slot) => (slot, Step::Freeze(ProgramId::first(slot))),
+                Asked::Thaws(slot) => (slot, Step::Thaw(ProgramId::first(slot))),
+                Asked::Binds(slot, mask) => {
+                    let of = &mut settings[usize::from(slot)];
+                    of.cpus = Some(set(mask));
+                    (slot, Step::Apply(ProgramId::first(slot), *of, 1))
+                }
+                Asked::Sets(slot, nice, slice) => {
+                    let of = &mut settings[usize::from(slot)];
+                    of.nice = Some(nice);
+                    of.slice = Some(Nanos::from_millis(slice));
+                    (slot, Step::Apply(ProgramId::first(slot), *of, 1))
+                }
+            };
+            // Only what has started can be told anything.
+            let id = ProgramId::first(slot);
+            if stage.events.iter().any(|event| event.what == Happening::Started(id)) {
+                stage.submit(&[step]);
+                if let Some(cpus) = settings[usize::from(slot)].cpus.filter(|_| matches!(step, Step::Apply(..))) {
+                    limits.push((now, Limit::On(id, cpus)));
+                }
+            } else {
+                settings[usize::from(slot)] = Settings::default();
+            }
+        }
+        stage.until(now + Nanos::from_millis(6));
+        for slot in 0..works.len() as u16 {
+            stage.submit(&[Step::Thaw(ProgramId::first(slot))]);
+        }
+        let last = Nanos::from_secs(200);
+        stage.until(last);
+        for event in &stage.events {
+            match event.what {
+                Happening::Froze(id) => limits.push((event.at, Limit::Frozen(id))),
+                Happening::Thawed(id) => limits.push((event.at, Limit::Thawed(id))),
+                _ => {}
+            }
+        }
+        prop_assert!(stage.events.is_sorted_by_key(|event: &Event| event.at));
+        check_places(stage.sim.switches(), &limits)?;
+        for (slot, work) in works.iter().enumerate() {
+            let id = ProgramId::first(slot as u16);
+            let exit = stage.events.iter().find_map(|event| match event.what {
+                Happening::Exited(of, _, usage) if of == id => Some(usage),
+                _ => None,
+            });
+            let usage = exit.expect("every program ends");
+            let done = usage.counts.instructions.unwrap() as f64;
+            prop_assert!((done - work.instructions()).abs() <= 1.0, "{} of {}", done, work.instructions());
+        }
+    }
+}
