@@ -35,7 +35,7 @@ pub(crate) enum Command {
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
     /// Simulate programs under a policy, on a machine that is not there.
-    Sim(SimArgs),
+    Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
@@ -197,14 +197,67 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimArgs {
+    /// Something else than a simulation.
+    #[command(subcommand)]
+    pub(crate) command: Option<SimCommand>,
+    #[command(flatten)]
+    pub(crate) run: SimRunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Measure this machine, so that `--machine this` can stand for it.
+    Measure(SimMeasureArgs),
+    /// Run small workloads here and in the model of this machine, and tell how far the two are apart.
+    Check(SimCheckArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimMeasureArgs {
+    /// Where to write the description [default: machine.toml in cosched's folder of the user's data folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Measure so briefly that the figures mean little: to try it out.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimCheckArgs {
+    /// The figures of this machine, as `cosched sim measure` writes them [default: those that it keeps]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
+    /// The folder of the kernels that `make kernels` builds.
+    #[arg(long, value_name = "DIR", default_value = "workloads/bin")]
+    pub(crate) kernels: PathBuf,
+    /// How often to run each workload under each policy, in turn; with 4 or more, orders of policies are told apart.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) runs: u16,
+    /// Only workloads whose names contain one of these, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Two tiny workloads, once: to try it out. The errors mean nothing.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print the figures as JSON instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
     #[arg(long, short, value_parser = named::<Kind>, required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
-    /// The machine: a name of machines/, the path of a description of your own, or a short one such as
-    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words).
+    /// The machine: a name of machines/, the path of a description of your own, a short one such as
+    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
+    /// measured it.
     #[arg(long, short, required_unless_present = "sweep")]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]

@@ -3,7 +3,10 @@
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
 //! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
 
+mod check;
+mod measure;
 mod sweep;
+mod this;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -14,9 +17,9 @@ use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::{HowArgs, SimArgs};
+use crate::args::{HowArgs, SimArgs, SimCommand, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -24,8 +27,17 @@ use crate::{out, source, table};
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
-/// Simulates the workload, and shows what came of it.
+/// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
+    match &args.command {
+        Some(SimCommand::Measure(args)) => measure::measure(args),
+        Some(SimCommand::Check(args)) => check::check(args),
+        None => simulate(&args.run),
+    }
+}
+
+/// Simulates the workload, and shows what came of it.
+fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
@@ -65,7 +77,7 @@ struct Scene {
 
 impl Scene {
     /// The one that the options name.
-    fn of(args: &SimArgs) -> Result<Scene, Failure> {
+    fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
         let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
         Ok(Scene {
             policy: args.policy.ok_or_else(|| missing("policy"))?,
@@ -90,8 +102,11 @@ struct Simulator {
     scene: Scene,
 }
 
-/// A machine that comes along, by name, a file's, by its path, or one described in a few words.
+/// This machine, one that comes along, by name, a file's, by its path, or one described in a few words.
 fn hardware(machine: &str) -> Result<Hardware, Failure> {
+    if machine == this::THIS {
+        return this::hardware(&Session::here()?, None);
+    }
     match machine {
         _ if Hardware::is_words(machine) => Hardware::words(machine),
         _ if machine.contains('/') || machine.ends_with(".toml") => {
@@ -104,14 +119,17 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
 
 impl Simulator {
     fn new(scene: &Scene) -> Result<Simulator, Failure> {
-        let hardware = hardware(&scene.machine)?;
+        Ok(Simulator::of(hardware(&scene.machine)?, scene))
+    }
+
+    fn of(hardware: Hardware, scene: &Scene) -> Simulator {
         let description = MachineDescription {
             cpus: hardware.topology.cpus().len(),
             model: Some(hardware.name.clone()),
             kernel: "simulated".to_owned(),
         };
         let session = Session::of(hardware.topology.clone(), description);
-        Ok(Simulator { session, hardware, scene: scene.clone() })
+        Simulator { session, hardware, scene: scene.clone() }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
@@ -186,7 +204,7 @@ impl Simulator {
         let setup = self.session.setup(&request, &planned.threads);
         let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
         let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
-        let sim = Sim::new(hardware, kernel, jobs.to_vec(), Costs::MEASURED, seed);
+        let sim = Sim::new(hardware, kernel, jobs.to_vec(), self.hardware.own, seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

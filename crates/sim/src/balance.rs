@@ -15,10 +15,11 @@ use crate::queue::mix;
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
-/// The distances at which work is looked for, near to far (`None`: the whole machine), and at every how many of its ticks a CPU
-/// looks there.
-const DISTANCES: [(Option<Level>, u64); 3] =
-    [(Some(Level::Core), 1), (Some(Level::Llc), 2), (None, 8)];
+/// The distances at which work is looked for, near to far (`None`: the whole machine).
+const DISTANCES: [Option<Level>; 3] = [Some(Level::Core), Some(Level::Llc), None];
+/// At every how many nanoseconds a busy CPU looks at a distance, for each CPU that is there: `busy_factor` (16) times the
+/// largest balance interval (2 ms for each CPU), in Linux' `sd_init`.
+const PERIOD: u64 = 32_000_000;
 
 impl World {
     /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the longest queue around.
@@ -27,7 +28,7 @@ impl World {
             return;
         }
         let found = self.waiting_rank(cpu).or_else(|| {
-            DISTANCES.into_iter().find_map(|(distance, _)| match distance {
+            DISTANCES.into_iter().find_map(|distance| match distance {
                 Some(level) => {
                     let group = self.shape.group(cpu, level);
                     self.longest(cpu, level, group)
@@ -102,15 +103,39 @@ impl World {
     /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with at least two threads fewer.
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
-        for (distance, period) in DISTANCES {
+        if self.strays(cpu) {
+            return;
+        }
+        for distance in DISTANCES {
+            let width = self.shape.around(cpu, distance).len() as u64;
+            let period = (PERIOD * width / self.kernel.tick.0).max(1);
             // Each CPU in its own phase.
-            if (ticks + self.phase(cpu)) % period != 0 {
+            if (ticks + mix(self.seed ^ cpu as u64)) % period != 0 {
                 continue;
             }
             if let Some((tid, to)) = self.lighter(cpu, distance, ticks) {
                 self.move_queued(tid, cpu, to);
                 return;
             }
+        }
+    }
+
+    /// Now and then a thread is moved although the queues are even. Tells whether one was.
+    fn strays(&mut self, cpu: usize) -> bool {
+        const PARTS: u64 = 1 << 30;
+        let often = self.hardware.strays_per_second * self.kernel.tick.as_secs_f64();
+        if (self.chance(u32::MAX, cpu) % PARTS) as f64 >= often * PARTS as f64 {
+            return false;
+        }
+        let around = self.shape.around(cpu, Some(Level::Llc)).iter().copied().map(usize::from);
+        let even = around.filter(|to| *to != cpu && self.cpus[*to].load == self.cpus[cpu].load);
+        let Some(to) = even.min_by_key(|to| self.chance(0, *to)) else { return false };
+        match self.movable(cpu, to) {
+            Some(tid) => {
+                self.move_queued(tid, cpu, to);
+                true
+            }
+            None => false,
         }
     }
 

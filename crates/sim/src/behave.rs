@@ -1,7 +1,8 @@
 //! What threads do: the operations of their scripts, one after another, until one takes time.
 
+use crate::fair::Arrival;
 use crate::model::{Model, Op};
-use crate::thread::{Doing, Place, Tid, Waiting};
+use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
 
 impl World {
@@ -48,6 +49,10 @@ impl World {
                 self.agenda.set(slot, self.now.saturating_add(time.0));
                 false
             }
+            Op::Create => {
+                self.create(tid, program);
+                self.go_on(tid)
+            }
             Op::Only { threads, next } => {
                 let thread = &mut self.threads[tid as usize];
                 thread.at +=
@@ -66,6 +71,17 @@ impl World {
                 }
                 true
             }
+        }
+    }
+
+    /// A thread makes its siblings, which begin after what it is at.
+    fn create(&mut self, tid: Tid, program: usize) {
+        let parent = &self.threads[tid as usize];
+        let (at, cpu) = (parent.at + 1, parent.cpu);
+        for other in self.programs[program].tids().filter(|other| *other != tid) {
+            let thread = &mut self.threads[other as usize];
+            (thread.at, thread.cpu, thread.made) = (at, cpu, true);
+            self.make_runnable(other, Arrival::Fresh);
         }
     }
 
@@ -167,11 +183,16 @@ impl World {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
-        let find = |place: Place| {
-            lock.waiters.iter().position(|waiter| threads[*waiter as usize].place == place)
+        let find = |is: &dyn Fn(&Thread) -> bool| {
+            lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };
-        let sleeper = find(Place::Blocked).map(|position| lock.waiters[position]);
-        let spinner = find(Place::Running).and_then(|position| lock.waiters.remove(position));
+        let sleeper = find(&|thread| thread.place == Place::Blocked);
+        let sleeper = sleeper.map(|position| lock.waiters[position]);
+        // One that has just been woken is on a CPU, but does not look yet.
+        let spins = |thread: &Thread| {
+            thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. })
+        };
+        let spinner = find(&spins).and_then(|position| lock.waiters.remove(position));
         if spinner.is_some() {
             lock.holder = spinner;
         }

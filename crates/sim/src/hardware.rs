@@ -8,8 +8,10 @@ mod words;
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Topology};
+use cosched_core::{Cpu, Level, Nanos, Topology};
 use serde::Deserialize;
+
+use crate::machine::Costs;
 
 /// The descriptions that come along, by the name that they give.
 const KNOWN: [(&str, &str); 6] = [
@@ -44,6 +46,13 @@ pub struct Hardware {
     pub wake_nanos: f64,
     /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
     pub signal_nanos: [f64; 3],
+    /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU: a thread of the kernel's
+    /// own that wants to run makes one queue look longer for a moment.
+    pub strays_per_second: f64,
+    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a busy CPU, per second.
+    pub interruptions_per_second: f64,
+    /// How long cosched's own steps take there.
+    pub own: Costs,
 }
 
 /// A limit to memory traffic.
@@ -133,6 +142,27 @@ struct Description {
     switch_nanos: f64,
     wake_nanos: f64,
     signal_nanos: [f64; 3],
+    #[serde(default)]
+    strays_per_second: f64,
+    #[serde(default)]
+    interruptions_per_second: f64,
+    own: Option<Own>,
+}
+
+/// The steps of cosched itself; without this table they take what [`Costs::MEASURED`] says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    start_nanos: u64,
+    freeze_nanos: u64,
+    thaw_nanos: u64,
+}
+
+impl From<Own> for Costs {
+    fn from(own: Own) -> Costs {
+        let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
+        Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
+    }
 }
 
 fn one() -> f64 {
@@ -197,6 +227,14 @@ impl Hardware {
             let problem = format!("is {}, but must be at most 1", read.smt_share);
             return Err(HardwareError::Value { file: file(), key: "smt_share", problem });
         }
+        let rates = [
+            ("strays_per_second", read.strays_per_second),
+            ("interruptions_per_second", read.interruptions_per_second),
+        ];
+        if let Some((key, value)) = rates.into_iter().find(|(_, rate)| !(0.0..1e6).contains(rate)) {
+            let problem = format!("is {value}, but must be from 0 to a million");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
         let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
         let wrong = positive
             .into_iter()
@@ -217,6 +255,9 @@ impl Hardware {
             switch_nanos: read.switch_nanos,
             wake_nanos: read.wake_nanos,
             signal_nanos: read.signal_nanos,
+            strays_per_second: read.strays_per_second,
+            interruptions_per_second: read.interruptions_per_second,
+            own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
     }
 
@@ -290,6 +331,14 @@ mod tests {
         assert_eq!(two.topology.cpus().len(), 12);
         assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
         assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
+        assert_eq!(two.own, Costs::MEASURED);
+    }
+
+    #[test]
+    fn what_cosched_itself_takes_can_be_told() {
+        let own = "[own]\nstart_nanos = 1\nfreeze_nanos = 2\nthaw_nanos = 3\n";
+        let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
+        assert_eq!(told, Costs { start: Nanos(1), freeze: Nanos(2), thaw: Nanos(3) });
     }
 
     #[test]

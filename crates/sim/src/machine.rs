@@ -10,7 +10,7 @@ use cosched_core::{
 use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
-use crate::model::Model;
+use crate::model::{Model, Op};
 use crate::samples::Reading;
 use crate::sync::Sync;
 use crate::thread::{Place, Thread, Tid, Used};
@@ -235,8 +235,10 @@ impl World {
     pub(crate) fn take_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Start(run) => {
-                let id = self.programs[usize::from(run)].id;
-                for tid in self.programs[usize::from(run)].tids() {
+                let program = &self.programs[usize::from(run)];
+                let (id, tids) = (program.id, program.tids());
+                let one_by_one = program.model.script.contains(&Op::Create);
+                for tid in tids.take(if one_by_one { 1 } else { usize::MAX }) {
                     self.make_runnable(tid, Arrival::Fresh);
                 }
                 self.tell(Happening::Started(id));

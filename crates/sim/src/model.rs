@@ -43,6 +43,10 @@ pub enum Op {
         /// How many operations it is about.
         next: u16,
     },
+    /// Make the other threads of the program, which begin after this: until thread 0 comes here, it is the only one.
+    /// As `pthread_create`, and an OpenMP runtime at its first parallel region. In a script without it, all
+    /// begin together.
+    Create,
     /// Go back to the operation at a position until that was done so often in all.
     Repeat {
         /// The position.

@@ -36,14 +36,18 @@ impl World {
         }
     }
 
-    /// The least loaded CPU in the least loaded surroundings; where siblings are kept apart, one without a sibling.
+    /// The least loaded CPU in the least loaded surroundings; where siblings are kept apart, one without a sibling. Of
+    /// several, the one that the thread that made it is on: the search for the idlest CPUs
+    /// (`sched_balance_find_dst_group`) leaves the local ones only for less load.
     pub(crate) fn least_loaded(&self, tid: Tid) -> usize {
+        let thread = &self.threads[tid as usize];
+        let (own, made) = (usize::from(thread.cpu), thread.made);
         let key = |cpu: &usize| {
             let around = |level| self.load_around(*cpu, level);
             let sibling = self.kernel.apart && self.has_sibling(tid, *cpu);
             let load = self.cpus[*cpu].load;
             let surroundings = (around(Level::Core), around(Level::Package));
-            (sibling, load, surroundings, self.chance(tid, *cpu))
+            (sibling, load, surroundings, made && *cpu != own, self.chance(tid, *cpu))
         };
         let allowed = (0..self.cpus.len()).filter(|cpu| self.may_use(tid, *cpu));
         allowed.min_by_key(key).unwrap_or(0)

@@ -11,6 +11,7 @@ impl World {
     /// A blocked thread becomes runnable.
     pub(crate) fn wake(&mut self, tid: Tid) {
         let now = self.now;
+        let wake = self.wake_cost(tid);
         let thread = &mut self.threads[tid as usize];
         if thread.place != Place::Blocked {
             return;
@@ -28,8 +29,16 @@ impl World {
         let thread = &mut self.threads[tid as usize];
         thread.changed = now;
         thread.doing = Doing::Nothing;
-        thread.owes += self.hardware.wake_nanos;
+        thread.owes += wake;
         self.make_runnable(tid, Arrival::Woken);
+    }
+
+    /// What it takes to wake a thread: from half of the usual to half more. A wake-up that always took the same would
+    /// fall into step with a lock that is taken and given back at a steady pace, which no real one does.
+    fn wake_cost(&self, tid: Tid) -> f64 {
+        const PARTS: u64 = 1 << 20;
+        let part = (self.chance(tid, 0) % PARTS) as f64 / PARTS as f64;
+        self.hardware.wake_nanos * (0.5 + part)
     }
 
     /// Queues a thread on the CPU that suits it, or keeps it aside while its program is frozen.
@@ -98,34 +107,68 @@ impl World {
     fn start_clock(&mut self, cpu: usize) {
         if !self.cpus[cpu].ticking {
             self.cpus[cpu].ticking = true;
-            let tick = self.kernel.tick.0;
-            let at = self.now + tick - (self.now + tick - self.phase(cpu)) % tick;
+            self.set_clock(cpu);
+        }
+    }
+
+    /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there, or at an interruption before.
+    fn set_clock(&mut self, cpu: usize) {
+        let tick = self.kernel.tick.0;
+        let next = match self.cpus[cpu].ticking {
+            true => self.now + tick - (self.now + tick - self.phase(cpu)) % tick,
+            false => u64::MAX,
+        };
+        let at = next.min(self.next_interruption(cpu));
+        if at < u64::MAX {
             let slot = self.tick_slot(cpu);
             self.agenda.set(slot, at);
         }
     }
 
-    /// When in each period the clock of a CPU ticks.
-    pub(crate) fn phase(&self, cpu: usize) -> u64 {
-        if self.kernel.skew_tick { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
+    /// When a thread of the kernel's own, or of another program, will want the CPU for a moment. What it does takes no
+    /// time here; but whether a turn is over is looked at then too, and so CPUs that tick together fall out of step.
+    fn next_interruption(&mut self, cpu: usize) -> u64 {
+        let often = self.hardware.interruptions_per_second;
+        if often <= 0.0 {
+            return u64::MAX;
+        }
+        if self.cpus[cpu].interruption <= self.now {
+            let most = ((2e9 / often) as u64).max(1);
+            self.cpus[cpu].interruption = self.now + 1 + self.chance(u32::MAX - 1, cpu) % most;
+        }
+        self.cpus[cpu].interruption
     }
 
-    /// The clock interrupts a CPU.
+    /// When in each period the clock of a CPU ticks: together with the others, where what disturbs them is modelled.
+    pub(crate) fn phase(&self, cpu: usize) -> u64 {
+        let skewed = self.kernel.skew_tick && self.hardware.interruptions_per_second == 0.0;
+        if skewed { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
+    }
+
+    /// The clock interrupts a CPU, or somebody else does.
     pub(crate) fn tick(&mut self, cpu: usize) {
-        if self.cpus[cpu].queue.is_empty() {
-            self.cpus[cpu].ticking = false;
-            return;
-        }
-        if let Some(current) = self.cpus[cpu].current {
-            self.account(current);
-            self.reweigh(cpu, current);
-            if self.turn_is_over(cpu) {
-                self.unsettle(cpu);
+        let is_tick = self.now % self.kernel.tick.0 == self.phase(cpu);
+        let waited_for = !self.cpus[cpu].queue.is_empty();
+        self.cpus[cpu].ticking = waited_for;
+        let Some(current) = self.cpus[cpu].current else {
+            if waited_for {
+                self.set_clock(cpu);
             }
+            return;
+        };
+        self.account(current);
+        if waited_for {
+            self.reweigh(cpu, current);
         }
-        self.push_away(cpu);
-        let slot = self.tick_slot(cpu);
-        self.agenda.set(slot, self.now + self.kernel.tick.0);
+        if waited_for && self.turn_is_over(cpu) {
+            self.unsettle(cpu);
+        } else if self.now == self.cpus[cpu].interruption {
+            self.threads[current as usize].used.switches[1] += 1;
+        }
+        if waited_for && is_tick {
+            self.push_away(cpu);
+        }
+        self.set_clock(cpu);
     }
 
     /// Shares of programs are divided anew among those of their threads that now want to run.
@@ -279,5 +322,8 @@ impl World {
             self.ready.push(tid);
         }
         self.unprice(cpu);
+        if !self.cpus[cpu].ticking {
+            self.set_clock(cpu);
+        }
     }
 }

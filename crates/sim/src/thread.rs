@@ -13,6 +13,8 @@ pub(crate) struct Thread {
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
     pub(crate) place: Place,
+    /// A sibling made it, rather than whoever started the program.
+    pub(crate) made: bool,
     /// The CPU that it is on, or was on last.
     pub(crate) cpu: u16,
     pub(crate) doing: Doing,
@@ -144,6 +146,7 @@ impl Thread {
             turn,
             index,
             place: Place::Blocked,
+            made: false,
             cpu: 0,
             doing: Doing::Nothing,
             waiting: Waiting::No,

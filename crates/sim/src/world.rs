@@ -107,6 +107,8 @@ pub(crate) struct Cpu {
     pub(crate) unsettled: bool,
     pub(crate) unpriced: bool,
     pub(crate) ticking: bool,
+    /// When somebody else interrupts it next, if it is busy then; nanoseconds.
+    pub(crate) interruption: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
     /// See [`World::keep_average`].

@@ -47,7 +47,8 @@ impl Gap {
     }
 }
 
-/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know them.
+/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know them. With no threads
+/// it ends at once.
 pub(crate) fn spin(threads: u16, reader: u32) -> ExitCode {
     let (reader, end) = (PathBuf::from(format!("/proc/{reader}")), now() + LIFE.into());
     let latest = Arc::new(AtomicU64::new(now().0));
@@ -55,7 +56,7 @@ pub(crate) fn spin(threads: u16, reader: u32) -> ExitCode {
         let latest = latest.clone();
         std::thread::spawn(move || turn(&latest));
     }
-    while reader.exists() && now() < end {
+    while threads > 0 && reader.exists() && now() < end {
         std::thread::sleep(LOOK);
     }
     ExitCode::SUCCESS

@@ -16,7 +16,7 @@ use cosched_policy::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Prepared, Scene, Simulator};
-use crate::args::SimArgs;
+use crate::args::SimRunArgs;
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;
@@ -24,7 +24,7 @@ use axis::Axis;
 use report::{Report, Row};
 
 /// Simulates every combination, and shows what came of them.
-pub(super) fn sweep(args: &SimArgs) -> Result<ExitCode, Failure> {
+pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let axes = axis::axes(args)?;
     let scenes = combinations(args, &axes)?;
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
@@ -119,7 +119,7 @@ fn time_of(tasks: &[Solo], times: &[Nanos], key: &SoloKey, program: usize) -> Op
 }
 
 /// All scenes, the last key changing fastest. Settings that a policy has no use for are not varied for it.
-fn combinations(args: &SimArgs, axes: &[Axis]) -> Result<Vec<Scene>, Failure> {
+fn combinations(args: &SimRunArgs, axes: &[Axis]) -> Result<Vec<Scene>, Failure> {
     let mut scenes: Vec<Scene> = Vec::new();
     let mut seen: Vec<String> = Vec::new();
     let count: usize = axes.iter().map(Axis::len).product();

@@ -39,6 +39,9 @@ impl Hardware {
             switch_nanos: 0.0,
             wake_nanos: 0.0,
             signal_nanos: [0.0; 3],
+            strays_per_second: 0.0,
+            interruptions_per_second: 0.0,
+            own: None,
         };
         let has_bus = values.iter().any(|word| word.starts_with("bus="));
         let defaults = DEFAULTS.split_whitespace();

@@ -6,7 +6,7 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, SimArgs, duration, kernel, named};
+use crate::args::{HowArgs, SimRunArgs, duration, kernel, named};
 use crate::failure::Failure;
 
 /// One setting with all its values.
@@ -82,7 +82,7 @@ impl Key {
         }
     }
 
-    fn is_given(self, args: &SimArgs) -> bool {
+    fn is_given(self, args: &SimRunArgs) -> bool {
         match self {
             Key::Quantum => args.how.quantum.is_some(),
             Key::Policy => args.policy.is_some(),
@@ -164,7 +164,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    pub(super) fn new(args: &SimArgs) -> Given {
+    pub(super) fn new(args: &SimRunArgs) -> Given {
         Given {
             policy: args.policy,
             machine: args.machine.clone(),
@@ -191,7 +191,7 @@ impl Given {
 }
 
 /// What is to be varied.
-pub(super) fn axes(args: &SimArgs) -> Result<Vec<Axis>, Failure> {
+pub(super) fn axes(args: &SimRunArgs) -> Result<Vec<Axis>, Failure> {
     let mut axes: Vec<Axis> = Vec::new();
     for text in &args.sweep {
         let axis = Axis::read(text)?;
