@@ -1,13 +1,14 @@
 //! The command line, defined once: parser, `--help` and everything derived from it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_core::Nanos;
 use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{Kind, Options, Placement};
+use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::experiment::Way;
@@ -35,7 +36,7 @@ pub(crate) enum Command {
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
     /// Simulate programs under a policy, on a machine that is not there.
-    Sim(SimArgs),
+    Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
@@ -73,6 +74,9 @@ pub(crate) struct HowArgs {
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
+    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
+    #[arg(long, value_name = "FILE", value_parser = slowdowns)]
+    slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     max_frozen: Option<Duration>,
@@ -95,6 +99,7 @@ impl HowArgs {
             quantum: self.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
             fill: self.fill && kind.fills(),
+            slowdowns: self.slowdowns.clone().filter(|_| kind.predicts()),
         }
     }
 
@@ -129,6 +134,9 @@ impl HowArgs {
             Some((option, _)) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
+            _ if self.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
+                Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
+            }
             _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse("--fill", Kind::fills, "give idle CPUs away"))
             }
@@ -141,7 +149,7 @@ impl HowArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
     #[arg(long, short, value_parser = named::<Kind>)]
     pub(crate) policy: Kind,
     #[command(flatten)]
@@ -179,15 +187,68 @@ pub(crate) struct CompareArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimArgs {
+    /// Something else than a simulation.
+    #[command(subcommand)]
+    pub(crate) command: Option<SimCommand>,
     #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
-    #[arg(long, short, value_parser = named::<Kind>)]
-    pub(crate) policy: Kind,
+    pub(crate) run: SimRunArgs,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum SimCommand {
+    /// Fit models of programs to what they do alone, and print them as a workload file.
+    Calibrate(SimCalibrateArgs),
+    /// Find how programs slow each other down in pairs and triples: the table of the policy bandwidth.
+    Slowdowns(SimSlowdownsArgs),
+}
+
+/// On what to simulate programs alone.
+#[derive(Debug, Args)]
+pub(crate) struct SimMachineArgs {
     /// The machine: a name of machines/, or the path of a description of your own.
     #[arg(long, short)]
     pub(crate) machine: String,
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
+    #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
+    pub(crate) kernel: Kernel,
+    /// What decides where nothing else does; the same seed gives the same run.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimCalibrateArgs {
+    /// What is known of the programs alone (TOML; docs/simulator.md lists its keys).
+    #[arg(value_name = "TABLE.toml")]
+    pub(crate) table: PathBuf,
+    #[command(flatten)]
+    pub(crate) on: SimMachineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimSlowdownsArgs {
+    /// The variants: a workload file of programs that differ in their traffic with memory, each with its model.
+    #[arg(value_name = "WORKLOAD.toml")]
+    pub(crate) workload: PathBuf,
+    #[command(flatten)]
+    pub(crate) on: SimMachineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimRunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
+    // Both are there unless a subcommand is.
+    #[arg(long, short, value_parser = named::<Kind>, required = true)]
+    pub(crate) policy: Option<Kind>,
+    /// The machine: a name of machines/, or the path of a description of your own.
+    #[arg(long, short, required = true)]
+    pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
     #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
     pub(crate) kernel: Kernel,
@@ -279,6 +340,13 @@ impl From<PinningArg> for PinningRung {
             PinningArg::Cpuset => PinningRung::Cpuset,
         }
     }
+}
+
+fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
+    let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
 }
 
 fn kernel(text: &str) -> Result<Kernel, String> {

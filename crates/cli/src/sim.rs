@@ -3,6 +3,9 @@
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
 //! and the same table as of a run on a real machine.
 
+mod calibrate;
+mod slowdowns;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -14,7 +17,7 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::SimArgs;
+use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -22,30 +25,38 @@ use crate::{out, source, table};
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
 
-/// Simulates the workload, and shows what came of it.
+/// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[args.policy])?;
+    match (&args.command, args.run.policy, &args.run.machine) {
+        (Some(SimCommand::Calibrate(args)), ..) => calibrate::calibrate(args),
+        (Some(SimCommand::Slowdowns(args)), ..) => slowdowns::slowdowns(args),
+        (None, Some(policy), Some(machine)) => simulate(&args.run, policy, machine),
+        (None, ..) => {
+            Err(Failure::Input("nothing to simulate: `cosched sim --help` tells how".to_owned()))
+        }
+    }
+}
+
+/// Simulates the workload, and shows what came of it.
+fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[policy])?;
     let workload = source::workload(&args.source)?;
-    let hardware = hardware(&args.machine)?;
-    let kernel = Kernel { groups: args.policy == Kind::LinuxGroups, ..args.kernel };
-    let description = MachineDescription {
-        cpus: hardware.topology.cpus().len(),
-        model: Some(hardware.name.clone()),
-        kernel: "simulated".to_owned(),
-    };
-    let session = Session::of(hardware.topology.clone(), description);
-    let simulator = Simulator { session: &session, hardware, kernel, args };
+    let hardware = hardware(machine)?;
+    let kernel = Kernel { groups: policy == Kind::LinuxGroups, ..args.kernel };
+    let session = session(&hardware);
+    let simulator =
+        Simulator { session: &session, hardware, kernel, how: &args.how, seed: args.seed };
     let jobs = simulator.jobs(&workload)?;
     let mut profiles = session.profiles(&workload, &args.how, None)?;
     // What would be refused with the times alone is refused before they are found.
-    session.plan(&simulator.request(&workload, args.policy, &profiles))?;
+    session.plan(&simulator.request(&workload, policy, &profiles))?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = Some(simulator.alone(spec, job)?);
     }
-    let (outcome, result) = simulator.run(&workload, args.policy, &jobs, &profiles)?;
+    let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -55,6 +66,16 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     }
     let succeeded = result.programs.iter().all(|program| program.exit_status == Some(0));
     Ok(exit_code(outcome.ended, succeeded))
+}
+
+/// The machine as what runs programs.
+fn session(hardware: &Hardware) -> Session {
+    let description = MachineDescription {
+        cpus: hardware.topology.cpus().len(),
+        model: Some(hardware.name.clone()),
+        kernel: "simulated".to_owned(),
+    };
+    Session::of(hardware.topology.clone(), description)
 }
 
 /// A machine that comes along, by name, or a file's, by its path.
@@ -69,10 +90,16 @@ struct Simulator<'a> {
     session: &'a Session,
     hardware: Hardware,
     kernel: Kernel,
-    args: &'a SimArgs,
+    how: &'a HowArgs,
+    seed: u64,
 }
 
-impl Simulator<'_> {
+impl<'a> Simulator<'a> {
+    /// A machine on which programs are to be simulated alone, or together without turns.
+    fn of(args: &'a SimMachineArgs, session: &'a Session, hardware: Hardware) -> Simulator<'a> {
+        Simulator { session, hardware, kernel: args.kernel, how: &args.how, seed: args.seed }
+    }
+
     fn request<'r>(
         &'r self,
         workload: &'r Workload,
@@ -82,7 +109,7 @@ impl Simulator<'_> {
         Request {
             workload,
             kind,
-            how: &self.args.how,
+            how: self.how,
             out: None,
             stdout_is_taken: true,
             profiles,
@@ -136,13 +163,8 @@ impl Simulator<'_> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
-        let sim = Sim::new(
-            self.hardware.clone(),
-            self.kernel,
-            jobs.to_vec(),
-            Costs::MEASURED,
-            self.args.seed,
-        );
+        let sim =
+            Sim::new(self.hardware.clone(), self.kernel, jobs.to_vec(), Costs::MEASURED, self.seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
