@@ -255,6 +255,9 @@ pub(crate) struct SimRunArgs {
     /// What decides where nothing else does; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Do not find how long each program takes alone: that is quicker, and slowdowns are not told.
+    #[arg(long)]
+    pub(crate) no_solo: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// A folder for run.json; made if it is not there.

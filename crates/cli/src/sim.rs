@@ -54,7 +54,7 @@ fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, 
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
-        profile.solo = Some(simulator.alone(spec, job)?);
+        profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
     let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {

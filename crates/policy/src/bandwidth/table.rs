@@ -95,10 +95,15 @@ impl Slowdowns {
     }
 
     /// By how much a program is slowed down beside others, from the traffic that each has alone, GB/s. Of more than two
-    /// co-runners, the two with the most traffic count.
+    /// co-runners, the two with the least traffic count as one with the traffic of both, until two are left.
     pub fn of(&self, own: f64, others: &[f64]) -> f64 {
         let mut others = others.to_vec();
         others.sort_by(|a, b| b.total_cmp(a));
+        while others.len() > 2 {
+            let sum = others.drain(others.len() - 2..).sum();
+            let position = others.partition_point(|other| *other > sum);
+            others.insert(position, sum);
+        }
         let other = |position: usize| others.get(position).copied().unwrap_or(0.0);
         let spans = [own, other(0), other(1)].map(|traffic| self.between(traffic));
         // Linear in each of the three: the corners of the cell, each by its weight.
@@ -162,6 +167,14 @@ mod tests {
         near(table.of(6.0, &[10.0]), 1.75);
         near(table.of(2.0, &[6.0]), 1.3);
         near(table.of(50.0, &[70.0]), 2.0);
+    }
+
+    #[test]
+    fn the_least_of_many_co_runners_count_as_one() {
+        let table = Slowdowns::parse(TEXT).unwrap();
+        near(table.of(10.0, &[1.0, 10.0, 1.0]), 2.2);
+        near(table.of(10.0, &[0.0, 0.0, 0.0, 2.0]), 1.2);
+        near(table.of(10.0, &[5.0, 5.0, 10.0]), 3.0);
     }
 
     #[test]
