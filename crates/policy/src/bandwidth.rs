@@ -156,8 +156,10 @@ impl Board<'_> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
-    use crate::testkit::{gang_slots, slowdowns, unit};
+    use crate::testkit::{cases, gang_slots, slowdowns, unit};
 
     /// Units of these thread counts and traffics.
     fn units(threads_and_traffic: &[(usize, f64)]) -> Vec<Unit> {
@@ -218,5 +220,25 @@ mod tests {
         let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
         let told: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
         assert_eq!(told, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
+    }
+
+    proptest! {
+        #![proptest_config(cases(300))]
+
+        #[test]
+        fn everybody_is_in_one_gang_and_a_quantum_is_worth_no_less_than_one_program_alone(
+            programs in prop::collection::vec((1usize..=8, 0.0..12.0), 1..20),
+        ) {
+            let units = units(&programs);
+            let gangs = gang_slots(&cut(&units, 8, &slowdowns()));
+            let mut seated = gangs.concat();
+            seated.sort_unstable();
+            prop_assert_eq!(seated, (0..units.len()).collect::<Vec<_>>());
+            let table = slowdowns();
+            let board = Board { units: &units, cpus: 8, table: &table, gangs: Vec::new() };
+            prop_assert!(gangs.iter().all(|gang| board.fits(gang)));
+            let worth: f64 = gangs.iter().map(|gang| board.worth(gang)).sum();
+            prop_assert!(worth >= gangs.len() as f64 * (1.0 - LEAST), "{worth} in {gangs:?}");
+        }
     }
 }

@@ -10,15 +10,18 @@
 //!
 //! Each is tried: the value with the least squared logarithmic error of all speedups is looked for, and
 //! the explanation with the least error wins. Where several give the speedups within 5 %, what is known of
-//! the whole curve ("80 % of the best speedup is reached with 12 threads") decides between them. A program known by its share of another one's memory
-//! traffic gets the cycles per instruction that lead to it ([`Free::Cycles`]).
+//! the whole curve ("80 % of the best speedup is reached with 12 threads") decides between them. A program
+//! known by its share of another one's memory traffic gets the cycles per instruction that lead to
+//! it ([`Free::Cycles`]).
 //!
 //! Every error that is left is told. Nothing that was measured in company goes in.
 
+mod table;
+
 use cosched_core::Nanos;
-use serde::Deserialize;
 
 use super::Model;
+pub use table::{Known, Point, SoloTable, TableError, Traffic};
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
@@ -28,89 +31,6 @@ const STEPS: usize = 18;
 const GOOD: f64 = 0.05;
 /// With which a program is run first, of all threads together.
 const INSTRUCTIONS: f64 = 1e9;
-
-/// What is known of programs alone on a machine.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SoloTable {
-    /// Its programs, in their order.
-    #[serde(rename = "program")]
-    pub programs: Vec<Known>,
-}
-
-/// What is known and what is assumed of one program.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Known {
-    /// Its name.
-    pub name: String,
-    /// With how many threads it is to be run.
-    pub threads: u16,
-    /// How long it is to take alone with them.
-    pub seconds: f64,
-    /// Misses of the last-level cache per 1000 instructions.
-    #[serde(default)]
-    pub misses_per_kilo_instruction: f64,
-    /// Without any cache; the same as with all of it, if not said.
-    pub misses_without_cache: Option<f64>,
-    /// The cache that it can use, MiB.
-    #[serde(default)]
-    pub footprint_mib: f64,
-    /// Without last-level misses.
-    #[serde(default = "one")]
-    pub cycles_per_instruction: f64,
-    /// How many misses a thread has on their way at once, unless that is what is fitted.
-    #[serde(default = "one")]
-    pub misses_in_flight: f64,
-    /// How long a waiting thread spins.
-    #[serde(default = "no_time")]
-    pub spin: String,
-    /// How often its serial and parallel parts follow each other.
-    #[serde(default = "once")]
-    pub repeat: u32,
-    /// Barriers of each parallel part.
-    #[serde(default = "once")]
-    pub barriers: u32,
-    /// What was measured alone.
-    #[serde(default)]
-    pub point: Vec<Point>,
-}
-
-/// One figure of a program alone.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Point {
-    /// With so many threads.
-    pub threads: u16,
-    /// Times as fast as with one.
-    pub speedup: Option<f64>,
-    /// The fewest threads with at least this share of the best speedup are those.
-    pub share_of_best: Option<f64>,
-    /// Memory traffic, as a share of another program's of the table with as many threads.
-    pub traffic: Option<Traffic>,
-}
-
-/// Memory traffic relative to another program's.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Traffic {
-    /// Whose: a program that stands earlier in the table.
-    pub of: String,
-    /// The share.
-    pub share: f64,
-}
-
-fn one() -> f64 {
-    1.0
-}
-
-fn once() -> u32 {
-    1
-}
-
-fn no_time() -> String {
-    "0s".to_owned()
-}
 
 /// The number that is fitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,27 +98,6 @@ pub struct Fitted {
     pub gigabytes_per_second: f64,
     /// The text of its `[program.model]`.
     pub model: String,
-}
-
-/// What is wrong with a table.
-#[derive(Debug, thiserror::Error)]
-pub enum TableError {
-    /// A program's traffic is told relative to one that is not known yet.
-    #[error("{program}: point.traffic.of is '{of}', which is no program that stands above it")]
-    Unknown {
-        /// Which program.
-        program: String,
-        /// Which other.
-        of: String,
-    },
-    /// A value that no model can have.
-    #[error("{program}: {source}")]
-    Model {
-        /// Which program.
-        program: String,
-        /// The key.
-        source: super::ModelError,
-    },
 }
 
 /// Why a table cannot be fitted.
