@@ -5,6 +5,7 @@
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=4 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
+#   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -21,7 +22,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench setup build kernels lint clean
+.PHONY: help demo test bench scaff setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -61,6 +62,9 @@ bench: setup build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+
+scaff: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
 
 # All of them, even after one has failed.
 test-guest: setup

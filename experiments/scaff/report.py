@@ -58,20 +58,22 @@ def sum_up(found):
 
 def markdown(found, settings, compared):
     lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; the others are inputs or pictures.\n"]
-    lines += ["| claim | the thesis | here | verdict | parts | holds under other assumptions | holds under ±20 % |",
-              "|---|---|---|---|---|---|---|"]
+    lines += ["| claim | the thesis | here | verdict | parts | why | holds under other assumptions | holds under ±20 % |",
+              "|---|---|---|---|---|---|---|---|"]
     for row in found:
         says = f"{row['says']} ({row['where']})"
         if "found" not in row:
             what = "an input" if row["kind"] == "input" else "only in pictures: not judged"
-            lines.append(f"| {row['id']} | {says} | – | {what} | – | – | – |")
+            lines.append(f"| {row['id']} | {says} | – | {what} | – | {row.get('why', '–')} | – | – |")
             continue
         verdict = row["verdict"] if row["kind"] == "claim" else "an input"
-        cells = [row["id"], says, row["found"], verdict, parts(row), swept(row, "assumption"), swept(row, "constant")]
+        cells = [row["id"], says, row["found"], verdict, parts(row), row.get("why", "–")]
+        cells += [swept(row, "assumption"), swept(row, "constant")]
         lines.append("| " + " | ".join(cells) + " |")
     lines += ["", "Other assumptions: " + "; ".join(p.name for p in settings if p.kind == "assumption") + ".", ""]
     lines += ["## The policy `bandwidth`", "",
-              "Seconds until every program has ended once / sum of the programs' speeds relative to alone / F. The best of each row is bold.", ""]
+              "Seconds until every program has ended once / sum of the programs' speeds relative to alone / F. "
+              "The best of each row is bold.", ""]
     names = list(compared[0]["policies"])
     lines += ["| machine, workload, placement | " + " | ".join(names) + " |", "|---|" + "---|" * len(names)]
     best = {"total": min, "weighted": max, "fairness": min}
@@ -79,7 +81,8 @@ def markdown(found, settings, compared):
         cells = []
         for name in names:
             figure = lambda key, form: mark(row["policies"], name, key, best[key], form)
-            cells.append(f"{figure('total', '{:.2f}')} / {figure('weighted', '{:.2f}')} / {figure('fairness', '{:.4f}')}")
+            figures = [figure("total", "{:.2f}"), figure("weighted", "{:.2f}"), figure("fairness", "{:.4f}")]
+            cells.append(" / ".join(figures))
         lines.append(f"| {row['machine']}, {row['workload']}, {row['placement']} | " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 

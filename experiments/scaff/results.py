@@ -5,7 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 from points import CPU_INTENSIVE, MEMORY_BOUND, NAS
 from sim import gangs, with_alone
 
-PLACED = [(policy, placement) for policy in ("gang", "greedy", "cgreedy", "minwait") for placement in ("spread", "packed")]
+POLICIES = ("gang", "greedy", "cgreedy", "minwait")
+PLACED = [(policy, placement) for policy in POLICIES for placement in ("spread", "packed")]
 
 
 def placed(workload):
@@ -78,7 +79,6 @@ class Results:
         self.six = {policy: len(set(gangs(run, self.seconds(), 12))) for policy, run in part("six").items()}
         self.table = table.result()
         parts = part("part") | {(12, policy): self.runs["whole", policy, "spread"] for policy in ("linux", "gang")}
-        self.scale = {key: run["total"] for key, run in parts.items()}
         # What the programs take alone, spread, over what they took together.
         solo = {name: p["alone"] for name, p in self.of("whole", "gang").items()}
         self.rate = {key: sum(solo[name] for name in run["programs"]) / run["total"] for key, run in parts.items()}

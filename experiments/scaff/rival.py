@@ -54,9 +54,10 @@ def rivals(cosched, figures, threads):
                         )
                         for policy in POLICIES
                     }
+                    told = {policy: with_alone(run.result(), seconds) for policy, run in runs.items()}
                     found = {
-                        policy: {key: with_alone(run.result(), seconds)[key] for key in ("total", "weighted", "fairness")}
-                        for policy, run in runs.items()
+                        policy: {key: run[key] for key in ("total", "weighted", "fairness")}
+                        for policy, run in told.items()
                     }
                     rows.append({"machine": machine, "placement": placement, "workload": workload, "policies": found})
     return rows
