@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 
 const TABLE: &str = "[[program]]\nname = 'loud'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
     misses_in_flight = 10\n\
-    [[program]]\nname = 'quiet'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
+    [[program]]\nname = 'quiet'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
+    misses_in_flight = 10\n\
     point = [{ threads = 4, traffic = { of = 'loud', share = 0.2 } }]\n\
     [[program]]\nname = 'serial'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 0.1\n\
     point = [{ threads = 4, speedup = 2.0, share_of_best = 0.8 }]\n";

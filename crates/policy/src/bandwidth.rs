@@ -11,8 +11,8 @@
 //! sum of 1 / s of them: as many programs as could run alone in that time. Gangs are cut so that quanta are
 //! worth much on average:
 //!
-//! 1. The programs by their thread counts, most first (equal ones in the order of the workload), as in `greedy`. Each looks
-//!    at the gangs with room for it, and joins the one whose worth then grows most (or falls least); it opens one
+//! 1. The programs by their thread counts, most first (equal ones in the order of the workload), as in
+//!    `greedy`. Each looks at the gangs with room for it, and joins the one whose worth then grows most (or falls least); it opens one
 //!    of its own instead if the average would then be higher, although everybody has to wait for one
 //!    quantum more.
 //! 2. As long as it raises the average, one program moves to another gang, or two change places.

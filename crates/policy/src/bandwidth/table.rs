@@ -1,8 +1,8 @@
 //! How much programs slow each other down, by their traffic with memory: a table per machine.
 //!
 //! It holds what variants of STREAM did to each other, each with the same number of threads: the traffic of
-//! each variant alone, and the slowdowns in every pair and triple. Between the variants we interpolate linearly; below the
-//! one with the least traffic lies a program without any, which slows nobody and is not slowed;
+//! each variant alone, and the slowdowns in every pair and triple. Between the variants we interpolate
+//! linearly; below the one with the least traffic lies a program without any, which slows nobody and is not slowed;
 //! above the one with the most nothing is known, and that one counts.
 //!
 //! ```toml
