@@ -63,14 +63,14 @@ pub(crate) struct SourceArgs {
 }
 
 /// How policies and this machine do their work.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
     /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
     #[arg(long, value_parser = named::<Placement>)]
-    placement: Option<Placement>,
+    pub(crate) placement: Option<Placement>,
     /// How long a gang runs at a time: 1ms to 60s [default: 100ms]
     #[arg(long, value_parser = duration)]
-    quantum: Option<Duration>,
+    pub(crate) quantum: Option<Duration>,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
@@ -79,7 +79,7 @@ pub(crate) struct HowArgs {
     slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
-    max_frozen: Option<Duration>,
+    pub(crate) max_frozen: Option<Duration>,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -198,10 +198,48 @@ pub(crate) struct SimArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum SimCommand {
+    /// Measure this machine, so that `--machine this` can stand for it.
+    Measure(SimMeasureArgs),
+    /// Run small workloads here and in the model of this machine, and tell how far the two are apart.
+    Check(SimCheckArgs),
     /// Fit models of programs to what they do alone, and print them as a workload file.
     Calibrate(SimCalibrateArgs),
     /// Find how programs slow each other down in pairs and triples: the table of the policy bandwidth.
     Slowdowns(SimSlowdownsArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimMeasureArgs {
+    /// Where to write the description [default: machine.toml in cosched's folder of the user's data folder]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Measure so briefly that the figures mean little: to try it out.
+    #[arg(long)]
+    pub(crate) quick: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimCheckArgs {
+    /// The figures of this machine, as `cosched sim measure` writes them [default: those that it keeps]
+    #[arg(long, short, value_name = "FILE")]
+    pub(crate) machine: Option<PathBuf>,
+    /// The folder of the kernels that `make kernels` builds.
+    #[arg(long, value_name = "DIR", default_value = "workloads/bin")]
+    pub(crate) kernels: PathBuf,
+    /// How often to run each workload under each policy, in turn; with 4 or more, orders of policies are told apart.
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) runs: u16,
+    /// Only workloads whose names contain one of these, separated by commas.
+    #[arg(long, value_delimiter = ',', value_name = "NAMES")]
+    pub(crate) only: Vec<String>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Two tiny workloads, once: to try it out. The errors mean nothing.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print the figures as JSON instead of the table.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// On what to simulate programs alone.
@@ -243,18 +281,23 @@ pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
     /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
-    // Both are there unless a subcommand is.
-    #[arg(long, short, value_parser = named::<Kind>, required = true)]
+    #[arg(long, short, value_parser = named::<Kind>, required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
-    /// The machine: a name of machines/, or the path of a description of your own.
-    #[arg(long, short, required = true)]
+    /// The machine: a name of machines/, the path of a description of your own, a short one such as
+    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
+    /// measured it.
+    #[arg(long, short, required_unless_present = "sweep")]
     pub(crate) machine: Option<String>,
-    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
-    #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
-    pub(crate) kernel: Kernel,
-    /// What decides where nothing else does; the same seed gives the same run.
-    #[arg(long, default_value_t = 1)]
-    pub(crate) seed: u64,
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
+    #[arg(long, short, value_parser = kernel)]
+    pub(crate) kernel: Option<Kernel>,
+    /// What decides where nothing else does; the same seed gives the same run [default: 1]
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+    /// Simulate every value of a setting, separated by commas, and print one table: quantum, policy, placement, kernel,
+    /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
+    #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
+    pub(crate) sweep: Vec<String>,
     /// Do not find how long each program takes alone: that is quicker, and slowdowns are not told.
     #[arg(long)]
     pub(crate) no_solo: bool,
@@ -263,7 +306,7 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Print run.json on standard output instead of the table.
+    /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -352,18 +395,18 @@ fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
 }
 
-fn kernel(text: &str) -> Result<Kernel, String> {
+pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
     Kernel::named(text)
         .ok_or_else(|| format!("there is no such kernel; choose from {}", Kernel::NAMES.join(", ")))
 }
 
 /// A value that knows its own names.
-fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+pub(crate) fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 
 /// A time as people write it: 100ms, 1s, 2min.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let help = "write a time with its unit, such as 100ms or 1s";
     let parsed: Duration =
         humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;

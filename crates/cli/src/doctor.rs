@@ -6,7 +6,7 @@
 //! command that would give what is missing. With `--measure` it also freezes a program of ours on
 //! every rung, and tells how long that takes.
 
-mod gaps;
+pub(crate) mod gaps;
 mod machine;
 mod outlook;
 mod show;

@@ -27,6 +27,7 @@ use crate::failure::{Failure, exit_code};
 use crate::session::Session;
 use crate::source;
 use crate::store::{Entry, Key, Store};
+pub(crate) use alone::Alone;
 use alone::Stop;
 use curve::Point;
 
@@ -97,6 +98,19 @@ pub(crate) fn measure_all(
         }
     }
     Ok(Ended::Complete)
+}
+
+/// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
+pub(crate) fn once(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Result<Alone, Ended>, Failure> {
+    match alone::run_alone(session, spec, how) {
+        Ok(alone) => Ok(Ok(alone)),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(Err(ended)),
+    }
 }
 
 /// A command that does not exist is told before the first program has run for an hour.

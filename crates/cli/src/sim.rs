@@ -1,10 +1,14 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
 
 mod calibrate;
+mod check;
+mod measure;
 mod slowdowns;
+mod sweep;
+mod this;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -15,7 +19,7 @@ use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
@@ -27,36 +31,32 @@ const EPOCH: &str = "1970-01-01T00:00:00Z";
 
 /// Simulates, or whatever else was asked for.
 pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
-    match (&args.command, args.run.policy, &args.run.machine) {
-        (Some(SimCommand::Calibrate(args)), ..) => calibrate::calibrate(args),
-        (Some(SimCommand::Slowdowns(args)), ..) => slowdowns::slowdowns(args),
-        (None, Some(policy), Some(machine)) => simulate(&args.run, policy, machine),
-        (None, ..) => {
-            Err(Failure::Input("nothing to simulate: `cosched sim --help` tells how".to_owned()))
-        }
+    match &args.command {
+        Some(SimCommand::Measure(args)) => measure::measure(args),
+        Some(SimCommand::Check(args)) => check::check(args),
+        Some(SimCommand::Calibrate(args)) => calibrate::calibrate(args),
+        Some(SimCommand::Slowdowns(args)) => slowdowns::slowdowns(args),
+        None => simulate(&args.run),
     }
 }
 
 /// Simulates the workload, and shows what came of it.
-fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, Failure> {
-    args.how.check_use(&[policy])?;
+fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
+    if !args.sweep.is_empty() {
+        return sweep::sweep(args);
+    }
+    let scene = Scene::of(args)?;
+    args.how.check_use(&[scene.policy])?;
     let workload = source::workload(&args.source)?;
-    let hardware = hardware(machine)?;
-    let kernel = Kernel { groups: policy == Kind::LinuxGroups, ..args.kernel };
-    let session = session(&hardware);
-    let simulator =
-        Simulator { session: &session, hardware, kernel, how: &args.how, seed: args.seed };
-    let jobs = simulator.jobs(&workload)?;
-    let mut profiles = session.profiles(&workload, &args.how, None)?;
-    // What would be refused with the times alone is refused before they are found.
-    session.plan(&simulator.request(&workload, policy, &profiles))?;
+    let simulator = Simulator::new(&scene)?;
+    let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
-    let (outcome, result) = simulator.run(&workload, policy, &jobs, &profiles)?;
+    let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -68,36 +68,92 @@ fn simulate(args: &SimRunArgs, policy: Kind, machine: &str) -> Result<ExitCode, 
     Ok(exit_code(outcome.ended, succeeded))
 }
 
-/// The machine as what runs programs.
-fn session(hardware: &Hardware) -> Session {
-    let description = MachineDescription {
-        cpus: hardware.topology.cpus().len(),
-        model: Some(hardware.name.clone()),
-        kernel: "simulated".to_owned(),
-    };
-    Session::of(hardware.topology.clone(), description)
+/// All that decides about a run beside the workload.
+#[derive(Clone, Debug)]
+struct Scene {
+    policy: Kind,
+    machine: String,
+    kernel: Kernel,
+    seed: u64,
+    how: HowArgs,
 }
 
-/// A machine that comes along, by name, or a file's, by its path.
-fn hardware(machine: &str) -> Result<Hardware, Failure> {
-    match machine.contains('/') || machine.ends_with(".toml") {
-        true => Hardware::load(Path::new(machine)).map_err(Failure::input),
-        false => Hardware::named(machine).map_err(Failure::input),
+impl Scene {
+    /// The one that the options name.
+    fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
+        let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
+        Ok(Scene {
+            policy: args.policy.ok_or_else(|| missing("policy"))?,
+            machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
+            kernel: args.kernel.unwrap_or(Kernel::EEVDF),
+            seed: args.seed.unwrap_or(1),
+            how: args.how.clone(),
+        })
     }
 }
 
-struct Simulator<'a> {
-    session: &'a Session,
-    hardware: Hardware,
-    kernel: Kernel,
-    how: &'a HowArgs,
-    seed: u64,
+impl From<&SimMachineArgs> for Scene {
+    /// Programs alone, or together without turns.
+    fn from(args: &SimMachineArgs) -> Scene {
+        Scene {
+            policy: Kind::Gang,
+            machine: args.machine.clone(),
+            kernel: args.kernel,
+            seed: args.seed,
+            how: args.how.clone(),
+        }
+    }
 }
 
-impl<'a> Simulator<'a> {
-    /// A machine on which programs are to be simulated alone, or together without turns.
-    fn of(args: &'a SimMachineArgs, session: &'a Session, hardware: Hardware) -> Simulator<'a> {
-        Simulator { session, hardware, kernel: args.kernel, how: &args.how, seed: args.seed }
+/// What is known before anything is simulated.
+struct Prepared {
+    /// What each program does.
+    jobs: Vec<Job>,
+    profiles: Vec<Profile>,
+}
+
+struct Simulator {
+    session: Session,
+    hardware: Hardware,
+    scene: Scene,
+}
+
+/// This machine, one that comes along, by name, a file's, by its path, or one described in a few words.
+fn hardware(machine: &str) -> Result<Hardware, Failure> {
+    if machine == this::THIS {
+        return this::hardware(&Session::here()?, None);
+    }
+    match machine {
+        _ if Hardware::is_words(machine) => Hardware::words(machine),
+        _ if machine.contains('/') || machine.ends_with(".toml") => {
+            Hardware::load(Path::new(machine))
+        }
+        _ => Hardware::named(machine),
+    }
+    .map_err(Failure::input)
+}
+
+impl Simulator {
+    fn new(scene: &Scene) -> Result<Simulator, Failure> {
+        Ok(Simulator::of(hardware(&scene.machine)?, scene))
+    }
+
+    fn of(hardware: Hardware, scene: &Scene) -> Simulator {
+        let description = MachineDescription {
+            cpus: hardware.topology.cpus().len(),
+            model: Some(hardware.name.clone()),
+            kernel: "simulated".to_owned(),
+        };
+        let session = Session::of(hardware.topology.clone(), description);
+        Simulator { session, hardware, scene: scene.clone() }
+    }
+
+    /// Checks everything that can be wrong before anything is simulated.
+    fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
+        let jobs = self.jobs(workload)?;
+        let profiles = self.session.profiles(workload, &self.scene.how, None)?;
+        self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
+        Ok(Prepared { jobs, profiles })
     }
 
     fn request<'r>(
@@ -109,7 +165,7 @@ impl<'a> Simulator<'a> {
         Request {
             workload,
             kind,
-            how: self.how,
+            how: &self.scene.how,
             out: None,
             stdout_is_taken: true,
             profiles,
@@ -117,7 +173,6 @@ impl<'a> Simulator<'a> {
         }
     }
 
-    /// What each program does.
     fn jobs(&self, workload: &Workload) -> Result<Vec<Job>, Failure> {
         let job = |spec: &ProgramSpec| {
             let place = &spec.places.command;
@@ -163,8 +218,9 @@ impl<'a> Simulator<'a> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
-        let sim =
-            Sim::new(self.hardware.clone(), self.kernel, jobs.to_vec(), Costs::MEASURED, self.seed);
+        let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
+        let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
+        let sim = Sim::new(hardware, kernel, jobs.to_vec(), self.hardware.own, seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

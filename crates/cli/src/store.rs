@@ -88,6 +88,12 @@ impl From<StoreError> for Failure {
     }
 }
 
+/// The folder of this user's files that outlive the runs.
+pub(crate) fn folder() -> Result<PathBuf, StoreError> {
+    let file = place::file().ok_or(StoreError::NoHome)?;
+    Ok(file.parent().map(Path::to_owned).unwrap_or(file))
+}
+
 impl Store {
     /// The store of this user, made if it is not there.
     pub(crate) fn open() -> Result<Store, StoreError> {

@@ -1,8 +1,9 @@
 //! What threads do: the operations of their scripts, one after another, until one takes time.
 
+use crate::fair::Arrival;
 use crate::model::{Model, Op};
-use crate::thread::{Doing, Place, Tid, Waiting};
-use crate::world::{Due, World};
+use crate::thread::{Doing, Place, Thread, Tid, Waiting};
+use crate::world::World;
 
 impl World {
     /// Lets a thread that is on a CPU go on with its script until something takes time.
@@ -18,6 +19,9 @@ impl World {
     /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with it at once.
     fn step(&mut self, tid: Tid) -> bool {
         let program = self.program_of(tid);
+        if std::mem::take(&mut self.programs[program].begins_alone) {
+            self.create(tid, program, 0);
+        }
         let thread = &self.threads[tid as usize];
         let Some(op) = self.programs[program].model.script.get(thread.at as usize).copied() else {
             self.end(tid);
@@ -30,7 +34,7 @@ impl World {
                 thread.doing = Doing::Compute { left, mix };
                 thread.at += 1;
                 self.stir(tid);
-                self.unpriced.push(tid);
+                self.unprice_thread(tid);
                 false
             }
             Op::Barrier(number) => self.barrier(tid, program, usize::from(number)),
@@ -44,10 +48,13 @@ impl World {
             Op::Sleep(time) => {
                 self.threads[tid as usize].waiting = Waiting::Time;
                 self.block(tid);
-                let thread = &mut self.threads[tid as usize];
-                thread.stamp += 1;
-                self.due.push(self.now + time.0, Due::Awake(tid, thread.stamp));
+                let slot = self.sleep_slot(tid);
+                self.agenda.set(slot, self.now.saturating_add(time.0));
                 false
+            }
+            Op::Create => {
+                self.create(tid, program, 1);
+                self.go_on(tid)
             }
             Op::Only { threads, next } => {
                 let thread = &mut self.threads[tid as usize];
@@ -70,6 +77,17 @@ impl World {
         }
     }
 
+    /// A thread makes its siblings, which begin with what it is at, or after.
+    fn create(&mut self, tid: Tid, program: usize, after: u32) {
+        let parent = &self.threads[tid as usize];
+        let (at, cpu) = (parent.at + after, parent.cpu);
+        for other in self.programs[program].tids().filter(|other| *other != tid) {
+            let thread = &mut self.threads[other as usize];
+            (thread.at, thread.cpu) = (at, cpu);
+            self.make_runnable(other, Arrival::Fresh);
+        }
+    }
+
     /// The operation is done.
     fn go_on(&mut self, tid: Tid) -> bool {
         let thread = &mut self.threads[tid as usize];
@@ -86,10 +104,10 @@ impl World {
         thread.waiting = waiting;
         match thread.doing {
             // It has looked again, in vain; what it may still spin is kept.
-            Doing::Spin { .. } => self.unpriced.push(tid),
+            Doing::Spin { .. } => self.unprice_thread(tid),
             _ if spin > 0 => {
                 thread.doing = Doing::Spin { left: spin };
-                self.unpriced.push(tid);
+                self.unprice_thread(tid);
             }
             _ => self.block(tid),
         }
@@ -129,7 +147,7 @@ impl World {
                 let thread = &mut self.threads[to as usize];
                 thread.owes += distance;
                 thread.doing = Doing::Nothing;
-                self.unpriced.push(to);
+                self.unprice_thread(to);
             }
             Place::Blocked => self.wake(to),
             // It sees for itself once it is on a CPU again.
@@ -150,7 +168,6 @@ impl World {
             Some(holder) if holder == tid => {}
             None => {
                 lock.holder = Some(tid);
-                lock.taken += 1;
                 lock.waiters.retain(|waiter| *waiter != tid);
             }
             Some(_) => {
@@ -169,14 +186,18 @@ impl World {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
-        let find = |place: Place| {
-            lock.waiters.iter().position(|waiter| threads[*waiter as usize].place == place)
+        let find = |is: &dyn Fn(&Thread) -> bool| {
+            lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };
-        let sleeper = find(Place::Blocked).map(|position| lock.waiters[position]);
-        let spinner = find(Place::Running).and_then(|position| lock.waiters.remove(position));
+        let sleeper = find(&|thread| thread.place == Place::Blocked);
+        let sleeper = sleeper.map(|position| lock.waiters[position]);
+        // One that has just been woken is on a CPU, but does not look yet.
+        let spins = |thread: &Thread| {
+            thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. })
+        };
+        let spinner = find(&spins).and_then(|position| lock.waiters.remove(position));
         if spinner.is_some() {
             lock.holder = spinner;
-            lock.taken += 1;
         }
         for waiter in spinner.into_iter().chain(sleeper) {
             self.signal(tid, waiter);

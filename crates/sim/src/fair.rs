@@ -1,158 +1,339 @@
 //! The order in a CPU's queue: whose turn it is, when a turn is over, and who may interrupt.
 //!
-//! Queues are short (a few threads per CPU), so they are searched, not sorted.
+//! A queue holds what decides ([`Turn`]) side by side in memory. Queues are short (a few threads per CPU), so they are
+//! searched, not sorted: what it costs is a few nanoseconds for each thread that waits for the same CPU.
+//!
+//! Threads with a fixed priority come before all others, in order of priority and then of arrival. Among the
+//! others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of its functions in brackets), those
+//! of CFS the same file's in Linux 2.6.38.
 
-use crate::kernel::{Kernel, Order};
-use crate::thread::{Thread, Tid};
+use crate::kernel::Order;
+use crate::thread::{Place, Tid, Turn};
 use crate::world::World;
 
+/// What rounding may add to a virtual time, nanoseconds.
+const ROUNDING: f64 = 1e-3;
+
+/// How a thread comes to a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arrival {
+    /// For the first time.
+    Fresh,
+    /// From sleep.
+    Woken,
+    /// From another queue.
+    Moved,
+}
+
+/// Who comes next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    /// The one that runs goes on, or nobody is there.
+    Same,
+    /// The one at this position of the queue.
+    At(usize),
+}
+
 impl World {
-    /// The weight of a thread: its program's share, divided among the program's runnable threads where programs have
-    /// shares of their own.
+    /// The weight of a thread: its nice value's; where its program has a share of its own, that
+    /// share divided among the program's runnable threads.
     pub(crate) fn weight(&self, tid: Tid) -> f64 {
-        let program = &self.programs[usize::from(self.threads[tid as usize].program)];
-        match self.kernel.groups {
+        let program = &self.programs[self.program_of(tid)];
+        match program.grouped {
             true => program.weight / f64::from(program.runnable.max(1)),
-            false => program.weight,
+            false => program.weight * program.nice_weight,
         }
     }
 
-    /// What a thread that comes to a queue is given: a fair place in it.
-    pub(crate) fn join(&mut self, tid: Tid, cpu: usize, woken: bool) {
-        let least = self.least(cpu);
-        let before = self.least(usize::from(self.threads[tid as usize].cpu));
-        let average = self.average(cpu);
-        let stretch = Kernel::stretch(self.cpus.len());
+    /// What a thread that comes to a queue is given: a place in it. Accounts on that CPU are up to date.
+    pub(crate) fn join(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         let weight = self.weight(tid);
-        let thread = &mut self.threads[tid as usize];
-        match self.kernel.order {
-            Order::Eevdf { slice } => {
-                // It keeps the lag that it left with (`place_entity`), within one slice.
-                let slice = slice.0 as f64 * stretch / weight;
-                // Who slept has worked off what it was ahead, since 6.12 in its queue.
-                let most = if woken { 0.0 } else { slice };
-                thread.vruntime = average + thread.ahead.clamp(-slice, most);
-                thread.deadline = thread.vruntime + slice;
+        let (average, all) = self.average(cpu);
+        let (least, before) = match self.kernel.order {
+            Order::Cfs { .. } => {
+                (self.least(cpu), self.cpus[usize::from(self.threads[tid as usize].cpu)].least)
             }
-            Order::Cfs { latency, .. } => {
-                let credit = if woken { latency.0 as f64 * stretch / 2.0 } else { 0.0 };
-                thread.vruntime = least + (thread.vruntime - before).max(-credit);
+            _ => (0.0, 0.0),
+        };
+        let order = self.kernel.order;
+        let thread = &mut self.threads[tid as usize];
+        let turn = &mut thread.turn;
+        turn.weight = weight;
+        match order {
+            _ if turn.rank > 0 => {
+                self.turns += 1.0;
+                turn.vruntime = self.turns;
             }
             Order::RoundRobin { .. } => {
                 self.turns += 1.0;
-                thread.vruntime = self.turns;
+                turn.vruntime = self.turns;
             }
-        }
-    }
-
-    /// Notes how far a thread is ahead of its queue when it leaves it.
-    pub(crate) fn part(&mut self, tid: Tid, cpu: usize) {
-        let average = self.average(cpu);
-        let thread = &mut self.threads[tid as usize];
-        thread.ahead = thread.vruntime - average;
-    }
-
-    /// The position in its queue of the thread that comes next; `None` if the one that runs goes on.
-    pub(crate) fn next_in(&self, cpu: usize) -> Option<usize> {
-        let average = self.average(cpu);
-        let of = |tid: &Tid| &self.threads[*tid as usize];
-        let key = |thread: &Thread| -> (u8, f64) {
-            match self.kernel.order {
-                // Whoever has had more than its share is not eligible, and comes after all who are.
-                Order::Eevdf { .. } if thread.vruntime > average + 0.5 => (1, thread.vruntime),
-                Order::Eevdf { .. } => (0, thread.deadline),
-                Order::Cfs { .. } | Order::RoundRobin { .. } => (0, thread.vruntime),
-            }
-        };
-        let before = |a: (u8, f64), b: (u8, f64)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
-        let queue = &self.cpus[cpu].queue;
-        let keys = queue.iter().map(|tid| key(of(tid))).enumerate();
-        let (best, first) = keys.min_by(|a, b| before(a.1, b.1))?;
-        let goes_on = |current: &Tid| before(key(of(current)), first).is_le();
-        (!self.cpus[cpu].current.as_ref().is_some_and(goes_on)).then_some(best)
-    }
-
-    /// Whether the running thread's turn is over; its account is up to date. A new turn begins then.
-    pub(crate) fn turn_is_over(&mut self, cpu: usize) -> bool {
-        let Some(tid) = self.cpus[cpu].current else { return false };
-        let stretch = Kernel::stretch(self.cpus.len());
-        let weight = self.weight(tid);
-        let queued = self.cpus[cpu].queue.len() as f64;
-        let all: f64 =
-            weight + self.cpus[cpu].queue.iter().map(|tid| self.weight(*tid)).sum::<f64>();
-        let now = self.now;
-        let thread = &mut self.threads[tid as usize];
-        let held = (now - thread.picked) as f64;
-        match self.kernel.order {
-            Order::Eevdf { slice } => {
-                let over = thread.vruntime >= thread.deadline;
-                if over {
-                    thread.deadline = thread.vruntime + slice.0 as f64 * stretch / weight;
-                }
-                over
+            // `place_entity`: it keeps the lag that it left with, which its own weight then makes smaller.
+            Order::Eevdf { .. } => {
+                let lag = if all > 0.0 { thread.lag * (all + weight) / all } else { 0.0 };
+                turn.vruntime = average - lag;
+                turn.deadline = turn.vruntime
+                    + match how {
+                        Arrival::Fresh => turn.slice / weight / 2.0,
+                        Arrival::Woken => turn.slice / weight,
+                        Arrival::Moved => thread.ahead,
+                    };
             }
             Order::Cfs { latency, granularity, .. } => {
-                let (latency, granularity) =
-                    (latency.0 as f64 * stretch, granularity.0 as f64 * stretch);
-                let period = latency.max(granularity * (queued + 1.0));
-                held >= (period * weight / all).max(granularity)
-            }
-            Order::RoundRobin { quantum } => {
-                let over = held >= quantum.0 as f64;
-                if over {
-                    self.turns += 1.0;
-                    thread.vruntime = self.turns;
-                }
-                over
+                let count = self.cpus[cpu].load as f64 + 1.0;
+                let period = latency.0 as f64 * self.stretch;
+                turn.vruntime = match how {
+                    Arrival::Fresh => {
+                        let period = period.max(granularity.0 as f64 * self.stretch * count);
+                        least + period / (all + weight)
+                    }
+                    Arrival::Woken => (turn.vruntime - before + least).max(least - period / 2.0),
+                    Arrival::Moved => turn.vruntime - before + least,
+                };
             }
         }
     }
 
-    /// Whether a thread that has just come to the queue takes the CPU from the one that runs; accounts are up to date.
-    pub(crate) fn preempts(&self, tid: Tid, cpu: usize) -> bool {
-        let Some(current) = self.cpus[cpu].current else { return true };
-        let (new, old) = (&self.threads[tid as usize], &self.threads[current as usize]);
-        match self.kernel.order {
-            // RUN_TO_PARITY: who has begun a slice finishes it.
-            Order::Eevdf { .. } => old.vruntime >= old.deadline && new.deadline < old.deadline,
-            Order::Cfs { wakeup, .. } => {
-                let wakeup = wakeup.0 as f64 * Kernel::stretch(self.cpus.len());
-                old.vruntime - new.vruntime > wakeup / self.weight(tid)
+    /// Notes where a thread stands in its queue when it leaves it (`update_entity_lag`).
+    pub(crate) fn part(&mut self, tid: Tid, cpu: usize) {
+        if !matches!(self.kernel.order, Order::Eevdf { .. }) {
+            return;
+        }
+        let (average, _) = self.average(cpu);
+        let tick = self.kernel.tick.0 as f64;
+        let thread = &mut self.threads[tid as usize];
+        let most = (2.0 * thread.turn.slice).max(tick) / thread.turn.weight;
+        thread.lag = (average - thread.turn.vruntime).clamp(-most, most);
+        thread.ahead = thread.turn.deadline - thread.turn.vruntime;
+    }
+
+    /// Whether a thread that goes to sleep stays in its queue until it is no longer ahead (`DELAY_DEQUEUE`).
+    pub(crate) fn lingers(&self, tid: Tid, cpu: usize) -> bool {
+        let turn = &self.threads[tid as usize].turn;
+        matches!(self.kernel.order, Order::Eevdf { .. })
+            && turn.rank == 0
+            && turn.vruntime > self.average(cpu).0 + ROUNDING
+    }
+
+    /// Who comes next on a CPU (`pick_eevdf`). With `protect`, whoever has begun a slice finishes it, if it is not ahead of its
+    /// share (`RUN_TO_PARITY`).
+    fn pick(&self, cpu: usize, protect: bool) -> Next {
+        let queue = &self.cpus[cpu].queue;
+        if queue.is_empty() {
+            return Next::Same;
+        }
+        let eligible = match self.kernel.order {
+            Order::Eevdf { .. } => self.average(cpu).0 + ROUNDING,
+            Order::Cfs { .. } | Order::RoundRobin { .. } => f64::INFINITY,
+        };
+        let eevdf = eligible.is_finite();
+        // The greater the rank the sooner; then whoever may; then the order's own number.
+        let key = |turn: &Turn| match (turn.rank, eevdf) {
+            (0, true) if turn.vruntime > eligible => (0, 1, turn.vruntime),
+            (0, true) => (0, 0, turn.deadline),
+            (rank, _) => (-i32::from(rank), 0, turn.vruntime),
+        };
+        let mut best = (0, key(&queue[0]));
+        for (position, turn) in queue.iter().enumerate().skip(1) {
+            let key = key(turn);
+            if key < best.1 {
+                best = (position, key);
             }
+        }
+        let Some(current) = self.cpus[cpu].current else { return Next::At(best.0) };
+        let thread = &self.threads[current as usize];
+        let own = key(&thread.turn);
+        let is_protected = protect && eevdf && own.1 == 0 && best.1.0 == own.0 && own.0 == 0;
+        if own < best.1 || (is_protected && thread.turn.vruntime < thread.protected) {
+            return Next::Same;
+        }
+        Next::At(best.0)
+    }
+
+    /// The position in its queue of the thread that comes next; `None` if the one that runs goes on, or nobody is there.
+    /// Sleepers that have stayed in the queue are let go on the way.
+    pub(crate) fn next_in(&mut self, cpu: usize) -> Option<usize> {
+        while let Next::At(position) = self.pick(cpu, true) {
+            let turn = self.cpus[cpu].queue[position];
+            if !turn.delayed {
+                return Some(position);
+            }
+            self.let_sleep(turn.tid, cpu);
+        }
+        None
+    }
+
+    /// A sleeper is no longer ahead, and leaves its queue; for having waited it gets nothing (`DELAY_ZERO`).
+    pub(crate) fn let_sleep(&mut self, tid: Tid, cpu: usize) {
+        self.keep_average(cpu);
+        self.part(tid, cpu);
+        self.cpus[cpu].remove(tid);
+        let thread = &mut self.threads[tid as usize];
+        thread.lag = thread.lag.min(0.0);
+        thread.turn.delayed = false;
+    }
+
+    /// A sleeper that has stayed in its queue wakes up there (`requeue_delayed_entity`).
+    pub(crate) fn stays_awake(&mut self, tid: Tid, cpu: usize) {
+        let (average, _) = self.average(cpu);
+        let thread = &mut self.threads[tid as usize];
+        thread.turn.delayed = false;
+        if thread.turn.vruntime < average {
+            thread.turn.vruntime = average;
+            thread.turn.deadline = average + thread.turn.slice / thread.turn.weight;
+        }
+        let turn = thread.turn;
+        self.cpus[cpu].remove(tid);
+        self.cpus[cpu].queue.push(turn);
+    }
+
+    /// A thread is put on a CPU: until when nobody may interrupt it (`set_protect_slice`).
+    pub(crate) fn begin_turn(&mut self, tid: Tid, cpu: usize) {
+        if !matches!(self.kernel.order, Order::Eevdf { .. }) {
+            return;
+        }
+        let shortest = self.shortest(cpu);
+        let thread = &mut self.threads[tid as usize];
+        let turn = &thread.turn;
+        thread.protected = match shortest < turn.slice {
+            true => turn.deadline.min(turn.vruntime + shortest / turn.weight),
+            false => turn.deadline,
+        };
+    }
+
+    /// The shortest slice of those in a queue.
+    fn shortest(&self, cpu: usize) -> f64 {
+        let fair = self.cpus[cpu].queue.iter().filter(|turn| turn.rank == 0);
+        fair.map(|turn| turn.slice).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Whether somebody else should be looked for, at a tick or when somebody comes; the running thread's account is
+    /// up to date (`update_curr`, `check_preempt_tick`).
+    pub(crate) fn turn_is_over(&mut self, cpu: usize) -> bool {
+        let Some(tid) = self.cpus[cpu].current else { return false };
+        let queue = &self.cpus[cpu].queue;
+        let held = (self.now - self.threads[tid as usize].changed) as f64;
+        let thread = &mut self.threads[tid as usize];
+        let turn = &mut thread.turn;
+        match self.kernel.order {
+            _ if turn.rank > 0 => {
+                let peers = queue.iter().any(|other| other.rank == turn.rank);
+                peers && held >= turn.slice && {
+                    self.turns += 1.0;
+                    turn.vruntime = self.turns;
+                    true
+                }
+            }
+            Order::RoundRobin { .. } => {
+                let over = held >= turn.slice;
+                if over {
+                    self.turns += 1.0;
+                    turn.vruntime = self.turns;
+                }
+                over
+            }
+            Order::Eevdf { .. } => {
+                let over = turn.vruntime >= turn.deadline;
+                if over {
+                    turn.deadline = turn.vruntime + turn.slice / turn.weight;
+                }
+                !queue.is_empty() && (over || turn.vruntime >= thread.protected)
+            }
+            Order::Cfs { latency, granularity, .. } => {
+                let waiting = queue.iter().filter(|turn| turn.rank == 0);
+                let (mut all, mut count, mut least) = (turn.weight, 1.0, f64::INFINITY);
+                for other in waiting {
+                    all += other.weight;
+                    count += 1.0;
+                    least = least.min(other.vruntime);
+                }
+                let granularity = granularity.0 as f64 * self.stretch;
+                let period = (latency.0 as f64 * self.stretch).max(granularity * count);
+                let slice = period * turn.weight / all;
+                held > slice || (held >= granularity && turn.vruntime - least > slice)
+            }
+        }
+    }
+
+    /// Whether a thread that has just come to the queue has the CPU looked for anew; accounts are up to date
+    /// (`check_preempt_wakeup_fair`).
+    pub(crate) fn preempts(&mut self, tid: Tid, cpu: usize, how: Arrival) -> bool {
+        let Some(current) = self.cpus[cpu].current else { return true };
+        let (new, old) = (self.threads[tid as usize].turn, self.threads[current as usize].turn);
+        if new.rank != old.rank {
+            return new.rank > old.rank;
+        }
+        let batch = self.programs[usize::from(new.program)].batch;
+        match self.kernel.order {
+            _ if new.rank > 0 || batch => false,
             Order::RoundRobin { .. } => false,
+            Order::Eevdf { .. } => {
+                let short = new.slice < old.slice;
+                let next = self.pick(cpu, !short);
+                let first = matches!(next, Next::At(at) if self.cpus[cpu].queue[at].tid == tid);
+                let thread = &mut self.threads[current as usize];
+                if short && first {
+                    thread.protected = old.vruntime;
+                } else if short {
+                    let bound = old.vruntime + new.slice / old.weight;
+                    thread.protected = thread.protected.min(bound);
+                }
+                first
+            }
+            Order::Cfs { wakeup, .. } => {
+                let wakeup = wakeup.0 as f64 * self.stretch;
+                how != Arrival::Moved && old.vruntime - new.vruntime > wakeup / new.weight
+            }
         }
     }
 
     /// The least virtual runtime on a CPU; it never goes back.
     fn least(&mut self, cpu: usize) -> f64 {
-        let on = self.on(cpu).map(|tid| self.threads[tid as usize].vruntime);
-        let least = on.fold(f64::INFINITY, f64::min);
-        let kept = &mut self.cpus[cpu].least;
-        if least.is_finite() && least > *kept {
-            *kept = least;
+        let current = self.cpus[cpu].current.map(|tid| self.threads[tid as usize].turn);
+        let cpu = &mut self.cpus[cpu];
+        let on = cpu.queue.iter().chain(current.iter()).filter(|turn| turn.rank == 0);
+        let least = on.map(|turn| turn.vruntime).fold(f64::INFINITY, f64::min);
+        if least.is_finite() && least > cpu.least {
+            cpu.least = least;
         }
-        *kept
+        cpu.least
     }
 
-    /// The average virtual runtime on a CPU, by weight: where a thread with its fair share stands.
-    fn average(&self, cpu: usize) -> f64 {
-        let (mut sum, mut weights) = (0.0, 0.0);
-        for tid in self.on(cpu) {
-            let weight = self.weight(tid);
-            sum += weight * self.threads[tid as usize].vruntime;
-            weights += weight;
-        }
-        if weights > 0.0 { sum / weights } else { self.cpus[cpu].average }
-    }
-
-    /// Everybody on a CPU: the one that runs, and its queue.
-    fn on(&self, cpu: usize) -> impl Iterator<Item = Tid> + '_ {
+    /// The average virtual runtime on a CPU by weight, where a thread with its fair share stands, and the sum of the
+    /// weights. For an empty CPU: where that stood last.
+    fn average(&self, cpu: usize) -> (f64, f64) {
         let cpu = &self.cpus[cpu];
-        cpu.current.into_iter().chain(cpu.queue.iter().copied())
+        let current = cpu.current.map(|tid| &self.threads[tid as usize].turn);
+        // Sums of differences: large numbers would leave no digits for small ones.
+        let base = cpu.average;
+        let (mut sum, mut weights) = (0.0, 0.0);
+        for turn in cpu.queue.iter().chain(current).filter(|turn| turn.rank == 0) {
+            sum += turn.weight * (turn.vruntime - base);
+            weights += turn.weight;
+        }
+        (if weights > 0.0 { base + sum / weights } else { base }, weights)
     }
 
-    /// Keeps the average of a queue for when it is empty.
+    /// Keeps what a CPU's queue stood at, for when it is empty.
     pub(crate) fn keep_average(&mut self, cpu: usize) {
-        self.cpus[cpu].average = self.average(cpu);
+        match self.kernel.order {
+            Order::Eevdf { .. } => self.cpus[cpu].average = self.average(cpu).0,
+            Order::Cfs { .. } => {
+                self.least(cpu);
+            }
+            Order::RoundRobin { .. } => {}
+        }
+    }
+
+    /// The turn of a thread as it stands in its queue, if it stands in one, follows the thread's.
+    pub(crate) fn refresh_turn(&mut self, tid: Tid) {
+        let thread = &self.threads[tid as usize];
+        if thread.place == Place::Queued || thread.turn.delayed {
+            let turn = thread.turn;
+            let queue = &mut self.cpus[usize::from(thread.cpu)].queue;
+            if let Some(queued) = queue.iter_mut().find(|queued| queued.tid == tid) {
+                *queued = turn;
+            }
+        }
     }
 }

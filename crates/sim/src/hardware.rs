@@ -1,12 +1,17 @@
 //! A computer: its CPUs and what they share, and what things cost on it.
 //!
 //! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths are those of the
-//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted.
+//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted. For a
+//! machine that one only wonders about, a few [words](words) do.
+
+mod words;
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Topology};
+use cosched_core::{Cpu, Level, Nanos, Topology};
 use serde::Deserialize;
+
+use crate::machine::Costs;
 
 /// The descriptions that come along, by the name that they give.
 const KNOWN: [(&str, &str); 6] = [
@@ -41,6 +46,13 @@ pub struct Hardware {
     pub wake_nanos: f64,
     /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
     pub signal_nanos: [f64; 3],
+    /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU: a thread of the kernel's
+    /// own that wants to run makes one queue look longer for a moment.
+    pub strays_per_second: f64,
+    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a busy CPU, per second.
+    pub interruptions_per_second: f64,
+    /// How long cosched's own steps take there.
+    pub own: Costs,
 }
 
 /// A limit to memory traffic.
@@ -69,7 +81,10 @@ pub enum Scope {
 #[derive(Debug, thiserror::Error)]
 pub enum HardwareError {
     /// No description of this name comes along.
-    #[error("there is no machine '{name}': choose from {}, or name a file", KNOWN.map(|(name, _)| name).join(", "))]
+    #[error(
+        "there is no machine '{name}': choose from {}, name a file, or describe it as 'package:2 core:8'",
+        KNOWN.map(|(name, _)| name).join(", ")
+    )]
     Unknown {
         /// What was asked for.
         name: String,
@@ -89,6 +104,14 @@ pub enum HardwareError {
         file: String,
         /// Where and why.
         source: toml::de::Error,
+    },
+    /// A word of a description in words makes no sense.
+    #[error("machine: '{word}': {problem}")]
+    Word {
+        /// Which.
+        word: String,
+        /// What is wrong, and what would be right.
+        problem: String,
     },
     /// A value makes no sense.
     #[error("{file}: {key}: {problem}")]
@@ -119,6 +142,36 @@ struct Description {
     switch_nanos: f64,
     wake_nanos: f64,
     signal_nanos: [f64; 3],
+    #[serde(default = "strays")]
+    strays_per_second: f64,
+    #[serde(default = "interruptions")]
+    interruptions_per_second: f64,
+    own: Option<Own>,
+}
+
+/// The steps of cosched itself; without this table they take what [`Costs::MEASURED`] says.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Own {
+    start_nanos: u64,
+    freeze_nanos: u64,
+    thaw_nanos: u64,
+}
+
+impl From<Own> for Costs {
+    fn from(own: Own) -> Costs {
+        let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
+        Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
+    }
+}
+
+/// As the next one, measured on two CPUs and Linux 6.18 (docs/simulator.md); it will be of this order elsewhere.
+fn strays() -> f64 {
+    0.8
+}
+
+fn interruptions() -> f64 {
+    80.0
 }
 
 fn one() -> f64 {
@@ -152,9 +205,14 @@ impl Hardware {
     /// # Errors
     /// As [`load`](Self::load).
     pub fn parse(text: &str, file: &str) -> Result<Hardware, HardwareError> {
+        let read: Description = toml::from_str(text)
+            .map_err(|source| HardwareError::Toml { file: file.to_owned(), source })?;
+        Hardware::build(read, file)
+    }
+
+    /// Checks what was read; `file` stands in the messages.
+    fn build(read: Description, file: &str) -> Result<Hardware, HardwareError> {
         let file = || file.to_owned();
-        let read: Description =
-            toml::from_str(text).map_err(|source| HardwareError::Toml { file: file(), source })?;
         let topology = topology(&read.topology).map_err(|problem| HardwareError::Value {
             file: file(),
             key: "topology",
@@ -167,6 +225,25 @@ impl Hardware {
             ("cache_mib", read.cache_mib),
             ("memory_nanos", read.memory_nanos),
         ];
+        let costs = [("switch_nanos", read.switch_nanos), ("wake_nanos", read.wake_nanos)];
+        let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos));
+        let wrong = |(_, value): &(&str, f64)| !(value.is_finite() && *value >= 0.0);
+        if let Some((key, value)) = costs.into_iter().chain(signals).find(wrong) {
+            let problem = format!("is {value}, but must be 0 or more");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
+        if read.smt_share > 1.0 {
+            let problem = format!("is {}, but must be at most 1", read.smt_share);
+            return Err(HardwareError::Value { file: file(), key: "smt_share", problem });
+        }
+        let rates = [
+            ("strays_per_second", read.strays_per_second),
+            ("interruptions_per_second", read.interruptions_per_second),
+        ];
+        if let Some((key, value)) = rates.into_iter().find(|(_, rate)| !(0.0..1e6).contains(rate)) {
+            let problem = format!("is {value}, but must be from 0 to a million");
+            return Err(HardwareError::Value { file: file(), key, problem });
+        }
         let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
         let wrong = positive
             .into_iter()
@@ -187,6 +264,9 @@ impl Hardware {
             switch_nanos: read.switch_nanos,
             wake_nanos: read.wake_nanos,
             signal_nanos: read.signal_nanos,
+            strays_per_second: read.strays_per_second,
+            interruptions_per_second: read.interruptions_per_second,
+            own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
     }
 
@@ -260,6 +340,14 @@ mod tests {
         assert_eq!(two.topology.cpus().len(), 12);
         assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
         assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
+        assert_eq!(two.own, Costs::MEASURED);
+    }
+
+    #[test]
+    fn what_cosched_itself_takes_can_be_told() {
+        let own = "[own]\nstart_nanos = 1\nfreeze_nanos = 2\nthaw_nanos = 3\n";
+        let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
+        assert_eq!(told, Costs { start: Nanos(1), freeze: Nanos(2), thaw: Nanos(3) });
     }
 
     #[test]
@@ -295,5 +383,7 @@ mod tests {
         assert!(told("package:2 core:3", "core:3 package:2").contains("'package:2'"));
         assert!(told("pu:2", "pu:2000").contains("12000 CPUs"));
         assert!(told("gigahertz", "gigaherz").contains("gigaherz"));
+        assert!(told("wake_nanos = 3000", "wake_nanos = -1").contains("wake_nanos: is -1"));
+        assert!(told("cache_mib", "smt_share = 2\ncache_mib").contains("smt_share: is 2"));
     }
 }

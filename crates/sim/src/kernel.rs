@@ -42,6 +42,9 @@ pub enum Order {
     },
 }
 
+/// How long a turn of Linux' real-time round robin is (`RR_TIMESLICE`).
+pub(crate) const REAL_TIME_SLICE: Nanos = Nanos::from_millis(100);
+
 impl Kernel {
     /// Linux 6.18.
     pub const EEVDF: Kernel = Kernel {
@@ -75,6 +78,30 @@ impl Kernel {
     pub fn named(name: &str) -> Option<Kernel> {
         let all = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
         Kernel::NAMES.iter().position(|known| *known == name).map(|i| all[i])
+    }
+
+    /// The name of one of them, whatever else was made of it.
+    pub fn name(&self) -> &'static str {
+        match self.order {
+            Order::Eevdf { .. } => "eevdf",
+            Order::Cfs { .. } if self.apart => "balance",
+            Order::Cfs { .. } => "cfs",
+            Order::RoundRobin { .. } => "rr",
+        }
+    }
+
+    /// Whether virtual time decides, so that it has to be kept.
+    pub(crate) fn is_fair(&self) -> bool {
+        !matches!(self.order, Order::RoundRobin { .. })
+    }
+
+    /// How long a turn is if nobody says otherwise, nanoseconds. CFS finds it anew each time.
+    pub(crate) fn slice(&self, cpus: usize) -> f64 {
+        match self.order {
+            Order::Eevdf { slice } => slice.0 as f64 * Kernel::stretch(cpus),
+            Order::RoundRobin { quantum } => quantum.0 as f64,
+            Order::Cfs { .. } => 0.0,
+        }
     }
 
     /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of at most 8.

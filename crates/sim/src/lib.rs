@@ -16,6 +16,8 @@
 
 #![forbid(unsafe_code)]
 
+mod agenda;
+mod balance;
 mod behave;
 mod contention;
 mod fair;
@@ -24,8 +26,12 @@ mod kernel;
 mod machine;
 pub mod model;
 mod place;
+mod prices;
 mod queue;
+mod samples;
 mod schedule;
+mod settings;
+mod shape;
 mod sync;
 #[cfg(test)]
 mod tests;

@@ -7,12 +7,14 @@ use cosched_core::{
     Usage,
 };
 
+use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
-use crate::model::Model;
+use crate::model::{Model, Op};
+use crate::samples::Reading;
 use crate::sync::Sync;
 use crate::thread::{Place, Thread, Tid};
-use crate::world::{Due, Effect, Program, World};
+use crate::world::{Effect, Program, World};
 
 /// What a run of a program is.
 #[derive(Clone, Debug, PartialEq)]
@@ -85,50 +87,55 @@ impl Sim {
     }
 
     fn after(&mut self, delay: Nanos, effect: Effect) {
-        self.world.due.push(self.world.now + delay.0, Due::Effect(effect));
+        self.world.effects.push(self.world.now + delay.0, effect);
     }
 
     fn start(&mut self, id: ProgramId, settings: Settings) {
-        let job = self.jobs[usize::from(id.slot)].clone();
-        let threads = job.model.threads;
-        let sync = Sync::new(job.model.barriers.into(), job.model.locks.into(), &job.model.queues);
+        let Job { model, weight } = self.jobs[usize::from(id.slot)].clone();
+        let world = &mut self.world;
         let known = self.runs.get(&id.slot).copied();
-        let first = match known {
-            Some(run) => self.world.programs[usize::from(run)].first,
-            None => self.world.threads.len() as Tid,
-        };
+        let before = known.map(|run| &world.programs[usize::from(run)]);
+        let first = before.map_or(world.threads.len() as Tid, |program| program.first);
+        let threads = model.threads;
         let program = Program {
             id,
-            weight: job.weight,
-            cpus: settings.cpus,
+            weight,
+            settings: Settings::default(),
+            nice_weight: 1.0,
+            grouped: false,
+            batch: false,
+            cpus: None,
             frozen: false,
+            frozen_since: 0,
+            frozen_before: 0,
             first,
             alive: threads,
+            begins_alone: !model.script.contains(&Op::Create),
             runnable: 0,
-            sync,
-            order: known.map_or(0, |run| self.world.programs[usize::from(run)].order + 1),
-            model: job.model,
+            sync: Sync::new(&model),
+            order: before.map_or(0, |program| program.order + 1),
+            model,
+            reading: Reading::new(world.now, usize::from(threads)),
         };
-        let run = match known {
-            Some(run) => {
-                self.world.programs[usize::from(run)] = program;
-                run
-            }
-            None => {
-                self.world.programs.push(program);
-                (self.world.programs.len() - 1) as u16
-            }
-        };
+        let run = known.unwrap_or(world.programs.len() as u16);
+        match known {
+            Some(run) => world.programs[usize::from(run)] = program,
+            None => world.programs.push(program),
+        }
         for index in 0..threads {
-            let tid = first as usize + usize::from(index);
-            let fresh = Thread::new(run, index);
-            match self.world.threads.get_mut(tid) {
-                // What was scheduled for its predecessor must stay stale.
-                Some(thread) => *thread = Thread { stamp: thread.stamp + 1, ..fresh },
-                None => self.world.threads.push(fresh),
+            let tid = first + Tid::from(index);
+            let fresh = Thread::new(tid, run, index);
+            match world.threads.get_mut(tid as usize) {
+                Some(thread) => {
+                    world.past_misses += thread.used.misses;
+                    *thread = Thread { generation: thread.generation + 1, cpu: thread.cpu, ..fresh }
+                }
+                None => world.threads.push(fresh),
             }
         }
+        world.agenda.grow(world.sleep_slot(world.threads.len() as Tid));
         self.runs.insert(id.slot, run);
+        self.world.obey(usize::from(run), settings);
         self.after(self.costs.start, Effect::Start(run));
     }
 
@@ -137,11 +144,6 @@ impl Sim {
         let order = &mut self.world.programs[usize::from(run)].order;
         *order += 1;
         *order
-    }
-
-    fn bind(&mut self, run: u16, settings: Settings) {
-        self.world.programs[usize::from(run)].cpus = settings.cpus;
-        self.world.obey_mask(usize::from(run));
     }
 }
 
@@ -162,9 +164,8 @@ impl Machine for Sim {
         Err(Stuck { at: self.now(), waiting: self.world.threads.iter().filter(waits).count() })
     }
 
-    /// Nothing is measured yet.
-    fn read(&mut self, _what: &[Observe], into: &mut Arena) -> Result<(), Stuck> {
-        into.samples.clear();
+    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Stuck> {
+        self.world.read(what, into);
         Ok(())
     }
 
@@ -184,7 +185,8 @@ impl Machine for Sim {
                 Step::Thaw(id) | Step::Leave(id) => {
                     if let Some(run) = self.run_of(id) {
                         if matches!(step, Step::Leave(_)) {
-                            self.bind(run, Settings::default());
+                            self.world.forget_rules(usize::from(run));
+                            self.world.obey(usize::from(run), Settings::default());
                         }
                         let order = self.renumber(run);
                         self.after(self.costs.thaw, Effect::Thaw(run, order));
@@ -192,7 +194,7 @@ impl Machine for Sim {
                 }
                 Step::Apply(id, settings, epoch) => {
                     if let Some(run) = self.run_of(id) {
-                        self.bind(run, settings);
+                        self.world.obey(usize::from(run), settings);
                         self.after(Nanos::ZERO, Effect::Tell(Happening::Applied(id, epoch)));
                     }
                 }
@@ -206,7 +208,9 @@ impl Machine for Sim {
                         self.world.kill(usize::from(run), Exit::Signal(number));
                     }
                 }
-                Step::Start(..) | Step::Observe(_) | Step::ApplyThread(..) => {}
+                Step::ApplyThread(id, rule) => self.world.obey_rule(id, rule),
+                // Everything is counted anyway.
+                Step::Start(..) | Step::Observe(_) => {}
             }
         }
         Ok(())
@@ -217,10 +221,12 @@ impl World {
     pub(crate) fn take_effect(&mut self, effect: Effect) {
         match effect {
             Effect::Start(run) => {
-                let id = self.programs[usize::from(run)].id;
-                for tid in self.programs[usize::from(run)].tids() {
-                    self.make_runnable(tid, false);
-                }
+                let program = &self.programs[usize::from(run)];
+                let (id, first) = (program.id, program.first);
+                // Whoever starts a program is on some CPU.
+                let cpu = self.chance(first, 0) % self.cpus.len() as u64;
+                self.threads[first as usize].cpu = cpu as u16;
+                self.make_runnable(first, Arrival::Fresh);
                 self.tell(Happening::Started(id));
             }
             Effect::Freeze(run, order) => {
@@ -228,7 +234,9 @@ impl World {
                 if program.order != order || program.alive == 0 {
                     return;
                 }
-                program.frozen = true;
+                if !std::mem::replace(&mut program.frozen, true) {
+                    program.frozen_since = self.now;
+                }
                 let (id, tids) = (program.id, program.tids());
                 for tid in tids {
                     if matches!(self.threads[tid as usize].place, Place::Running | Place::Queued) {
@@ -242,11 +250,13 @@ impl World {
                 if program.order != order || program.alive == 0 {
                     return;
                 }
-                program.frozen = false;
+                if std::mem::replace(&mut program.frozen, false) {
+                    program.frozen_before += self.now - program.frozen_since;
+                }
                 let (id, tids) = (program.id, program.tids());
                 for tid in tids {
                     if self.threads[tid as usize].place == Place::Held {
-                        self.make_runnable(tid, false);
+                        self.make_runnable(tid, Arrival::Woken);
                     }
                 }
                 self.tell(Happening::Thawed(id));
@@ -258,7 +268,8 @@ impl World {
     pub(crate) fn kill(&mut self, run: usize, exit: Exit) {
         for tid in self.programs[run].tids() {
             self.take_off(tid, Place::Ended);
-            self.threads[tid as usize].stamp += 1;
+            let slot = self.sleep_slot(tid);
+            self.agenda.clear(slot);
         }
         self.programs[run].alive = 0;
         self.exit(run, exit);
@@ -268,9 +279,9 @@ impl World {
         let threads = &self.threads[self.programs[run].tids().start as usize..];
         let threads = &threads[..usize::from(self.programs[run].model.threads)];
         let usage = Usage {
-            user_seconds: threads.iter().map(|thread| thread.ran as f64 * 1e-9).sum(),
-            voluntary_switches: threads.iter().map(|thread| thread.switches[0]).sum(),
-            involuntary_switches: threads.iter().map(|thread| thread.switches[1]).sum(),
+            user_seconds: threads.iter().map(|thread| thread.used.ran as f64 * 1e-9).sum(),
+            voluntary_switches: threads.iter().map(|thread| thread.used.switches[0]).sum(),
+            involuntary_switches: threads.iter().map(|thread| thread.used.switches[1]).sum(),
             ..Usage::default()
         };
         self.tell(Happening::Exited(self.programs[run].id, exit, usage));

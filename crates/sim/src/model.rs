@@ -45,6 +45,9 @@ pub enum Op {
         /// How many operations it is about.
         next: u16,
     },
+    /// Make the other threads of the program, which begin after this: until thread 0 comes here, it is the only one.
+    /// As `pthread_create`, and an OpenMP runtime at its first parallel region. A script without it has it at its begin.
+    Create,
     /// Go back to the operation at a position until that was done so often in all.
     Repeat {
         /// The position.

@@ -1,7 +1,4 @@
-//! What is due, in order of time.
-//!
-//! Events are never taken out early: what has become meaningless is recognised by whoever scheduled it
-//! when it comes (see `stamp` of a [thread](crate::thread::Thread)). That is far cheaper than finding it in a heap.
+//! What falls due once: steps of the machine that take effect later, in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -54,17 +51,14 @@ impl<E> Queue<E> {
         self.heap.push(Reverse(Due { at, tie, event }));
     }
 
-    /// The time of the next event.
-    pub(crate) fn next(&self) -> Option<u64> {
-        self.heap.peek().map(|due| due.0.at)
+    /// The time of the next event, and what decides among equal times.
+    pub(crate) fn first(&self) -> Option<(u64, u64)> {
+        self.heap.peek().map(|due| (due.0.at, due.0.tie))
     }
 
-    /// Takes an event that is due at exactly this time.
-    pub(crate) fn pop_at(&mut self, at: u64) -> Option<E> {
-        match self.next() {
-            Some(next) if next == at => self.heap.pop().map(|due| due.0.event),
-            _ => None,
-        }
+    /// Takes the next event.
+    pub(crate) fn pop(&mut self) -> Option<E> {
+        self.heap.pop().map(|due| due.0.event)
     }
 }
 
@@ -86,10 +80,9 @@ mod tests {
             let mut queue = Queue::new(seed);
             (0..8).for_each(|event| queue.push(5, event));
             queue.push(3, 99);
-            assert_eq!(queue.next(), Some(3));
-            assert_eq!(queue.pop_at(3), Some(99));
-            assert_eq!(queue.pop_at(3), None);
-            std::iter::from_fn(|| queue.pop_at(5)).collect::<Vec<i32>>()
+            assert_eq!(queue.first().map(|first| first.0), Some(3));
+            assert_eq!(queue.pop(), Some(99));
+            std::iter::from_fn(|| queue.pop()).collect::<Vec<i32>>()
         };
         assert_eq!(order(1), order(1));
         assert_ne!(order(1), order(2));

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use crate::model::Model;
 use crate::thread::Tid;
 
 /// All of one program's, by the numbers that its script uses.
@@ -27,8 +28,8 @@ pub(crate) struct Lock {
     pub(crate) holder: Option<Tid>,
     /// In order of arrival.
     pub(crate) waiters: VecDeque<Tid>,
-    /// How often it was taken.
-    pub(crate) taken: u64,
+    /// How long each thread of the program has slept for it, nanoseconds.
+    pub(crate) waited: Vec<u64>,
 }
 
 /// A queue of items between two stages of a pipeline.
@@ -41,13 +42,21 @@ pub(crate) struct Channel {
 }
 
 impl Sync {
-    pub(crate) fn new(barriers: usize, locks: usize, capacities: &[u32]) -> Sync {
+    /// What a model names.
+    pub(crate) fn new(model: &Model) -> Sync {
+        let threads = usize::from(model.threads);
+        let waiters = || VecDeque::with_capacity(threads);
         let channel =
-            |capacity: &u32| Channel { items: 0, capacity: *capacity, waiters: VecDeque::new() };
+            |capacity: &u32| Channel { items: 0, capacity: *capacity, waiters: waiters() };
+        // Filled one by one: a clone would not keep the room that was made.
         Sync {
-            barriers: vec![Barrier::default(); barriers],
-            locks: vec![Lock::default(); locks],
-            queues: capacities.iter().map(channel).collect(),
+            barriers: (0..model.barriers)
+                .map(|_| Barrier { round: 0, waiters: Vec::with_capacity(threads) })
+                .collect(),
+            locks: (0..model.locks)
+                .map(|_| Lock { holder: None, waiters: waiters(), waited: vec![0; threads] })
+                .collect(),
+            queues: model.queues.iter().map(channel).collect(),
         }
     }
 }

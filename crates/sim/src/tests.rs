@@ -22,6 +22,9 @@ pub(crate) fn ideal(shape: &str) -> Hardware {
         switch_nanos: 0.0,
         wake_nanos: 0.0,
         signal_nanos: [0.0; 3],
+        strays_per_second: 0.0,
+        interruptions_per_second: 0.0,
+        own: FREE,
     }
 }
 
@@ -206,6 +209,59 @@ fn spinning_barriers_suffer_beside_each_other_and_not_in_gangs() {
     let (linux, gang) = (last(of(Kind::Linux)), last(of(Kind::Gang)));
     near(gang, 3.0 * alone, 0.01);
     assert!(linux > 1.5 * gang, "linux {linux}, gang {gang}");
+}
+
+/// Threads that the first one makes after a millisecond, and that then meet at a spinning barrier every 0.1 ms.
+fn made_late(rounds: u32) -> Model {
+    let script = vec![
+        Op::Compute { instructions: 1e6, mix: 0 },
+        Op::Create,
+        Op::Compute { instructions: 1e5, mix: 0 },
+        Op::Barrier(0),
+        Op::Repeat { from: 2, times: rounds, counter: 0 },
+    ];
+    Model { script, ..Model::barriers(2, rounds, 1e5, plain(), Nanos::NEVER) }
+}
+
+#[test]
+fn a_thread_that_is_made_while_all_cpus_are_taken_stays_with_its_parent() {
+    let alone = Scenario::new("core:2", vec![made_late(50)]).ends();
+    near(alone[0], 0.001 + 50.0 * 1e-4, 1e-6);
+    // Both programs have their two threads on one CPU each then: one round for each tick of 4 ms.
+    let both = Scenario::new("core:2", vec![made_late(50); 2]).ends();
+    assert!(both.iter().all(|end| (0.15..0.25).contains(end)), "{both:?}");
+}
+
+#[test]
+fn strays_and_interruptions_bring_siblings_together_now_and_then() {
+    let quiet = Scenario::new("core:2", vec![made_late(1000); 2]);
+    let mut busy = Scenario::new("core:2", vec![made_late(1000); 2]);
+    busy.hardware.strays_per_second = 5.0;
+    busy.hardware.interruptions_per_second = 100.0;
+    assert!(busy.ends()[0] < 0.5 * quiet.ends()[0], "{:?}, {:?}", busy.ends(), quiet.ends());
+}
+
+#[test]
+fn an_interruption_is_a_switch_that_takes_no_time() {
+    let mut scenario = Scenario::new("core:1", vec![Model::parallel(1, 10.0 * WORK, plain())]);
+    scenario.hardware.interruptions_per_second = 100.0;
+    let program = &scenario.run().0.programs[0];
+    near(program.done.unwrap().as_secs_f64(), 1.0, 1e-6);
+    let switches = program.completions[0].usage.involuntary_switches;
+    assert!((70..130).contains(&switches), "{switches}");
+}
+
+#[test]
+fn a_slow_wake_up_does_not_fall_into_step_with_a_lock() {
+    let model = Model::lock(2, 10_000, 1000.0, 300.0, plain(), Nanos::ZERO);
+    let mut scenario = Scenario::new("core:2", vec![model]);
+    scenario.hardware.wake_nanos = 20_000.0;
+    for seed in 1..6 {
+        scenario.seed = seed;
+        // 10,000 turns of 1.3 us each, and a few wake-ups.
+        let end = scenario.ends()[0];
+        assert!(end < 2.0 * 0.013, "{end}");
+    }
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! One simulated thread: where it is, what it is doing, and what the kernel keeps of it.
+//! One simulated thread: where it is, what it is doing, what the kernel keeps of it, and what it has used.
+
+use cosched_core::CpuSet;
 
 /// The position of a thread in the world's list.
 pub(crate) type Tid = u32;
@@ -6,8 +8,8 @@ pub(crate) type Tid = u32;
 /// A thread.
 #[derive(Clone, Debug)]
 pub(crate) struct Thread {
-    /// The program, by its position in the world's list.
-    pub(crate) program: u16,
+    /// What queues look at.
+    pub(crate) turn: Turn,
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
     pub(crate) place: Place,
@@ -24,20 +26,63 @@ pub(crate) struct Thread {
     pub(crate) owes: f64,
     /// Instructions per nanosecond, at the present price.
     pub(crate) rate: f64,
+    /// Last-level misses per instruction, at the present share of the cache.
+    pub(crate) misses: f64,
+    /// Last-level references per instruction.
+    pub(crate) references: f64,
     /// Until when its account is kept.
     pub(crate) since: u64,
-    /// The horizon that was last scheduled for it; an event with another stamp is stale.
-    pub(crate) stamp: u32,
-    /// Virtual runtime, in nanoseconds of a thread of weight 1.
-    pub(crate) vruntime: f64,
-    /// Virtual deadline (EEVDF), in the same unit.
-    pub(crate) deadline: f64,
-    /// How far ahead of its queue it was when it left (EEVDF's negative lag), in the same unit.
+    /// When it was last put on a CPU, or into a queue, or went to sleep.
+    pub(crate) changed: u64,
+    /// When it was last on a CPU.
+    pub(crate) seen: u64,
+    /// How far behind the average of its queue it was when it left (EEVDF's lag), in virtual nanoseconds.
+    pub(crate) lag: f64,
+    /// What was left until its virtual deadline then.
     pub(crate) ahead: f64,
-    /// When it was last put on a CPU.
-    pub(crate) picked: u64,
-    /// CPU time so far, nanoseconds.
+    /// Until which virtual runtime nobody with as long a slice may interrupt it (EEVDF).
+    pub(crate) protected: f64,
+    /// The CPUs of its own, if a plan has given it some, with those of its program taken into account.
+    pub(crate) mask: Option<Box<CpuSet>>,
+    /// What a plan wants of it beside its program.
+    pub(crate) rule: Option<Box<cosched_core::ThreadRule>>,
+    /// Counts the threads that had its position before.
+    pub(crate) generation: u32,
+    pub(crate) used: Used,
+}
+
+/// What decides whose turn it is; copied into the queue while a thread is in one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Turn {
+    pub(crate) tid: Tid,
+    /// The program, by its position in the world's list.
+    pub(crate) program: u16,
+    /// 0: shares the CPU with others; else a fixed priority.
+    pub(crate) rank: u8,
+    /// It sleeps already, and stays in the queue until it has been behind (EEVDF's delayed dequeue).
+    pub(crate) delayed: bool,
+    /// Its share, in units of a thread of nice value 0.
+    pub(crate) weight: f64,
+    /// Virtual runtime, in nanoseconds of a thread of weight 1; with a fixed priority, the number of its turn.
+    pub(crate) vruntime: f64,
+    /// Virtual deadline (EEVDF).
+    pub(crate) deadline: f64,
+    /// How long a turn is, nanoseconds.
+    pub(crate) slice: f64,
+}
+
+/// What a thread has used since it began.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Used {
+    /// CPU time, nanoseconds.
     pub(crate) ran: u64,
+    /// Time in queues.
+    pub(crate) queued: u64,
+    /// Time asleep at barriers, locks and queues.
+    pub(crate) waited: u64,
+    pub(crate) instructions: f64,
+    pub(crate) references: f64,
+    pub(crate) misses: f64,
     /// Switches because it waited, and because the CPU was taken away.
     pub(crate) switches: [u64; 2],
 }
@@ -84,9 +129,19 @@ pub(crate) enum Waiting {
 }
 
 impl Thread {
-    pub(crate) fn new(program: u16, index: u16) -> Thread {
-        Thread {
+    pub(crate) fn new(tid: Tid, program: u16, index: u16) -> Thread {
+        let turn = Turn {
+            tid,
             program,
+            rank: 0,
+            delayed: false,
+            weight: 1.0,
+            vruntime: 0.0,
+            deadline: 0.0,
+            slice: 0.0,
+        };
+        Thread {
+            turn,
             index,
             place: Place::Blocked,
             cpu: 0,
@@ -96,36 +151,58 @@ impl Thread {
             counters: [0; 4],
             owes: 0.0,
             rate: 0.0,
+            misses: 0.0,
+            references: 0.0,
             since: 0,
-            stamp: 0,
-            vruntime: 0.0,
-            deadline: 0.0,
+            changed: 0,
+            seen: 0,
+            lag: 0.0,
             ahead: 0.0,
-            picked: 0,
-            ran: 0,
-            switches: [0; 2],
+            protected: 0.0,
+            mask: None,
+            rule: None,
+            generation: 0,
+            used: Used::default(),
         }
     }
 
-    /// Books the time since the last booking, if it is on a CPU. Returns that time in nanoseconds.
-    pub(crate) fn account(&mut self, now: u64, weight: f64) -> u64 {
-        if self.place != Place::Running {
-            return 0;
+    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time goes on, too.
+    pub(crate) fn account(&mut self, now: u64, fair: bool) {
+        if self.place != Place::Running || self.since == now {
+            return;
         }
         let passed = now - std::mem::replace(&mut self.since, now);
-        self.ran += passed;
-        self.vruntime += passed as f64 / weight;
+        self.used.ran += passed;
+        if fair && self.turn.rank == 0 {
+            self.turn.vruntime += passed as f64 / self.turn.weight;
+        }
         let owed = self.owes.min(passed as f64);
         self.owes -= owed;
         match &mut self.doing {
             Doing::Nothing => {}
             Doing::Compute { left, .. } => {
-                *left = (*left - (passed as f64 - owed) * self.rate).max(0.0);
+                let done = ((passed as f64 - owed) * self.rate).min(*left);
+                *left -= done;
+                self.books(done);
             }
             Doing::Spin { left: u64::MAX } => {}
             Doing::Spin { left } => *left = left.saturating_sub(passed),
         }
-        passed
+    }
+
+    /// What it computes is done, but for what rounding has left.
+    pub(crate) fn finishes(&mut self) {
+        if let Doing::Compute { left, .. } = self.doing {
+            self.books(left);
+        }
+        self.doing = Doing::Nothing;
+        self.owes = 0.0;
+    }
+
+    fn books(&mut self, instructions: f64) {
+        self.used.instructions += instructions;
+        self.used.references += instructions * self.references;
+        self.used.misses += instructions * self.misses;
     }
 
     /// In how many nanoseconds it is done with what it does, if nothing changes; `None` for never.

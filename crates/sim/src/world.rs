@@ -1,28 +1,37 @@
 //! The state of the simulated machine, and the loop that moves it on.
 //!
 //! An instant is worked off in three steps: everything that is due happens; CPUs on which
-//! something has changed choose anew who runs; and threads whose surroundings have changed are priced
-//! anew, which gives each the time at which it will be done. Choosing can make things happen in the same instant
+//! something has changed choose anew who runs; and CPUs whose threads or surroundings have changed are priced
+//! anew, which gives each thread the time at which it will be done. Choosing can make things happen in the same instant
 //! (a thread that gets a CPU finds its barrier open), so the first two repeat until nothing is left.
 
-use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId};
+use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
-use crate::contention::Prices;
+use crate::agenda::Agenda;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
 use crate::model::Model;
+use crate::prices::Prices;
 use crate::queue::Queue;
+use crate::samples::Reading;
+use crate::shape::Shape;
 use crate::sync::Sync;
-use crate::thread::{Doing, Place, Thread, Tid};
+use crate::thread::{Doing, Place, Thread, Tid, Turn};
 
 /// The inside of a simulated machine.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) hardware: Hardware,
+    pub(crate) shape: Shape,
     pub(crate) kernel: Kernel,
+    /// See [`Kernel::stretch`].
+    pub(crate) stretch: f64,
     /// Nanoseconds.
     pub(crate) now: u64,
-    pub(crate) due: Queue<Due>,
+    /// What falls due again and again: slots as [`Due`] numbers them.
+    pub(crate) agenda: Agenda,
+    /// What falls due once.
+    pub(crate) effects: Queue<Effect>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) programs: Vec<Program>,
@@ -30,16 +39,22 @@ pub(crate) struct World {
     pub(crate) unsettled: Vec<usize>,
     /// Threads on CPUs that have to look at their next operation.
     pub(crate) ready: Vec<Tid>,
-    /// Threads on CPUs that have to be priced.
-    pub(crate) unpriced: Vec<Tid>,
+    /// CPUs that have to be priced.
+    pub(crate) unpriced: Vec<usize>,
     pub(crate) prices: Prices,
     /// How many threads are on the CPUs of each group of each level, or in their queues.
     pub(crate) loads: [Vec<u32>; 4],
-    /// How many threads wait in queues.
-    pub(crate) queued: usize,
-    pub(crate) balancing: bool,
-    /// Round robin: the number of the last turn given.
+    /// How many wait in those queues.
+    pub(crate) waiting: [Vec<u32>; 4],
+    /// How many threads wait in queues, and how many of them have a fixed priority.
+    pub(crate) queued: u32,
+    pub(crate) ranked: u32,
+    /// The number of the last turn given where turns are taken in order.
     pub(crate) turns: f64,
+    /// Last-level misses of runs whose threads are no longer in the list.
+    pub(crate) past_misses: f64,
+    /// When the machine as a whole was last read, and how many last-level misses there had been.
+    pub(crate) machine_reading: (u64, f64),
     pub(crate) seed: u64,
     /// What has happened, for the machine's caller.
     pub(crate) out: Vec<Event>,
@@ -47,19 +62,15 @@ pub(crate) struct World {
     pub(crate) events: u64,
 }
 
-/// What can be due.
+/// What falls due again and again.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Due {
-    /// A thread is done with what it does, if the stamp is still its own.
-    Horizon(Tid, u32),
-    /// A sleep is over, if the stamp is still its own.
-    Awake(Tid, u32),
+enum Due {
+    /// The thread on a CPU is done with what it does.
+    Horizon(usize),
     /// The clock interrupts a CPU.
-    Tick(u16),
-    /// Time to look whether CPUs are unevenly loaded.
-    Balance,
-    /// A step of the machine takes effect.
-    Effect(Effect),
+    Tick(usize),
+    /// A sleep is over.
+    Awake(Tid),
 }
 
 /// A step of the machine, at the time at which it takes effect.
@@ -77,14 +88,28 @@ pub(crate) enum Effect {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cpu {
     pub(crate) current: Option<Tid>,
-    pub(crate) queue: Vec<Tid>,
+    pub(crate) queue: Vec<Turn>,
     /// Who ran last.
     pub(crate) last: Option<Tid>,
     pub(crate) unsettled: bool,
+    pub(crate) unpriced: bool,
     pub(crate) ticking: bool,
-    /// See [`World::least`] and [`World::average`]: kept for when the queue is empty.
+    /// When somebody else interrupts it next, if it is busy then; nanoseconds.
+    pub(crate) interruption: u64,
+    /// How many threads are on it or wait for it.
+    pub(crate) load: u32,
+    /// See [`World::keep_average`].
     pub(crate) least: f64,
     pub(crate) average: f64,
+}
+
+impl Cpu {
+    /// Takes a thread out of the queue, whose order stays.
+    pub(crate) fn remove(&mut self, tid: Tid) {
+        if let Some(position) = self.queue.iter().position(|turn| turn.tid == tid) {
+            self.queue.remove(position);
+        }
+    }
 }
 
 /// A run of a program.
@@ -92,18 +117,34 @@ pub(crate) struct Cpu {
 pub(crate) struct Program {
     pub(crate) id: ProgramId,
     pub(crate) model: Model,
+    /// Its share, where programs have one.
     pub(crate) weight: f64,
+    /// What the last plan has told of it, and what of that the kernel has made true.
+    pub(crate) settings: Settings,
+    /// Its nice value as a weight.
+    pub(crate) nice_weight: f64,
+    /// It has a share of its own.
+    pub(crate) grouped: bool,
+    /// Its threads interrupt nobody when they wake up.
+    pub(crate) batch: bool,
     /// `None`: all.
     pub(crate) cpus: Option<CpuSet>,
     pub(crate) frozen: bool,
+    /// Since when; and for how long before.
+    pub(crate) frozen_since: u64,
+    pub(crate) frozen_before: u64,
     /// Its threads lie side by side in the world's list.
     pub(crate) first: Tid,
     pub(crate) alive: u16,
+    /// Its first thread makes the others as soon as it runs.
+    pub(crate) begins_alone: bool,
     /// How many of them run or want to.
     pub(crate) runnable: u32,
     pub(crate) sync: Sync,
     /// A freeze or thaw with another number is no longer wanted.
     pub(crate) order: u64,
+    /// What was last read of it.
+    pub(crate) reading: Reading,
 }
 
 impl Program {
@@ -115,17 +156,24 @@ impl Program {
 impl World {
     pub(crate) fn new(hardware: Hardware, kernel: Kernel, seed: u64) -> World {
         let count = hardware.topology.cpus().len();
-        let groups = |level| {
-            let numbers = hardware.topology.cpus().iter().map(|cpu| cpu.group(level));
-            vec![0; numbers.max().map_or(0, |last| usize::from(last) + 1)]
-        };
+        let shape = Shape::new(&hardware.topology);
+        let groups = Level::ALL.map(|level| {
+            let groups = (0..count).map(|cpu| shape.group(cpu, level) + 1).max();
+            vec![0; groups.unwrap_or(0)]
+        });
+        let mut agenda = Agenda::new(seed);
+        agenda.grow(2 * count);
         World {
-            prices: Prices::new(&hardware),
-            loads: Level::ALL.map(groups),
+            prices: Prices::new(&hardware, &shape),
+            loads: groups.clone(),
+            waiting: groups,
+            stretch: Kernel::stretch(count),
             hardware,
+            shape,
             kernel,
             now: 0,
-            due: Queue::new(seed),
+            agenda,
+            effects: Queue::new(!seed),
             threads: Vec::new(),
             cpus: vec![Cpu::default(); count],
             programs: Vec::new(),
@@ -133,8 +181,10 @@ impl World {
             ready: Vec::new(),
             unpriced: Vec::new(),
             queued: 0,
-            balancing: false,
+            ranked: 0,
             turns: 0.0,
+            past_misses: 0.0,
+            machine_reading: (0, 0.0),
             seed,
             out: Vec::new(),
             events: 0,
@@ -145,43 +195,73 @@ impl World {
     pub(crate) fn advance(&mut self, until: u64) -> bool {
         self.settle();
         while self.out.is_empty() {
-            match self.due.next() {
-                Some(at) if at <= until => {
-                    self.now = at;
-                    while let Some(due) = self.due.pop_at(at) {
-                        self.events += 1;
-                        self.happen(due);
-                    }
-                    self.settle();
+            let Some(at) = self.next_time().filter(|at| *at <= until) else {
+                if until != u64::MAX {
+                    self.now = until;
                 }
-                other => {
-                    if until != u64::MAX {
-                        self.now = until;
-                    }
-                    return other.is_some() || until != u64::MAX;
-                }
+                return self.next_time().is_some() || until != u64::MAX;
+            };
+            debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
+            self.now = at;
+            while self.next_time() == Some(at) {
+                self.events += 1;
+                self.happen();
             }
+            self.settle();
         }
         true
     }
 
-    fn happen(&mut self, due: Due) {
-        match due {
-            Due::Horizon(tid, stamp) => {
-                if self.threads[tid as usize].stamp == stamp {
+    /// When something is due.
+    fn next_time(&self) -> Option<u64> {
+        let (again, once) = (self.agenda.first(), self.effects.first());
+        match (again, once) {
+            (Some((again, ..)), Some((once, _))) => Some(again.min(once)),
+            (again, once) => again.map(|due| due.0).or(once.map(|due| due.0)),
+        }
+    }
+
+    /// What is due first happens.
+    fn happen(&mut self) {
+        let again = self.agenda.first();
+        let once = self.effects.first();
+        let is_once = |(at, tie): (u64, u64)| again.is_none_or(|due| (at, tie) < (due.0, due.1));
+        if once.is_some_and(is_once) {
+            if let Some(effect) = self.effects.pop() {
+                self.take_effect(effect);
+            }
+            return;
+        }
+        let Some((_, _, slot)) = again else { return };
+        self.agenda.clear(slot);
+        match self.due(slot) {
+            Due::Horizon(cpu) => {
+                // Somebody else may have taken it off its CPU in this instant.
+                if let Some(tid) = self.cpus[cpu].current {
                     self.account(tid);
                     self.done(tid);
                 }
             }
-            Due::Awake(tid, stamp) => {
-                if self.threads[tid as usize].stamp == stamp {
-                    self.wake(tid);
-                }
-            }
-            Due::Tick(cpu) => self.tick(usize::from(cpu)),
-            Due::Balance => self.balance(),
-            Due::Effect(effect) => self.take_effect(effect),
+            Due::Tick(cpu) => self.tick(cpu),
+            Due::Awake(tid) => self.wake(tid),
         }
+    }
+
+    fn due(&self, slot: usize) -> Due {
+        let cpus = self.cpus.len();
+        match slot {
+            _ if slot < cpus => Due::Horizon(slot),
+            _ if slot < 2 * cpus => Due::Tick(slot - cpus),
+            _ => Due::Awake((slot - 2 * cpus) as Tid),
+        }
+    }
+
+    pub(crate) fn tick_slot(&self, cpu: usize) -> usize {
+        self.cpus.len() + cpu
+    }
+
+    pub(crate) fn sleep_slot(&self, tid: Tid) -> usize {
+        2 * self.cpus.len() + tid as usize
     }
 
     /// Until everybody who can go on does.
@@ -190,8 +270,8 @@ impl World {
             if let Some(tid) = self.ready.pop() {
                 self.proceed(tid);
             } else if let Some(cpu) = self.unsettled.pop() {
-                self.cpus[cpu].unsettled = false;
                 self.choose(cpu);
+                self.cpus[cpu].unsettled = false;
             } else {
                 break;
             }
@@ -201,20 +281,16 @@ impl World {
 
     /// Books the time of a thread until now.
     pub(crate) fn account(&mut self, tid: Tid) {
-        let weight = self.weight(tid);
-        self.threads[tid as usize].account(self.now, weight);
+        self.threads[tid as usize].account(self.now, self.kernel.is_fair());
     }
 
     /// A running thread has come to its horizon.
     fn done(&mut self, tid: Tid) {
-        let thread = &mut self.threads[tid as usize];
-        match thread.doing {
+        match self.threads[tid as usize].doing {
             Doing::Spin { .. } => self.block(tid),
             Doing::Nothing | Doing::Compute { .. } => {
                 self.stir(tid);
-                let thread = &mut self.threads[tid as usize];
-                thread.doing = Doing::Nothing;
-                thread.owes = 0.0;
+                self.threads[tid as usize].finishes();
                 self.ready.push(tid);
             }
         }
@@ -226,13 +302,23 @@ impl World {
         }
     }
 
+    pub(crate) fn unprice(&mut self, cpu: usize) {
+        if !std::mem::replace(&mut self.cpus[cpu].unpriced, true) {
+            self.unpriced.push(cpu);
+        }
+    }
+
+    pub(crate) fn unprice_thread(&mut self, tid: Tid) {
+        self.unprice(usize::from(self.threads[tid as usize].cpu));
+    }
+
     pub(crate) fn tell(&mut self, what: Happening) {
         self.out.push(Event { at: Nanos(self.now), what });
     }
 
     /// The program of a thread.
     pub(crate) fn program_of(&self, tid: Tid) -> usize {
-        usize::from(self.threads[tid as usize].program)
+        usize::from(self.threads[tid as usize].turn.program)
     }
 
     /// The last operation of a thread is done.

@@ -41,13 +41,13 @@ const PROGRAMS: [ProgramId; 2] = [ProgramId::first(0), ProgramId::first(1)];
 
 /// What was measured on one rung with one number of threads.
 #[derive(Debug, Serialize)]
-pub(super) struct Latency {
-    pub(super) rung: &'static str,
-    pub(super) threads: u16,
-    pub(super) repetitions: usize,
-    pub(super) freeze_ms_p50: f64,
+pub(crate) struct Latency {
+    pub(crate) rung: &'static str,
+    pub(crate) threads: u16,
+    pub(crate) repetitions: usize,
+    pub(crate) freeze_ms_p50: f64,
     pub(super) freeze_ms_p99: f64,
-    pub(super) thaw_ms_p50: f64,
+    pub(crate) thaw_ms_p50: f64,
     pub(super) thaw_ms_p99: f64,
     pub(super) gap_ms_p50: f64,
     pub(super) gap_ms_p99: f64,
@@ -66,7 +66,7 @@ struct Switch {
 
 /// Why measuring ended early.
 #[derive(Debug)]
-pub(super) enum Stop {
+pub(crate) enum Stop {
     /// Something broke.
     Failed(Failure),
     /// The user wants it to end.
@@ -86,6 +86,32 @@ pub(super) fn measure(session: &Session, rights: &Rights) -> Result<Vec<Latency>
         }
     }
     Ok(latencies)
+}
+
+/// Measures the best rung that is open to the user, with one number of threads.
+pub(crate) fn measure_best(
+    session: &Session,
+    rights: &Rights,
+    threads: u16,
+) -> Result<Latency, Stop> {
+    let best = rungs(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    latency(session, best, threads)
+}
+
+/// How long it takes from the order to start a program that does nothing until its end is known; one for each of so
+/// many starts.
+pub(crate) fn starts(
+    session: &Session,
+    rights: &Rights,
+    repetitions: usize,
+) -> Result<Vec<Nanos>, Stop> {
+    let best = rungs(rights).into_iter().next().ok_or_else(|| broken("no way to freeze works"))?;
+    let nowhere = vec![PathBuf::from("/dev/null"); repetitions];
+    let mut bench =
+        Bench { machine: Linux::new(config(session, best, 0, &nowhere)?).map_err(broken)? };
+    let ended = (0..repetitions).map(|slot| bench.start_to_end(slot as u16)).collect();
+    bench.machine.close().map_err(broken)?;
+    ended
 }
 
 fn rungs(rights: &Rights) -> Vec<FreezerRung> {
@@ -203,6 +229,27 @@ impl Bench {
         }
         self.pause(SETTLE)?;
         Ok(switches)
+    }
+
+    /// How long a program took that ends by itself.
+    fn start_to_end(&mut self, slot: u16) -> Result<Nanos, Stop> {
+        let id = ProgramId::first(slot);
+        let asked = self.machine.now();
+        self.submit(Step::Start(id, Settings::default()))?;
+        let (until, mut events) = (self.machine.now() + PATIENCE, Vec::new());
+        while self.machine.now() < until {
+            self.machine.wait(until, &mut events).map_err(broken)?;
+            for event in events.drain(..) {
+                match event.what {
+                    Happening::Exited(..) => return Ok(event.at.since(asked)),
+                    Happening::Interrupted(signal) => {
+                        return Err(Stop::Interrupted(Ended::Interrupted(signal)));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Err(broken(format!("a program that does nothing did not end within {PATIENCE}")))
     }
 
     /// How long it took to freeze a program.

@@ -27,8 +27,10 @@ const LAST_LINES: usize = 5;
 
 /// One run alone.
 #[derive(Clone, Copy, Debug)]
-struct Alone {
-    turnaround: Nanos,
+pub(crate) struct Alone {
+    pub(crate) turnaround: Nanos,
+    /// Voluntary and involuntary switches.
+    pub(crate) switches: u64,
     counts: Counts,
 }
 
@@ -95,7 +97,11 @@ fn counts_of_the_middle(all: &[Alone]) -> Counts {
 }
 
 /// One run alone, measured.
-fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alone, Stop> {
+pub(super) fn run_alone(
+    session: &Session,
+    spec: &ProgramSpec,
+    how: &HowArgs,
+) -> Result<Alone, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone =
         ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
@@ -119,6 +125,7 @@ fn run_alone(session: &Session, spec: &ProgramSpec, how: &HowArgs) -> Result<Alo
     match program.turnaround_seconds {
         Some(seconds) if ran.all_succeeded() => Ok(Alone {
             turnaround: Nanos((seconds * 1e9).round() as u64),
+            switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
             counts: program.usage.counts,
         }),
         _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
@@ -155,6 +162,7 @@ mod tests {
     fn of_several_runs_the_middle_one_gives_the_counts() {
         let run = |seconds: u64| Alone {
             turnaround: Nanos::from_secs(seconds),
+            switches: 0,
             counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
         };
         let middle = |times: &[u64]| {

@@ -10,7 +10,7 @@ use cosched_core::workload::{Workload, shown_path};
 use cosched_sim::model::fit::{FitError, Fitted, SoloTable, fit};
 use cosched_sim::{Job, Model};
 
-use super::{Simulator, hardware, session};
+use super::{Scene, Simulator};
 use crate::args::SimCalibrateArgs;
 use crate::failure::Failure;
 use crate::session::print;
@@ -25,10 +25,8 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     })?;
     let table: SoloTable = toml::from_str(&text)
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
-    let hardware = hardware(&args.on.machine)?;
-    let session = session(&hardware);
-    let simulator = Simulator::of(&args.on, &session, hardware);
-    let cpus = session.topology.cpus().len() as u16;
+    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let cpus = simulator.session.topology.cpus().len() as u16;
     if let Some(program) = table.programs.iter().find(|known| known.threads > cpus) {
         return Err(Failure::Input(format!(
             "{file}: {}: threads is {}, and the machine has {cpus} CPUs",

@@ -12,7 +12,7 @@ use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_sim::Job;
 
-use super::{Simulator, hardware, session};
+use super::{Scene, Simulator};
 use crate::args::SimSlowdownsArgs;
 use crate::failure::Failure;
 use crate::session::print;
@@ -23,13 +23,14 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
     let file = shown_path(&args.workload);
     let traffic = |spec: &ProgramSpec| spec.memory_gigabytes_per_second.unwrap_or(0.0);
     workload.programs.sort_by(|a, b| traffic(a).total_cmp(&traffic(b)));
-    let hardware = hardware(&args.on.machine)?;
-    let session = session(&hardware);
-    let threads = workload.programs.iter().map(|spec| usize::from(session.threads(spec))).max();
-    if 3 * threads.unwrap_or(0) > hardware.topology.cpus().len() {
+    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let cpus = simulator.hardware.topology.cpus().len();
+    let threads =
+        workload.programs.iter().map(|spec| usize::from(simulator.session.threads(spec))).max();
+    if 3 * threads.unwrap_or(0) > cpus {
         return Err(Failure::Input(format!(
             "{file}: three programs at a time do not fit into {} CPUs: give them fewer threads",
-            hardware.topology.cpus().len()
+            cpus
         )));
     }
     let rises = workload.programs.windows(2).all(|two| traffic(&two[0]) < traffic(&two[1]));
@@ -38,7 +39,6 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
             "{file}: every program needs `memory_gigabytes_per_second`, above 0 and different from the others'"
         )));
     }
-    let simulator = Simulator::of(&args.on, &session, hardware);
     let jobs = simulator.jobs(&workload)?;
     let table = Table::of(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
@@ -56,7 +56,7 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
 struct Table(BTreeMap<(usize, Vec<usize>), f64>);
 
 impl Table {
-    fn of(simulator: &Simulator<'_>, workload: &Workload, jobs: &[Job]) -> Result<Table, Failure> {
+    fn of(simulator: &Simulator, workload: &Workload, jobs: &[Job]) -> Result<Table, Failure> {
         let variants = 0..jobs.len();
         let alone =
             workload.programs.iter().zip(jobs).map(|(spec, job)| simulator.alone(spec, job));

@@ -1,0 +1,176 @@
+//! The live side of the check: rounds of every program alone and every mixture under every policy.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::Workload;
+use cosched_core::{Nanos, Profile};
+use cosched_policy::Kind;
+
+use super::constants::Runs;
+use super::program::{Program, SPINS};
+use super::report::Figures;
+use super::suite::Mixture;
+use super::{POLICIES, workload};
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::profile::{self, Alone};
+use crate::session::{Request, Session, say};
+
+/// How often each calibrating program runs in a round: everything hangs on them, and they are short.
+const REPEATS: usize = 3;
+
+/// What every program is told. How waiting threads wait is the default of libgomp, said explicitly. Large pages
+/// keep first touches of memory, which the simulator knows nothing of, few; `malloc` of glibc 2.35 and later asks for them.
+pub(super) fn environment() -> [(String, String); 2] {
+    [
+        ("GOMP_SPINCOUNT".to_owned(), SPINS.to_string()),
+        ("GLIBC_TUNABLES".to_owned(), "glibc.malloc.hugetlb=1".to_owned()),
+    ]
+}
+
+/// The runs, and what came of them so far.
+pub(super) struct Live<'a> {
+    session: &'a Session,
+    how: &'a HowArgs,
+    folder: &'a Path,
+    mixtures: &'a [Mixture],
+    pub(super) runs: Runs,
+    /// Each program of the mixtures once, with its times alone in seconds.
+    pub(super) alone: Vec<(Program, Vec<f64>)>,
+    /// For each mixture and each policy, what each round gave.
+    pub(super) samples: Vec<Vec<Vec<Figures>>>,
+}
+
+impl<'a> Live<'a> {
+    pub(super) fn new(
+        session: &'a Session,
+        how: &'a HowArgs,
+        folder: &'a Path,
+        runs: Runs,
+        mixtures: &'a [Mixture],
+    ) -> Live<'a> {
+        let mut alone: Vec<(Program, Vec<f64>)> = Vec::new();
+        for program in mixtures.iter().flat_map(|mixture| &mixture.programs) {
+            if !alone.iter().any(|(known, _)| known == program) {
+                alone.push((*program, Vec::new()));
+            }
+        }
+        let samples = vec![vec![Vec::new(); POLICIES.len()]; mixtures.len()];
+        Live { session, how, folder, mixtures, runs, alone, samples }
+    }
+
+    /// So many rounds; an incomplete last one counts as far as it went.
+    pub(super) fn run(&mut self, rounds: u16) -> Result<Ended, Failure> {
+        if rounds > 1 {
+            say(format_args!("each kernel once, to warm up"));
+            for position in 0..self.runs.programs().len() {
+                if let Err(ended) = self.alone(self.runs.programs()[position])? {
+                    return Ok(ended);
+                }
+            }
+        }
+        let began = Instant::now();
+        for round in 1..=rounds {
+            let left = match round {
+                1 => String::new(),
+                _ => {
+                    let left =
+                        began.elapsed() / u32::from(round - 1) * u32::from(rounds - round + 1);
+                    let left = Duration::from_secs(left.as_secs().max(1));
+                    format!(", about {} left", humantime::format_duration(left))
+                }
+            };
+            say(format_args!("round {round} of {rounds}: each program alone{left}"));
+            if let Some(ended) = self.round(round, rounds)? {
+                return Ok(ended);
+            }
+        }
+        Ok(Ended::Complete)
+    }
+
+    /// Whether everything has run at least once.
+    pub(super) fn is_complete(&self) -> bool {
+        self.samples.iter().flatten().all(|figures| !figures.is_empty())
+    }
+
+    fn round(&mut self, round: u16, rounds: u16) -> Result<Option<Ended>, Failure> {
+        for _ in 0..REPEATS {
+            for position in 0..self.runs.programs().len() {
+                match self.alone(self.runs.programs()[position])? {
+                    Ok(alone) => self.runs.note(position, &alone),
+                    Err(ended) => return Ok(Some(ended)),
+                }
+            }
+        }
+        for position in 0..self.alone.len() {
+            match self.alone(self.alone[position].0)? {
+                Ok(alone) => self.alone[position].1.push(alone.turnaround.as_secs_f64()),
+                Err(ended) => return Ok(Some(ended)),
+            }
+        }
+        for (position, mixture) in self.mixtures.iter().enumerate() {
+            let all = self.mixtures.len();
+            say(format_args!(
+                "round {round} of {rounds}: {} ({} of {all})",
+                mixture.name,
+                position + 1
+            ));
+            let workload = workload(&mixture.programs, self.folder)?;
+            let profiles: Vec<Profile> =
+                mixture.programs.iter().map(|program| self.profile(program)).collect();
+            for (figures, policy) in self.samples[position].iter_mut().zip(POLICIES) {
+                match together(self.session, self.how, &workload, policy, &profiles)? {
+                    Ok(found) => figures.push(found),
+                    Err(ended) => return Ok(Some(ended)),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    fn alone(&self, program: Program) -> Result<Result<Alone, Ended>, Failure> {
+        let workload = workload(&[program], self.folder)?;
+        profile::once(self.session, &workload.programs[0], self.how)
+    }
+
+    /// What is known of a program: how long it took alone in this round.
+    fn profile(&self, program: &Program) -> Profile {
+        let known = self.alone.iter().find(|(known, _)| known == program);
+        let seconds = known.and_then(|(_, times)| times.last());
+        Profile { solo: seconds.map(|s| Nanos((s * 1e9) as u64)), ..Profile::default() }
+    }
+}
+
+/// One run of a mixture under a policy.
+fn together(
+    session: &Session,
+    how: &HowArgs,
+    workload: &Workload,
+    policy: Kind,
+    profiles: &[Profile],
+) -> Result<Result<Figures, Ended>, Failure> {
+    let out = tempfile::tempdir().map_err(Failure::broken)?;
+    let ran = session.execute(&Request {
+        workload,
+        kind: policy,
+        how,
+        out: Some(out.path()),
+        stdout_is_taken: true,
+        profiles,
+        count: false,
+    })?;
+    match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
+        (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),
+        (Ended::Complete, false) => {
+            let names: Vec<&str> =
+                workload.programs.iter().map(|spec| spec.name.as_str()).collect();
+            Err(Failure::Broken(format!(
+                "a program of {} failed under {policy}: what its time was says nothing",
+                names.join(", ")
+            )))
+        }
+        (ended, _) => Ok(Err(ended)),
+    }
+}

@@ -1,0 +1,146 @@
+//! `cosched sim measure`: the figures of this machine, as the simulator's machine files hold them.
+//!
+//! Each figure is measured by a small probe that does what the simulator says the figure means, on the
+//! CPUs that programs may use, and is the median of several repetitions: others can take time away, and now
+//! and then do. The result is a file like those of `machines/`, with a comment that says how each
+//! figure came about.
+
+mod cpu;
+mod description;
+mod memory;
+mod threads;
+
+use std::process::ExitCode;
+
+use cosched_core::{CpuSet, Nanos};
+use cosched_linux::affinity;
+use cosched_linux::procfs::Proc;
+use cosched_linux::rights::Rights;
+use cosched_linux::topology::Sys;
+use cosched_sim::Costs;
+
+use super::this;
+use crate::args::SimMeasureArgs;
+use crate::doctor::gaps::{self, Stop};
+use crate::failure::{Failure, exit_code};
+use crate::session::{Session, print, say};
+
+pub(super) use cpu::spin_turn;
+use description::Figures;
+
+/// How thoroughly to measure.
+#[derive(Clone, Copy, Debug)]
+struct Effort {
+    /// How often each probe is repeated; the median counts.
+    repetitions: usize,
+    /// By how much less each repetition does.
+    less: usize,
+}
+
+impl Effort {
+    const FULL: Effort = Effort { repetitions: 15, less: 1 };
+    /// For tests: the form of everything, and figures that mean little.
+    const QUICK: Effort = Effort { repetitions: 3, less: 20 };
+}
+
+/// Measures, keeps, and shows what was found.
+pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
+    let session = Session::here()?;
+    let path = match &args.out {
+        Some(path) if path.exists() => {
+            return Err(Failure::Input(format!(
+                "--out {}: is there and would be overwritten; choose another file, or remove this one",
+                path.display()
+            )));
+        }
+        Some(path) => path.clone(),
+        None => this::file()?,
+    };
+    let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
+    let figures = match figures(&session, effort) {
+        Ok(figures) => figures,
+        Err(Stop::Failed(failure)) => return Err(failure),
+        Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
+    };
+    let text = description::text(&figures, &session);
+    let unwritable =
+        |error| Failure::Broken(format!("{}: cannot be written: {error}", path.display()));
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    }
+    std::fs::write(&path, &text).map_err(unwritable)?;
+    say(format_args!("kept in {}", path.display()));
+    print(text.trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// All probes, one after another: they need the machine to themselves.
+fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
+    let topology = this::usable(session);
+    let cpus: Vec<usize> = session.usable.cpus.iter().collect();
+    let proc = Proc::own().map_err(Failure::input)?;
+    say(format_args!("measuring the speed of the CPUs"));
+    let gigahertz = cpu::gigahertz(&cpus, effort)?;
+    let smt_share = cpu::smt_share(&topology, effort)?;
+    say(format_args!("measuring the memory"));
+    let memory = memory::measure(&topology, effort)?;
+    say(format_args!("measuring switches, wake-ups and signals"));
+    let switch = threads::switch(cpus[0], effort)?;
+    let wake = threads::wake(&topology, effort)?;
+    let signals = threads::signals(&topology, effort)?;
+    let interruptions = threads::interruptions(&cpus, effort)?;
+    let strays = threads::strays(cpus.len(), effort)?;
+    say(format_args!("measuring how long starting, freezing and thawing take"));
+    let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
+    let mut starts: Vec<f64> = gaps::starts(session, &rights, effort.repetitions)?
+        .iter()
+        .map(|start| start.0 as f64)
+        .collect();
+    let turns = gaps::measure_best(session, &rights, cpus.len() as u16)?;
+    let milliseconds = |time: f64| Nanos((time * 1e6) as u64);
+    let own = Costs {
+        start: Nanos(median(&mut starts) as u64),
+        freeze: milliseconds(turns.freeze_ms_p50),
+        thaw: milliseconds(turns.thaw_ms_p50),
+    };
+    Ok(Figures {
+        gigahertz,
+        smt_share,
+        memory,
+        switch,
+        wake,
+        signals,
+        interruptions,
+        strays,
+        own,
+        rung: turns.rung,
+    })
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Stop {
+        Stop::Failed(failure)
+    }
+}
+
+/// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their order.
+fn on_each<T: Send>(cpus: &[usize], work: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
+    let bound = |cpu: usize| {
+        let only: CpuSet = [cpu].into_iter().collect();
+        affinity::set(0, &only).map(|()| work(cpu)).map_err(Failure::broken)
+    };
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = cpus.iter().map(|cpu| scope.spawn(|| bound(*cpu))).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(result) => result,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.collect()
+    })
+}
+
+/// The middle one of some figures, of which there is at least one.
+fn median(figures: &mut [f64]) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

@@ -1,0 +1,128 @@
+//! `cosched sim measure` and `cosched sim check`, from outside: their form. What they find is for people to judge, so no
+//! time decides here.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cosched_sim::Hardware;
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn cosched(home: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(arguments).env("XDG_DATA_HOME", home).current_dir(home).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A user's folder, in which this machine has been measured.
+fn measured() -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let output = cosched(home.path(), &["sim", "measure", "--quick"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let kept = home.path().join("cosched/machine.toml");
+    assert_eq!(text(&output.stdout), std::fs::read_to_string(kept).unwrap());
+    home
+}
+
+/// The kernels, built where nobody has built them before; `None` where they cannot be.
+fn kernels(folder: &Path) -> Option<PathBuf> {
+    let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
+    let built = workloads.join("bin");
+    let needed = ["barrier-storm", "lock-loop", "compute", "triad"];
+    if needed.iter().all(|name| built.join(name).is_file()) {
+        return Some(built);
+    }
+    let cc = |name: &&str| {
+        let mut command = Command::new("cc");
+        command.args(["-std=gnu11", "-O2", "-fopenmp", "-pthread"]);
+        command.arg(workloads.join(format!("src/{name}.c")));
+        let linked = command.arg("-o").arg(folder.join(name)).arg("-lm").status();
+        linked.is_ok_and(|status| status.success())
+    };
+    needed.iter().all(cc).then(|| folder.to_owned())
+}
+
+#[test]
+fn this_machine_is_described_once_it_has_been_measured_and_programs_are_simulated_on_it() {
+    let home = measured();
+    let described = Hardware::load(&home.path().join("cosched/machine.toml")).unwrap();
+    assert!(described.gigahertz > 0.0 && described.own.freeze.0 > 0);
+    let jobs = "[[program]]\ncommand = 'a'\nthreads = 1\n[program.model]\n[[program.model.phase]]\ninstructions = 1e6\n";
+    std::fs::write(home.path().join("jobs.toml"), jobs).unwrap();
+    let output = cosched(home.path(), &["sim", "jobs.toml", "-p", "gang", "-m", "this", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["machine"]["cpus"], described.topology.cpus().len());
+}
+
+#[test]
+fn without_a_measurement_or_without_kernels_the_remedy_is_told() {
+    let home = tempfile::tempdir().unwrap();
+    for arguments in [&["sim", "check"][..], &["sim", "--", "true"]] {
+        let policy: &[&str] =
+            if arguments.len() == 2 { &[] } else { &["-p", "gang", "-m", "this"] };
+        let arguments = [&arguments[..1], policy, &arguments[1..]].concat();
+        let output = cosched(home.path(), &arguments);
+        assert_eq!(output.status.code(), Some(2));
+        assert!(text(&output.stderr).contains("cosched sim measure"), "{}", text(&output.stderr));
+    }
+    let home = measured();
+    let told = |arguments: &[&str]| {
+        let output = cosched(home.path(), arguments);
+        assert_eq!(output.status.code(), Some(2));
+        text(&output.stderr)
+    };
+    let missing = told(&["sim", "check", "--kernels", "nowhere"]);
+    assert!(
+        missing.contains("nowhere: there is no '") && missing.contains("make kernels"),
+        "{missing}"
+    );
+    let unknown = told(&["sim", "check", "--only", "barrier,cray"]);
+    assert!(unknown.contains("--only cray") && unknown.contains("triad x2"), "{unknown}");
+    std::fs::write(home.path().join("mine.toml"), "").unwrap();
+    let there = told(&["sim", "measure", "--out", "mine.toml"]);
+    assert!(there.contains("mine.toml: is there and would be overwritten"), "{there}");
+}
+
+#[test]
+fn a_check_tells_errors_of_every_workload_under_every_policy_and_sums_them_up() {
+    let home = measured();
+    let Some(kernels) = kernels(home.path()) else {
+        println!(
+            "skipped: a check of the model needs a C compiler with OpenMP, or the built kernels"
+        );
+        return;
+    };
+    let kernels = kernels.display().to_string();
+    let arguments = ["sim", "check", "--quick", "--kernels", &kernels];
+    let output = cosched(home.path(), &[&arguments[..], &["--json"]].concat());
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["schema"], "cosched-sim-check/1");
+    assert!(report["constants"]["barrier_step"].is_number());
+    let sections = report["sections"].as_array().unwrap();
+    assert_eq!(sections.len(), 2);
+    for section in sections {
+        let rows = section["rows"].as_array().unwrap();
+        let policies: Vec<&str> = rows.iter().map(|row| row["policy"].as_str().unwrap()).collect();
+        assert_eq!(policies, ["linux", "linux-groups", "fcfs", "gang", "minwait"]);
+        for cell in rows.iter().flat_map(|row| row["cells"].as_array().unwrap()) {
+            let [live, model] =
+                [&cell["live"]["value"], &cell["simulated"]].map(|v| v.as_f64().unwrap());
+            let error = (model - live).abs() / live;
+            assert!((cell["error"].as_f64().unwrap() - error).abs() < 1e-9, "{cell}");
+        }
+    }
+    let output = cosched(home.path(), &[&arguments[..], &["--only", "mixed"]].concat());
+    let shown = text(&output.stdout);
+    let last = shown.lines().last().unwrap();
+    assert!(
+        last.starts_with("median error ") && last.ends_with(" %, policy orders wrong: 0"),
+        "{shown}"
+    );
+}

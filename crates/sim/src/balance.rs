@@ -1,0 +1,215 @@
+//! Evening out queues.
+//!
+//! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux' `newidle_balance`). And
+//! at its ticks a CPU on which threads wait looks whether another one has at least two threads fewer, again near ones
+//! first and far ones more seldom. Linux lets the CPU with less work do that, on a timer of its own; here the
+//! one with more does, so that a machine on which nobody waits has nothing to do.
+//!
+//! Groups of CPUs know how many threads they have. The lightest CPU of the machine is found by going down from the
+//! lightest package, so that no search looks at all CPUs, except for threads that may only use some.
+
+use cosched_core::Level;
+
+use crate::fair::Arrival;
+use crate::thread::{Place, Tid};
+use crate::world::World;
+
+/// The distances at which work is looked for, near to far (`None`: the whole machine).
+const DISTANCES: [Option<Level>; 3] = [Some(Level::Core), Some(Level::Llc), None];
+/// At every how many nanoseconds a busy CPU looks at a distance, for each CPU that is there: `busy_factor` (16) times the
+/// largest balance interval (2 ms for each CPU), in Linux' `sd_init`.
+const PERIOD: u64 = 32_000_000;
+
+impl World {
+    /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the longest queue around.
+    pub(crate) fn pull(&mut self, cpu: usize) {
+        if self.queued == 0 {
+            return;
+        }
+        let found = self.waiting_rank(cpu).or_else(|| {
+            DISTANCES.into_iter().find_map(|distance| match distance {
+                Some(level) => {
+                    let group = self.shape.group(cpu, level);
+                    self.longest(cpu, level, group)
+                }
+                None => self.longest_anywhere(cpu),
+            })
+        });
+        if let Some((from, tid)) = found {
+            self.move_queued(tid, from, cpu);
+        }
+    }
+
+    /// A thread with a fixed priority that could run here, from the CPUs on which such threads wait.
+    fn waiting_rank(&self, cpu: usize) -> Option<(usize, Tid)> {
+        if self.ranked == 0 {
+            return None;
+        }
+        let all = self.cpus.iter().enumerate().filter(|(other, _)| *other != cpu);
+        let waiting = all.flat_map(|(other, of)| of.queue.iter().map(move |turn| (other, turn)));
+        waiting
+            .filter(|(_, turn)| turn.rank > 0 && self.may_use(turn.tid, cpu))
+            .max_by_key(|(from, turn)| (turn.rank, self.chance(turn.tid, *from)))
+            .map(|(from, turn)| (from, turn.tid))
+    }
+
+    fn longest_anywhere(&self, cpu: usize) -> Option<(usize, Tid)> {
+        let (_, packages) = self.shape.inside(None)?;
+        let waiting = |package: u16| self.waiting[Level::Package as usize][usize::from(package)];
+        let most = packages
+            .iter()
+            .copied()
+            .max_by_key(|package| (waiting(*package), self.chance(u32::from(*package), cpu)))?;
+        let first = self.longest(cpu, Level::Package, usize::from(most));
+        // Those there may not come: then anybody.
+        first.or_else(|| {
+            let others = packages.iter().filter(|package| **package != most);
+            others
+                .filter_map(|package| self.longest(cpu, Level::Package, usize::from(*package)))
+                .next()
+        })
+    }
+
+    /// The CPU with the most threads in a group, of those with at least two more than this one, and a thread of its
+    /// queue that can come over.
+    fn longest(&self, cpu: usize, level: Level, group: usize) -> Option<(usize, Tid)> {
+        if self.waiting[level as usize][group] == 0 {
+            return None;
+        }
+        let own = self.cpus[cpu].load;
+        let others = self.shape.cpus(level, group).iter().map(|other| usize::from(*other));
+        others
+            .filter(|other| *other != cpu && self.cpus[*other].load > own + 1)
+            .filter_map(|from| self.movable(from, cpu).map(|tid| (from, tid)))
+            .max_by_key(|(from, tid)| (self.cpus[*from].load, self.chance(*tid, *from)))
+    }
+
+    fn movable(&self, from: usize, to: usize) -> Option<Tid> {
+        let waiting = self.cpus[from].queue.iter().filter(|turn| !turn.delayed);
+        waiting.map(|turn| turn.tid).find(|tid| self.may_move(*tid, to))
+    }
+
+    fn may_move(&self, tid: Tid, to: usize) -> bool {
+        self.may_use(tid, to) && !(self.kernel.apart && self.has_sibling(tid, to))
+    }
+
+    fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
+        debug_assert_eq!(self.threads[tid as usize].place, Place::Queued);
+        self.leave_queue(tid, from);
+        self.enqueue(tid, to, Arrival::Moved);
+    }
+
+    /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with at least two threads fewer.
+    pub(crate) fn push_away(&mut self, cpu: usize) {
+        let ticks = self.now / self.kernel.tick.0;
+        if self.strays(cpu) {
+            return;
+        }
+        for distance in DISTANCES {
+            let width = self.shape.around(cpu, distance).len() as u64;
+            let period = (PERIOD * width / self.kernel.tick.0).max(1);
+            // Each CPU in its own phase.
+            if (ticks + self.phase(cpu)) % period != 0 {
+                continue;
+            }
+            if let Some((tid, to)) = self.lighter(cpu, distance) {
+                self.move_queued(tid, cpu, to);
+                return;
+            }
+        }
+    }
+
+    /// Now and then a thread is moved although the queues are even. Tells whether one was.
+    fn strays(&mut self, cpu: usize) -> bool {
+        const PARTS: u64 = 1 << 30;
+        let often = self.hardware.strays_per_second * self.kernel.tick.as_secs_f64();
+        if (self.chance(u32::MAX, cpu) % PARTS) as f64 >= often * PARTS as f64 {
+            return false;
+        }
+        let around = self.shape.around(cpu, Some(Level::Llc)).iter().copied().map(usize::from);
+        let even = around.filter(|to| *to != cpu && self.cpus[*to].load == self.cpus[cpu].load);
+        let Some(to) = even.min_by_key(|to| self.chance(0, *to)) else { return false };
+        match self.movable(cpu, to) {
+            Some(tid) => {
+                self.move_queued(tid, cpu, to);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// A thread of a CPU's queue, and a CPU around that it could go to.
+    fn lighter(&self, cpu: usize, distance: Option<Level>) -> Option<(Tid, usize)> {
+        let most = self.cpus[cpu].load;
+        if most < 2 {
+            return None;
+        }
+        let mut anywhere = None;
+        for turn in self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed) {
+            let tid = turn.tid;
+            let to = match self.goes_anywhere(tid) {
+                true => *anywhere.get_or_insert_with(|| self.lightest(cpu, distance)),
+                false => {
+                    let around = self.shape.around(cpu, distance).iter().copied().map(usize::from);
+                    let allowed = around.filter(|to| *to != cpu && self.may_move(tid, *to));
+                    let key = |to: &usize| (self.cpus[*to].load, self.chance(tid, *to));
+                    match allowed.min_by_key(key) {
+                        Some(to) => to,
+                        None => continue,
+                    }
+                }
+            };
+            if self.cpus[to].load + 1 < most {
+                return Some((tid, to));
+            }
+        }
+        None
+    }
+
+    fn goes_anywhere(&self, tid: Tid) -> bool {
+        !self.kernel.apart
+            && self.threads[tid as usize].mask.is_none()
+            && self.programs[self.program_of(tid)].cpus.is_none()
+    }
+
+    /// The CPU with the fewest threads around: of the lightest group the lightest group, and so on.
+    fn lightest(&self, cpu: usize, distance: Option<Level>) -> usize {
+        let mut at = distance.map(|level| (level, self.shape.group(cpu, level)));
+        while let Some((level, groups)) = self.shape.inside(at) {
+            let key = |group: &u16| {
+                let (group, chance) = (usize::from(*group), self.chance(u32::from(*group), cpu));
+                let size = self.shape.cpus(level, group).len() as u64;
+                // Threads per CPU, in small parts.
+                (u64::from(self.loads[level as usize][group]) * 65_536 / size, chance)
+            };
+            let group = groups.iter().copied().min_by_key(key).unwrap_or(0);
+            at = Some((level, usize::from(group)));
+        }
+        let cpus = at.map_or(&[][..], |(level, group)| self.shape.cpus(level, group));
+        let key = |other: &u16| {
+            (self.cpus[usize::from(*other)].load, self.chance(0, usize::from(*other)))
+        };
+        cpus.iter().copied().min_by_key(key).map_or(cpu, usize::from)
+    }
+
+    /// A thread has come to a CPU or its queue, or has left both.
+    pub(crate) fn load_changes(&mut self, cpu: usize, comes: bool) {
+        let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
+        change(&mut self.cpus[cpu].load);
+        for level in Level::ALL {
+            change(&mut self.loads[level as usize][self.shape.group(cpu, level)]);
+        }
+    }
+
+    /// A thread has begun to wait in a CPU's queue, or has ended to.
+    pub(crate) fn waiting_changes(&mut self, cpu: usize, comes: bool, rank: u8) {
+        let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
+        change(&mut self.queued);
+        if rank > 0 {
+            change(&mut self.ranked);
+        }
+        for level in Level::ALL {
+            change(&mut self.waiting[level as usize][self.shape.group(cpu, level)]);
+        }
+    }
+}

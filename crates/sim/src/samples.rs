@@ -1,0 +1,211 @@
+//! What a policy can have measured: the same samples as of a real machine, without their cost and their error.
+//!
+//! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
+//! References to the last-level cache are the misses that there would be without it.
+
+use cosched_core::{
+    Arena, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
+    Sample, ThreadId,
+};
+
+use crate::prices::LINE;
+use crate::thread::{Place, Thread, Tid, Used, Waiting};
+use crate::world::World;
+
+/// What was read of a program when it was last read.
+#[derive(Clone, Debug)]
+pub(crate) struct Reading {
+    at: u64,
+    frozen: u64,
+    used: Vec<Used>,
+    locks: Vec<u64>,
+}
+
+impl Reading {
+    /// Of a program that begins.
+    pub(crate) fn new(at: u64, threads: usize) -> Reading {
+        Reading { at, frozen: 0, used: vec![Used::default(); threads], locks: Vec::new() }
+    }
+}
+
+impl World {
+    /// Measures, and replaces what it has measured.
+    pub(crate) fn read(&mut self, what: &[Observe], into: &mut Arena) {
+        for cpu in 0..self.cpus.len() {
+            if let Some(tid) = self.cpus[cpu].current {
+                self.account(tid);
+            }
+        }
+        let lives = |id: ProgramId| self.programs.iter().any(|p| p.id == id && p.alive > 0);
+        let stays = |id: ProgramId| lives(id) && what.iter().all(|o| o.program != Some(id));
+        into.samples.retain(|sample| stays(sample.program));
+        into.threads.retain(|thread| stays(thread.program));
+        into.locks.retain(|share| {
+            let owner = &self.threads[share.thread.slot as usize];
+            stays(self.programs[usize::from(owner.turn.program)].id)
+        });
+        for run in 0..self.programs.len() {
+            let id = self.programs[run].id;
+            let asked =
+                |measure| what.iter().any(|o| o.program == Some(id) && o.measure == measure);
+            if self.programs[run].alive > 0 && what.iter().any(|o| o.program == Some(id)) {
+                self.read_program(run, &asked, into);
+            }
+        }
+        into.samples.sort_by_key(|sample| (sample.program, sample.thread));
+        into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.locks.sort_by_key(|share| (share.thread, share.lock));
+        if what.iter().any(|o| o.program.is_none() && o.measure == Measure::Bandwidth) {
+            into.machine = self.machine_sample();
+        }
+    }
+
+    fn read_program(&mut self, run: usize, asked: &dyn Fn(Measure) -> bool, into: &mut Arena) {
+        let fresh = Reading {
+            at: self.now,
+            frozen: self.frozen(run),
+            used: self.programs[run].tids().map(|tid| self.used(tid)).collect(),
+            locks: self.lock_waits(run),
+        };
+        let last = std::mem::replace(&mut self.programs[run].reading, fresh);
+        let now = &self.programs[run].reading;
+        let (id, first) = (self.programs[run].id, self.programs[run].first);
+        let co_runners = self.programs.iter().enumerate().filter(|(other, _)| *other != run);
+        let co_runners = co_runners.filter(|(other, _)| self.ran_since(*other, last.at)).count();
+        let missing = asked(Measure::InstructionPointers) || asked(Measure::Progress);
+        let frozen = Nanos(now.frozen - last.frozen);
+        let sample = |thread: Option<ThreadId>, used: Used| Sample {
+            program: id,
+            thread,
+            from: Nanos(last.at),
+            to: Nanos(now.at),
+            on_cpu: Nanos(used.ran),
+            frozen,
+            run_delay: asked(Measure::CpuTime).then_some(Nanos(used.queued)),
+            lock_wait: asked(Measure::LockWait).then_some(Nanos(used.waited)),
+            instructions: asked(Measure::Counters).then_some(used.instructions as u64),
+            cycles: asked(Measure::Counters)
+                .then_some((used.ran as f64 * self.hardware.gigahertz) as u64),
+            llc_references: asked(Measure::Counters).then_some(used.references as u64),
+            llc_misses: asked(Measure::Counters).then_some(used.misses as u64),
+            memory_bytes: asked(Measure::Counters).then_some((used.misses * LINE) as u64),
+            progress: None,
+            voluntary_switches: asked(Measure::CpuTime).then_some(used.switches[0]),
+            involuntary_switches: asked(Measure::CpuTime).then_some(used.switches[1]),
+            co_runners: co_runners as u16,
+            quality: if missing { Quality::Missing } else { Quality::Exact },
+        };
+        let each: Vec<Used> =
+            now.used.iter().zip(&last.used).map(|(now, last)| now.since(last)).collect();
+        into.samples.push(sample(None, each.iter().copied().fold(Used::default(), Used::plus)));
+        for (index, used) in each.iter().enumerate() {
+            let tid = first + index as Tid;
+            let thread = &self.threads[tid as usize];
+            if thread.place == Place::Ended {
+                continue;
+            }
+            let name = ThreadId { slot: tid, generation: thread.generation };
+            if asked(Measure::LockWait) || asked(Measure::Threads) {
+                into.samples.push(sample(Some(name), *used));
+            }
+            if asked(Measure::Threads) {
+                into.threads.push(cosched_core::Thread {
+                    id: name,
+                    program: id,
+                    cpu: self.hardware.topology.cpus()[usize::from(thread.cpu)].id as u16,
+                    on_cpu: Nanos(thread.used.ran),
+                    mask_owner: MaskOwner::Cosched,
+                });
+            }
+        }
+        if asked(Measure::LockShares) {
+            let threads = each.len();
+            for (position, waited) in now.locks.iter().enumerate() {
+                let before = last.locks.get(position).copied().unwrap_or(0);
+                let tid = first + (position % threads) as Tid;
+                let generation = self.threads[tid as usize].generation;
+                if *waited > before {
+                    into.locks.push(LockShare {
+                        thread: ThreadId { slot: tid, generation },
+                        lock: (position / threads) as u64,
+                        wait: Nanos(waited - before),
+                    });
+                }
+            }
+        }
+    }
+
+    /// What a thread has used, with what it is at.
+    fn used(&self, tid: Tid) -> Used {
+        let thread = &self.threads[tid as usize];
+        let since = self.now - thread.changed;
+        let mut used = thread.used;
+        match thread.place {
+            Place::Queued => used.queued += since,
+            Place::Blocked if waits_for_others(thread) => used.waited += since,
+            _ => {}
+        }
+        used
+    }
+
+    /// For each lock, how long each thread has slept for it.
+    fn lock_waits(&self, run: usize) -> Vec<u64> {
+        self.programs[run].sync.locks.iter().flat_map(|lock| lock.waited.iter().copied()).collect()
+    }
+
+    fn frozen(&self, run: usize) -> u64 {
+        let program = &self.programs[run];
+        program.frozen_before + if program.frozen { self.now - program.frozen_since } else { 0 }
+    }
+
+    fn ran_since(&self, run: usize, from: u64) -> bool {
+        self.programs[run].tids().any(|tid| {
+            let thread = &self.threads[tid as usize];
+            thread.place == Place::Running || (thread.seen > from && thread.used.ran > 0)
+        })
+    }
+
+    fn machine_sample(&mut self) -> MachineSample {
+        let misses: f64 = self.threads.iter().map(|thread| thread.used.misses).sum();
+        let now = (self.now, misses + self.past_misses);
+        let last = std::mem::replace(&mut self.machine_reading, now);
+        let passed = (now.0 - last.0) as f64;
+        let lines_per_nano = (passed > 0.0).then_some((now.1 - last.1) / passed);
+        MachineSample {
+            from: Nanos(last.0),
+            to: Nanos(now.0),
+            bytes_per_second: lines_per_nano.map(|lines| lines * LINE * 1e9),
+            bus_transactions_per_microsecond: lines_per_nano.map(|lines| lines * 1e3),
+        }
+    }
+}
+
+fn waits_for_others(thread: &Thread) -> bool {
+    matches!(thread.waiting, Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue)
+}
+
+impl Used {
+    fn since(&self, before: &Used) -> Used {
+        Used {
+            ran: self.ran - before.ran,
+            queued: self.queued - before.queued,
+            waited: self.waited - before.waited,
+            instructions: self.instructions - before.instructions,
+            references: self.references - before.references,
+            misses: self.misses - before.misses,
+            switches: [0, 1].map(|kind| self.switches[kind] - before.switches[kind]),
+        }
+    }
+
+    fn plus(self, other: Used) -> Used {
+        Used {
+            ran: self.ran + other.ran,
+            queued: self.queued + other.queued,
+            waited: self.waited + other.waited,
+            instructions: self.instructions + other.instructions,
+            references: self.references + other.references,
+            misses: self.misses + other.misses,
+            switches: [0, 1].map(|kind| self.switches[kind] + other.switches[kind]),
+        }
+    }
+}

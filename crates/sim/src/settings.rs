@@ -1,0 +1,176 @@
+//! What a plan wants of programs and threads, as far as the kernel can do it.
+//!
+//! A kernel that cannot do something says so, and the rest is done: a slice is brought into the bounds that Linux has for it (0.1
+//! to 100 ms), and CFS had none; fixed priorities are those of real-time round robin on Linux (1 to 99, above
+//! everybody else), and on the round robin kernel, as on Solaris, any; a nice value is a weight (`sched_prio_to_weight`).
+
+use cosched_core::{
+    Aspect, Class, CpuSet, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule,
+};
+
+use crate::fair::Arrival;
+use crate::kernel::{Order, REAL_TIME_SLICE};
+use crate::thread::{Place, Tid};
+use crate::world::World;
+
+/// The bounds of a slice of Linux' fair class.
+const SLICES: (Nanos, Nanos) = (Nanos::from_micros(100), Nanos::from_millis(100));
+/// The nice values.
+const NICE: (i8, i8) = (-20, 19);
+/// The weights of the nice values, and that of nice value 0.
+const WEIGHTS: [f64; 40] = [
+    88761.0, 71755.0, 56483.0, 46273.0, 36291.0, 29154.0, 23254.0, 18705.0, 14949.0, 11916.0,
+    9548.0, 7620.0, 6100.0, 4904.0, 3906.0, 3121.0, 2501.0, 1991.0, 1586.0, 1277.0, 1024.0, 820.0,
+    655.0, 526.0, 423.0, 335.0, 272.0, 215.0, 172.0, 137.0, 110.0, 87.0, 70.0, 56.0, 45.0, 36.0,
+    29.0, 23.0, 18.0, 15.0,
+];
+const WEIGHT_OF_ZERO: f64 = 1024.0;
+
+impl World {
+    /// Settings of a program come into effect, as far as this kernel can do them.
+    pub(crate) fn obey(&mut self, run: usize, settings: Settings) {
+        let rank = self.rank(run, settings.class);
+        let refused = [
+            (Aspect::Class, rank.is_none()),
+            (Aspect::Slice, self.bounded(settings.slice, rank.unwrap_or(0)) != settings.slice),
+            (Aspect::Nice, settings.nice.is_some_and(|nice| !self.has_nice(nice))),
+            (Aspect::CpuGroup, settings.cpu_group.is_some() && !self.kernel.is_fair()),
+            (
+                Aspect::Threads,
+                settings.grant.is_some_and(|n| n != self.programs[run].model.threads),
+            ),
+        ];
+        for (aspect, _) in refused.into_iter().filter(|(_, refused)| *refused) {
+            self.refuse(run, aspect, Refusal::NotSupported);
+        }
+        let is_fair = self.kernel.is_fair();
+        let program = &mut self.programs[run];
+        let nice = settings.nice.unwrap_or(0).clamp(NICE.0, NICE.1);
+        program.nice_weight = WEIGHTS[usize::from((nice - NICE.0) as u8)] / WEIGHT_OF_ZERO;
+        program.grouped = is_fair && settings.cpu_group.unwrap_or(self.kernel.groups);
+        program.batch = settings.class == Some(Class::Batch);
+        program.cpus = settings.cpus;
+        program.settings = settings;
+        for tid in self.programs[run].tids() {
+            self.refit(tid);
+        }
+    }
+
+    /// An exception for one thread comes into effect.
+    pub(crate) fn obey_rule(&mut self, id: ThreadId, rule: ThreadRule) {
+        let tid = id.slot;
+        let Some(thread) = self.threads.get_mut(tid as usize) else { return };
+        if thread.generation != id.generation || thread.place == Place::Ended {
+            return;
+        }
+        thread.rule = (rule != ThreadRule::default()).then(|| Box::new(rule));
+        let (run, rank) = (usize::from(thread.turn.program), thread.turn.rank);
+        let all = self.programs[run].cpus;
+        let lost = rule.cpus.zip(all).is_some_and(|(own, all)| !own.intersects(&all));
+        if lost {
+            self.refuse(run, Aspect::Cpus, Refusal::NoCpuLeft);
+        }
+        if self.bounded(rule.slice, rank) != rule.slice {
+            self.refuse(run, Aspect::Slice, Refusal::NotSupported);
+        }
+        self.refit(tid);
+    }
+
+    /// A program is let go: nothing of ours stays on its threads.
+    pub(crate) fn forget_rules(&mut self, run: usize) {
+        for tid in self.programs[run].tids() {
+            self.threads[tid as usize].rule = None;
+        }
+    }
+
+    fn refuse(&mut self, run: usize, aspect: Aspect, why: Refusal) {
+        self.tell(Happening::Refused(self.programs[run].id, aspect, why));
+    }
+
+    /// The fixed priority that a class means here: 0 for none. `None`: there is no such class here.
+    fn rank(&self, run: usize, class: Option<Class>) -> Option<u8> {
+        let _ = run;
+        match class {
+            None | Some(Class::Fair | Class::Batch) => Some(0),
+            Some(Class::RoundRobin(priority)) => Some(priority).filter(|p| (1..=99).contains(p)),
+            Some(Class::FixedPriority(priority)) => {
+                Some(priority).filter(|_| !self.kernel.is_fair())
+            }
+        }
+    }
+
+    fn has_nice(&self, nice: i8) -> bool {
+        self.kernel.is_fair() && (NICE.0..=NICE.1).contains(&nice)
+    }
+
+    /// The slice that is had when one is wanted.
+    fn bounded(&self, wanted: Option<Nanos>, rank: u8) -> Option<Nanos> {
+        match self.kernel.order {
+            Order::RoundRobin { .. } => wanted,
+            _ if rank > 0 => None,
+            Order::Eevdf { .. } => wanted.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
+            Order::Cfs { .. } => None,
+        }
+    }
+
+    /// Brings a thread in line with what is wanted of its program and of itself.
+    fn refit(&mut self, tid: Tid) {
+        let thread = &self.threads[tid as usize];
+        if thread.place == Place::Ended {
+            return;
+        }
+        let run = usize::from(thread.turn.program);
+        let rule = thread.rule.as_deref().copied().unwrap_or_default();
+        let program = &self.programs[run];
+        let settings = program.settings;
+        let rank = self.rank(run, settings.class).unwrap_or(0);
+        let wanted = self.bounded(rule.slice.or(settings.slice), rank);
+        let default = match self.kernel.is_fair() && rank > 0 {
+            true => REAL_TIME_SLICE.0 as f64,
+            false => self.kernel.slice(self.cpus.len()),
+        };
+        let mask = rule.cpus.map(|own| match program.cpus {
+            Some(all) if own.intersects(&all) => own.intersection(&all),
+            Some(all) => all,
+            None => own,
+        });
+        let is_there = matches!(thread.place, Place::Running | Place::Queued);
+        let cpu = usize::from(thread.cpu);
+        if is_there {
+            if let Some(current) = self.cpus[cpu].current {
+                self.account(current);
+            }
+        }
+        if self.threads[tid as usize].turn.rank != rank {
+            // It leaves its queue as what it was, and comes back as what it is now.
+            let queued = match is_there {
+                true => {
+                    self.take_off(tid, Place::Held);
+                    true
+                }
+                false => false,
+            };
+            self.threads[tid as usize].turn.rank = rank;
+            self.threads[tid as usize].lag = 0.0;
+            self.set_turn(tid, wanted.map_or(default, |slice| slice.0 as f64), mask);
+            if queued {
+                self.make_runnable(tid, Arrival::Woken);
+            }
+        } else {
+            self.set_turn(tid, wanted.map_or(default, |slice| slice.0 as f64), mask);
+        }
+        self.obey_mask(tid);
+    }
+
+    fn set_turn(&mut self, tid: Tid, slice: f64, mask: Option<CpuSet>) {
+        let weight = self.weight(tid);
+        let thread = &mut self.threads[tid as usize];
+        thread.mask = mask.map(Box::new);
+        let turn = &mut thread.turn;
+        turn.slice = slice;
+        // What is left of its slice is as long as before.
+        turn.deadline = turn.vruntime + (turn.deadline - turn.vruntime) * turn.weight / weight;
+        turn.weight = weight;
+        self.refresh_turn(tid);
+    }
+}
