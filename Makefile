@@ -5,7 +5,7 @@
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=4 MIXES=numpy,few makes it shorter, PROGRAMS=DIR takes the executables in a folder
-#   make scaff   checks every claim of the thesis on scaff in the simulator: some ten minutes
+#   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
