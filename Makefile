@@ -7,6 +7,7 @@
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
 #                alone), PROGRAMS=DIR takes the executables in a folder
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
+#   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -23,7 +24,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -68,6 +69,9 @@ bench: setup build kernels
 bench-sim:
 	@mkdir -p $(TARGET)/bench
 	cargo run --release --locked -p cosched-sim --example events_per_second | tee $(TARGET)/bench/sim.json
+
+scaff: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
 
 # All of them, even after one has failed.
 test-guest: setup

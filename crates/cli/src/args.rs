@@ -1,13 +1,14 @@
 //! The command line, defined once: parser, `--help` and everything derived from it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use cosched_core::Nanos;
 use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{Kind, Options, Placement};
+use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::experiment::Way;
@@ -75,6 +76,9 @@ pub(crate) struct HowArgs {
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
+    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
+    #[arg(long, value_name = "FILE", value_parser = slowdowns)]
+    slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
@@ -97,6 +101,7 @@ impl HowArgs {
             quantum: self.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
             fill: self.fill && kind.fills(),
+            slowdowns: self.slowdowns.clone().filter(|_| kind.predicts()),
         }
     }
 
@@ -123,6 +128,9 @@ impl HowArgs {
         match self.given().iter().find(|option| **option != FILL) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
+            }
+            _ if self.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
+                Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
             _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -159,7 +167,7 @@ impl HowArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
     #[arg(long, short, value_parser = named::<Kind>)]
     pub(crate) policy: Kind,
     #[command(flatten)]
@@ -212,6 +220,10 @@ pub(crate) enum SimCommand {
     Measure(SimMeasureArgs),
     /// Run small workloads here and in the model of this machine, and tell how far the two are apart.
     Check(SimCheckArgs),
+    /// Fit models of programs to what they do alone, and print them as a workload file.
+    Calibrate(SimCalibrateArgs),
+    /// Find how programs slow each other down in pairs and triples: the table of the policy bandwidth.
+    Slowdowns(SimSlowdownsArgs),
 }
 
 #[derive(Debug, Args)]
@@ -248,11 +260,45 @@ pub(crate) struct SimCheckArgs {
     pub(crate) json: bool,
 }
 
+/// On what to simulate programs alone.
+#[derive(Debug, Args)]
+pub(crate) struct SimMachineArgs {
+    /// The machine: a name of machines/, or the path of a description of your own.
+    #[arg(long, short)]
+    pub(crate) machine: String,
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
+    #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
+    pub(crate) kernel: Kernel,
+    /// What decides where nothing else does; the same seed gives the same run.
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimCalibrateArgs {
+    /// What is known of the programs alone (TOML; docs/simulator.md lists its keys).
+    #[arg(value_name = "TABLE.toml")]
+    pub(crate) table: PathBuf,
+    #[command(flatten)]
+    pub(crate) on: SimMachineArgs,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimSlowdownsArgs {
+    /// The variants: a workload file of programs that differ in their traffic with memory, each with its model.
+    #[arg(value_name = "WORKLOAD.toml")]
+    pub(crate) workload: PathBuf,
+    #[command(flatten)]
+    pub(crate) on: SimMachineArgs,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait.
+    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
     #[arg(long, short, value_parser = named::<Kind>, required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
@@ -270,6 +316,9 @@ pub(crate) struct SimRunArgs {
     /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
     pub(crate) sweep: Vec<String>,
+    /// Do not find how long each program takes alone: that is quicker, and slowdowns are not told.
+    #[arg(long)]
+    pub(crate) no_solo: bool,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// A folder for run.json; made if it is not there.
@@ -357,6 +406,13 @@ impl From<PinningArg> for PinningRung {
             PinningArg::Cpuset => PinningRung::Cpuset,
         }
     }
+}
+
+fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
+    let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
 }
 
 pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {

@@ -140,6 +140,7 @@ impl Session {
                 places: &spec.places,
                 threads: *threads,
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
             })
             .collect();
         request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
@@ -227,6 +228,7 @@ impl Session {
             Ok(Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
+                memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
             })
         };
         workload.programs.iter().map(profile).collect()
@@ -311,7 +313,7 @@ impl Session {
             };
         Context {
             policy: request.kind.to_string(),
-            placement: options.map(|options| options.placement.to_string()),
+            placement: options.as_ref().map(|options| options.placement.to_string()),
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),

@@ -3,8 +3,10 @@
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
 //! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
 
+mod calibrate;
 mod check;
 mod measure;
+mod slowdowns;
 mod sweep;
 mod this;
 
@@ -19,7 +21,7 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::{HowArgs, SimArgs, SimCommand, SimRunArgs};
+use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -32,6 +34,8 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
     match &args.command {
         Some(SimCommand::Measure(args)) => measure::measure(args),
         Some(SimCommand::Check(args)) => check::check(args),
+        Some(SimCommand::Calibrate(args)) => calibrate::calibrate(args),
+        Some(SimCommand::Slowdowns(args)) => slowdowns::slowdowns(args),
         None => simulate(&args.run),
     }
 }
@@ -51,7 +55,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
-        profile.solo = Some(simulator.alone(spec, job)?);
+        profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
     let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
     if let Some(folder) = &args.out {
@@ -86,6 +90,19 @@ impl Scene {
             seed: args.seed.unwrap_or(1),
             how: args.how.clone(),
         })
+    }
+}
+
+impl From<&SimMachineArgs> for Scene {
+    /// Programs alone, or together without turns.
+    fn from(args: &SimMachineArgs) -> Scene {
+        Scene {
+            policy: Kind::Gang,
+            machine: args.machine.clone(),
+            kernel: args.kernel,
+            seed: args.seed,
+            how: args.how.clone(),
+        }
     }
 }
 

@@ -217,6 +217,11 @@ pub enum Why {
     MostMisses,
     /// It has the lowest cache miss rate of those that fit beside the gang's first.
     FewestMissesThatFit,
+    /// Of the gangs with room, the one in which least is lost by its coming; alone where a gang of its own is better.
+    LeastLost {
+        /// By how much this program is predicted to be slowed there.
+        slowdown: f64,
+    },
     /// It has waited longest of those that fit.
     WaitedLongest {
         /// How long.

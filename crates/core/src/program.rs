@@ -172,6 +172,8 @@ pub struct Profile {
     pub solo: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions.
     pub misses_per_kilo_instruction: Option<f64>,
+    /// Traffic between caches and memory, GB/s (10^9 bytes).
+    pub memory_gigabytes_per_second: Option<f64>,
 }
 
 /// One program of the [`World`](crate::World).

@@ -2,17 +2,19 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{Nanos, Policy};
 
+use crate::bandwidth::Slowdowns;
 use crate::fcfs::Fcfs;
 use crate::minwait::Minwait;
 use crate::placement::Placement;
 use crate::quantum::SHORTEST;
 use crate::rounds::Rounds;
 use crate::unmanaged::Unmanaged;
-use crate::{cgreedy, gang, greedy};
+use crate::{bandwidth, cgreedy, gang, greedy};
 
 /// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
 const LONGEST: Nanos = Nanos::from_secs(60);
@@ -32,12 +34,14 @@ pub enum Kind {
     Greedy,
     /// Section 4.2.3.
     Cgreedy,
+    /// Chapter 6.
+    Bandwidth,
     /// Section 4.2.4.
     Minwait,
 }
 
 /// How a policy is to work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// How long a gang runs at a time, if the limit on frozen time allows. 1 ms to 60 s.
     pub quantum: Nanos,
@@ -45,11 +49,18 @@ pub struct Options {
     pub placement: Placement,
     /// Whether CPUs that a gang leaves idle are given away (`greedy` and `cgreedy` only).
     pub fill: bool,
+    /// How programs slow each other down by their traffic with memory (`bandwidth` only, which needs it).
+    pub slowdowns: Option<Arc<Slowdowns>>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { quantum: Nanos::from_millis(100), placement: Placement::Packed, fill: false }
+        Options {
+            quantum: Nanos::from_millis(100),
+            placement: Placement::Packed,
+            fill: false,
+            slowdowns: None,
+        }
     }
 }
 
@@ -64,6 +75,8 @@ pub struct Demand<'a> {
     pub threads: u16,
     /// Last-level cache misses per 1000 instructions, if known.
     pub misses_per_kilo_instruction: Option<f64>,
+    /// Traffic with memory alone, GB/s, if known.
+    pub memory_gigabytes_per_second: Option<f64>,
 }
 
 /// Why a policy cannot do what is asked, and what to do about it.
@@ -104,6 +117,29 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
+    /// The policy decides by memory traffic, and a program's is not known.
+    #[error(
+        "{place}: policy '{policy}' predicts slowdowns from memory traffic, and that of '{}' is not known. \
+         Set `memory_gigabytes_per_second` of the program in a workload file",
+        shown(program)
+    )]
+    TrafficUnknown {
+        /// Where the program stands.
+        place: Box<Place>,
+        /// Which program.
+        program: String,
+        /// The policy.
+        policy: Kind,
+    },
+    /// The policy predicts from a table, and has none.
+    #[error(
+        "policy '{policy}' predicts slowdowns from a table of this machine: name its file with --slowdowns \
+         (`cosched sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
+    )]
+    NoSlowdowns {
+        /// The policy.
+        policy: Kind,
+    },
     /// Filling is asked of a policy that has nothing to fill.
     #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
     NothingToFill {
@@ -123,13 +159,14 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 7] = [
+    pub const ALL: [Kind; 8] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
         Kind::Gang,
         Kind::Greedy,
         Kind::Cgreedy,
+        Kind::Bandwidth,
         Kind::Minwait,
     ];
 
@@ -142,6 +179,7 @@ impl Kind {
             Kind::Gang => "gang",
             Kind::Greedy => "greedy",
             Kind::Cgreedy => "cgreedy",
+            Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
         }
     }
@@ -155,6 +193,9 @@ impl Kind {
             Kind::Gang => "one program per quantum, in turn",
             Kind::Greedy => "programs that fill the CPUs together share a quantum",
             Kind::Cgreedy => "pairs: a program with many cache misses beside one with few",
+            Kind::Bandwidth => {
+                "programs that are predicted to slow each other down least share a quantum"
+            }
             Kind::Minwait => "at every quantum those that have waited longest, as many as fit",
         }
     }
@@ -162,7 +203,7 @@ impl Kind {
     /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
     /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
-        matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Minwait)
+        matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Bandwidth | Kind::Minwait)
     }
 
     /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
@@ -170,11 +211,16 @@ impl Kind {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
+    /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
+    pub const fn predicts(self) -> bool {
+        matches!(self, Kind::Bandwidth)
+    }
+
     /// Whether it can schedule these programs on so many CPUs.
     ///
     /// # Errors
     /// For the policies that make gangs, when a program wants more threads than there are CPUs;
-    /// for `cgreedy`, when a program's cache misses are not known.
+    /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its traffic is not.
     pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
         for demand in demands.iter().filter(|_| self.makes_gangs()) {
             if usize::from(demand.threads) > cpus {
@@ -193,6 +239,13 @@ impl Kind {
                     policy: self,
                 });
             }
+            if self == Kind::Bandwidth && demand.memory_gigabytes_per_second.is_none() {
+                return Err(Unfit::TrafficUnknown {
+                    place: Box::new(demand.places.command.clone()),
+                    program: demand.name.to_owned(),
+                    policy: self,
+                });
+            }
         }
         Ok(())
     }
@@ -200,8 +253,8 @@ impl Kind {
     /// The policy itself, at the beginning of a run.
     ///
     /// # Errors
-    /// When an option does not go with it: a quantum outside 1 ms to 60 s, or `fill` for a policy
-    /// that has nothing to fill.
+    /// When an option does not go with it: a quantum outside 1 ms to 60 s, `fill` for a policy
+    /// that has nothing to fill, no table for one that predicts.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
@@ -222,6 +275,11 @@ impl Kind {
                 Box::new(Rounds::new(options, cgreedy::cut_in_threes, None))
             }
             Kind::Cgreedy => Box::new(Rounds::new(options, cgreedy::cut_in_pairs, None)),
+            Kind::Bandwidth => {
+                let table = options.slowdowns.clone().ok_or(Unfit::NoSlowdowns { policy: self })?;
+                let cut = move |units: &[_], cpus| bandwidth::cut(units, cpus, &table);
+                Box::new(Rounds::new(options, cut, None))
+            }
             Kind::Minwait => Box::new(Minwait::new(options)),
         })
     }

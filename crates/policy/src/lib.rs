@@ -11,6 +11,7 @@
 //! | `gang` | one program per quantum | `gang.rs` |
 //! | `greedy` | as many threads per quantum as fit | `greedy.rs` |
 //! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
+//! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
@@ -27,6 +28,7 @@
 // The module docs are written for readers of this crate, who see its private parts.
 #![allow(rustdoc::private_intra_doc_links)]
 
+mod bandwidth;
 mod cgreedy;
 mod fcfs;
 mod gang;
@@ -46,5 +48,6 @@ mod properties;
 #[cfg(test)]
 mod testkit;
 
+pub use bandwidth::{Slowdowns, SlowdownsError};
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};

@@ -11,11 +11,14 @@ use proptest::prelude::*;
 use crate::kind::{Kind, Options};
 use crate::placement::Placement;
 use crate::rounds::Gang;
-use crate::testkit::{Lab, cases, program, unit};
+use crate::testkit::{Lab, cases, options, program, unit};
 use crate::{cgreedy, greedy};
 
 const CPUS: u16 = 6;
-const GANG_POLICIES: [Kind; 4] = [Kind::Gang, Kind::Greedy, Kind::Cgreedy, Kind::Minwait];
+const GANG_POLICIES: [Kind; 5] =
+    [Kind::Gang, Kind::Greedy, Kind::Cgreedy, Kind::Bandwidth, Kind::Minwait];
+/// How many of them, from the first, have rounds.
+const IN_ROUNDS: usize = 4;
 
 /// Something that happens to the machine.
 #[derive(Clone, Debug)]
@@ -35,12 +38,13 @@ enum Happens {
 }
 
 fn any_program() -> impl Strategy<Value = Program> {
-    let misses = proptest::option::of(0.0..50.0);
+    let figures = (proptest::option::of(0.0..50.0), proptest::option::of(0.0..20.0));
     let group = proptest::option::weighted(0.15, 0u16..2);
-    (1..=CPUS, misses, group, prop::bool::weighted(0.9)).prop_map(
-        |(threads, misses, group, freezable)| {
+    (1..=CPUS, figures, group, prop::bool::weighted(0.9)).prop_map(
+        |(threads, (misses, traffic), group, freezable)| {
             let mut program = program(0, threads);
             program.profile.misses_per_kilo_instruction = misses;
+            program.profile.memory_gigabytes_per_second = traffic;
             Program { group: group.map(GroupId), freezable, ..program }
         },
     )
@@ -62,7 +66,7 @@ fn kinds() -> impl Strategy<Value = (Kind, Options)> {
         let kind = GANG_POLICIES[kind];
         let fill = fill && matches!(kind, Kind::Greedy | Kind::Cgreedy);
         let placement = if spread { Placement::Spread } else { Placement::Packed };
-        (kind, Options { fill, placement, ..Options::default() })
+        (kind, Options { fill, placement, ..options() })
     })
 }
 
@@ -208,12 +212,12 @@ proptest! {
 
     #[test]
     fn while_nothing_changes_every_program_has_exactly_one_turn_in_a_round(
-        kind in (0usize..3).prop_map(|kind| GANG_POLICIES[kind]),
+        kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         rounds_before in 0usize..3,
     ) {
         let all: Vec<u16> = programs.iter().map(|p| p.id.slot).collect();
-        let mut lab = Lab::new(kind.build(&Options::default()).unwrap(), CPUS, programs);
+        let mut lab = Lab::new(kind.build(&options()).unwrap(), CPUS, programs);
         let gangs = lab.quantum().map_or(0, |(_, _, gangs, _)| usize::from(gangs));
         lab.quanta(rounds_before * gangs);
         let mut served: Vec<u16> = lab.quanta(gangs).concat();
@@ -223,12 +227,12 @@ proptest! {
 
     #[test]
     fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it(
-        kind in (0usize..3).prop_map(|kind| GANG_POLICIES[kind]),
+        kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         quanta_before in 0usize..12,
         arrives_or_exits in prop_oneof![plain_program().prop_map(Ok), (0u16..10).prop_map(Err)],
     ) {
-        let mut lab = Lab::new(kind.build(&Options::default()).unwrap(), CPUS, programs);
+        let mut lab = Lab::new(kind.build(&options()).unwrap(), CPUS, programs);
         let gangs = |lab: &Lab<_>| lab.quantum().map_or(0, |(_, _, gangs, _)| usize::from(gangs));
         let before = gangs(&lab);
         let mut served = lab.quanta(before + quanta_before);

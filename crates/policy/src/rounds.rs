@@ -37,7 +37,7 @@ use crate::unit::{Member, Unfreezable, Unit, may_run, only_settled, run_together
 pub(crate) type Gang = Vec<(usize, Why)>;
 
 /// Cuts units into gangs for so many CPUs: every unit in exactly one, and each gang fits.
-pub(crate) type Cut = fn(&[Unit], usize) -> Vec<Gang>;
+pub(crate) type Cut = Box<dyn Fn(&[Unit], usize) -> Vec<Gang> + Send>;
 
 /// Chooses who has a second turn in CPUs that a gang leaves free, among units with the longest
 /// wait until their next turn first.
@@ -47,7 +47,6 @@ pub(crate) type Fill = fn(&[(usize, &Unit)], usize) -> Gang;
 const TURN_ENDS: Token = Token(0);
 
 /// Gangs in turns.
-#[derive(Debug)]
 pub(crate) struct Rounds {
     cut: Cut,
     fill: Option<Fill>,
@@ -77,9 +76,13 @@ struct Turn {
 }
 
 impl Rounds {
-    pub(crate) fn new(options: &Options, cut: Cut, fill: Option<Fill>) -> Rounds {
+    pub(crate) fn new(
+        options: &Options,
+        cut: impl Fn(&[Unit], usize) -> Vec<Gang> + Send + 'static,
+        fill: Option<Fill>,
+    ) -> Rounds {
         Rounds {
-            cut,
+            cut: Box::new(cut),
             fill,
             placement: options.placement,
             quantum: Quantum::new(options.quantum),

@@ -5,6 +5,7 @@
 //! hold for every policy.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use cosched_core::{
     Cause, CpuSet, Directive, Exit, MachineSample, Nanos, Plan, Policy, Profile, Program,
@@ -12,6 +13,8 @@ use cosched_core::{
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
+use crate::bandwidth::Slowdowns;
+use crate::kind::Options;
 use crate::rounds::Gang;
 use crate::unit::{Member, Unit};
 
@@ -56,6 +59,7 @@ pub(crate) fn unit(slot: u16, threads: usize, misses: Option<f64>) -> Unit {
         members: vec![Member { id: ProgramId::first(slot), threads }],
         threads,
         misses,
+        traffic: None,
         weight: 1.0,
         waiting: Nanos::ZERO,
     }
@@ -92,6 +96,20 @@ pub(crate) fn gang_slots(gangs: &[Gang]) -> Vec<Vec<usize>> {
 pub(crate) fn gang_names(gangs: &[Gang]) -> Vec<Vec<&'static str>> {
     let names = |gang: Vec<usize>| gang.into_iter().map(|unit| TABLE_5_2[unit].0).collect();
     gang_slots(gangs).into_iter().map(names).collect()
+}
+
+/// A table of two variants, without noise: half of the traffic slows nobody that has none itself, and beside all of it
+/// everybody takes three times as long.
+pub(crate) fn slowdowns() -> Slowdowns {
+    let text = "machine = 'made up'\ngigabytes_per_second = [5.0, 10.0]\n\
+        pairs = [[1.5, 2.0], [2.0, 3.0]]\n\
+        triples = [[[2.0, 2.5], [2.5, 3.0]], [[2.5, 3.5], [3.5, 4.5]]]";
+    Slowdowns::parse(text).unwrap()
+}
+
+/// The defaults, with a table for the policies that need one.
+pub(crate) fn options() -> Options {
+    Options { slowdowns: Some(Arc::new(slowdowns())), ..Options::default() }
 }
 
 /// What a world is made of.

@@ -4,8 +4,8 @@
 //! one of them runs. So policies do not schedule programs but *units*: a
 //! program alone, or all programs of a group. A unit's threads are the sum of
 //! its programs' threads, at most all CPUs; where the sum is larger its programs
-//! share the CPUs. Its cache misses are the mean over its threads, and it has
-//! waited as long as whoever waited longest.
+//! share the CPUs. Its cache misses are the mean over its threads, its traffic
+//! with memory is the sum, and it has waited as long as whoever waited longest.
 //!
 //! Not scheduled are programs that somebody else stopped and programs whose
 //! command has ended: they are left alone, and a stopped one joins the back of
@@ -39,6 +39,8 @@ pub(crate) struct Unit {
     pub(crate) threads: usize,
     /// Last-level cache misses per 1000 instructions; `None` if unknown for any of its programs.
     pub(crate) misses: Option<f64>,
+    /// Traffic with memory alone, GB/s, of all its programs together; `None` if unknown for any of them.
+    pub(crate) traffic: Option<f64>,
     /// The largest of its programs' weights, above zero.
     pub(crate) weight: f64,
     /// How long it has been waiting.
@@ -55,11 +57,13 @@ impl Unit {
             .iter()
             .map(|p| p.profile.misses_per_kilo_instruction.map(|m| m * threads(p) as f64))
             .sum::<Option<f64>>();
+        let traffic = programs.iter().map(|p| p.profile.memory_gigabytes_per_second).sum();
         let weights = programs.iter().map(|p| p.weight);
         Unit {
             members,
             threads: sum.min(cpus.max(1)),
             misses: misses.map(|m| m / sum as f64),
+            traffic,
             weight: weights.fold(f64::MIN_POSITIVE, f64::max),
             waiting: programs.iter().map(|p| p.waiting(now)).max().unwrap_or_default(),
         }

@@ -7,6 +7,8 @@
 //! of that depends on its share of the cache.
 
 mod file;
+pub mod fit;
+mod pipeline;
 
 use std::ops::Range;
 

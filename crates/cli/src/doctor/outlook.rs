@@ -27,6 +27,12 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
         Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
         Kind::LinuxGroups => shares(rights),
         Kind::Gang | Kind::Greedy | Kind::Minwait => gangs(rights),
+        Kind::Bandwidth => {
+            let (uses, gains) = gangs(rights);
+            let figures =
+                "memory traffic from the workload file, slowdowns from a table of this machine";
+            (format!("{uses}, {figures}"), gains)
+        }
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
             let by_hand = without(

@@ -8,15 +8,21 @@ use cosched_linux::procfs::Proc;
 
 use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 7] =
-    ["linux", "linux-groups", "fcfs", "gang", "greedy", "cgreedy", "minwait"];
+const POLICIES: [&str; 8] =
+    ["linux", "linux-groups", "fcfs", "gang", "greedy", "cgreedy", "bandwidth", "minwait"];
+/// A table of slowdowns, made up: here nobody counts.
+const SLOWDOWNS: &str =
+    "machine = 'made up'\ngigabytes_per_second = [5.0]\npairs = [[2.0]]\ntriples = [[[3.0]]]\n";
 /// What a time may be off because it is rounded to microseconds.
 const ROUNDING: f64 = 3e-6;
 
 /// Three programs that want one CPU, the whole machine, and one CPU.
 fn three(cpus: usize) -> Vec<String> {
-    let keys =
-        |threads: usize| format!("threads = {threads}\nmisses_per_kilo_instruction = {threads}");
+    let keys = |threads: usize| {
+        format!(
+            "threads = {threads}\nmisses_per_kilo_instruction = {threads}\nmemory_gigabytes_per_second = {threads}"
+        )
+    };
     let work = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
     let script = |name: &str| {
         format!("echo {name} $OMP_NUM_THREADS $OPENBLAS_NUM_THREADS; {work}; echo {name} bad >&2")
@@ -90,6 +96,13 @@ fn every_policy_on(rung: Rung) {
         let freezes = !["linux", "linux-groups", "fcfs"].contains(&policy);
         let how = format!(" --quantum 10ms --freezer {}", rung.0);
         let options = format!("--policy {policy}{}", if freezes { &how } else { "" });
+        let options = match policy {
+            "bandwidth" => {
+                let table = place.write("slowdowns.toml", SLOWDOWNS);
+                format!("{options} --slowdowns {}", table.display())
+            }
+            _ => options,
+        };
         let ended = place.run(&three(cpus()), &options).ended();
         if policy == "linux-groups" && ended.code() == Some(2) {
             skip(format!("programs get no CPU groups here: {}", ended.stderr));

@@ -110,7 +110,12 @@ impl<'a> Checker<'a> {
             misses_per_kilo_instruction: self.optional(
                 "misses_per_kilo_instruction",
                 draft.misses_per_kilo_instruction,
-                misses,
+                amount,
+            )?,
+            memory_gigabytes_per_second: self.optional(
+                "memory_gigabytes_per_second",
+                draft.memory_gigabytes_per_second,
+                amount,
             )?,
             repeat: self.optional("repeat", draft.repeat, repeat)?.unwrap_or(Repeat::Times(1)),
             freezable: draft.freezable.map(Spanned::into_inner),
@@ -208,8 +213,8 @@ fn weight(weight: f64) -> Result<f64, Problem> {
     if WEIGHTS.contains(&weight) { Ok(weight) } else { Err(Problem::Weight(weight)) }
 }
 
-fn misses(misses: f64) -> Result<f64, Problem> {
-    if misses.is_finite() && misses >= 0.0 { Ok(misses) } else { Err(Problem::Misses(misses)) }
+fn amount(amount: f64) -> Result<f64, Problem> {
+    if amount.is_finite() && amount >= 0.0 { Ok(amount) } else { Err(Problem::Amount(amount)) }
 }
 
 fn repeat(runs: Runs) -> Result<Repeat, Problem> {

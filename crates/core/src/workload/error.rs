@@ -111,7 +111,7 @@ pub enum Problem {
     #[error(
         "is {0}, but must be a finite number, 0 or above; leave the key out if it is not known"
     )]
-    Misses(f64),
+    Amount(f64),
     #[error(
         "is {0}, but must be from 1 to 4294967295, or \"until-all-finish\"; leave the key out to run once"
     )]

@@ -1,6 +1,7 @@
 use cosched_core::workload::Position;
 
 use super::*;
+use crate::testkit::options;
 
 /// A demand of a program of jobs.toml, with its command in line 2 and its threads in line 3.
 fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
@@ -10,7 +11,13 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
         program: Some((1, Some(name.to_owned()))),
     };
     let places = Box::leak(Box::new(Places { command: place(2), threads: place(3) }));
-    Demand { name, places, threads, misses_per_kilo_instruction: misses }
+    Demand {
+        name,
+        places,
+        threads,
+        misses_per_kilo_instruction: misses,
+        memory_gigabytes_per_second: misses,
+    }
 }
 
 #[test]
@@ -22,7 +29,7 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
     assert_eq!(
         error,
         "there is no policy 'fifo'; \
-         known are linux, linux-groups, fcfs, gang, greedy, cgreedy, minwait"
+         known are linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait"
     );
 }
 
@@ -54,11 +61,21 @@ fn cgreedy_without_misses_names_the_program_and_both_remedies() {
 }
 
 #[test]
+fn bandwidth_without_traffic_or_table_names_the_remedy() {
+    let error = Kind::Bandwidth.check(&[demand("unknown", 1, None)], 2).unwrap_err().to_string();
+    for part in ["jobs.toml:2:11", "'unknown'", "`memory_gigabytes_per_second`"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let Err(unfit) = Kind::Bandwidth.build(&Options::default()) else { panic!("no table needed") };
+    assert!(unfit.to_string().contains("--slowdowns"), "{unfit}");
+}
+
+#[test]
 fn fill_is_for_greedy_and_cgreedy() {
-    let options = Options { fill: true, ..Options::default() };
+    let filling = Options { fill: true, ..options() };
     for kind in Kind::ALL {
-        assert_eq!(kind.build(&options).is_ok(), kind.fills(), "{kind}");
-        assert!(kind.build(&Options::default()).is_ok(), "{kind}");
+        assert_eq!(kind.build(&filling).is_ok(), kind.fills(), "{kind}");
+        assert!(kind.build(&options()).is_ok(), "{kind}");
     }
 }
 

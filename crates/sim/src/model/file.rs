@@ -2,11 +2,12 @@
 //!
 //! It describes a program by its phases, one after another; each is a loop of the same steps:
 //! thread 0 does the serial part alone, then all threads compute their shares in so many parts with a barrier after
-//! each, entering critical sections now and then; then they sleep.
+//! each, entering critical sections now and then; then they sleep. Or a phase is a [pipeline](super::pipeline).
 
 use cosched_core::Nanos;
 use serde::Deserialize;
 
+use super::pipeline::Pipeline;
 use super::{Mix, Model, Op};
 
 /// Why a model cannot be used: the key and what is wrong with it.
@@ -66,6 +67,8 @@ struct Phase {
     #[serde(default = "one")]
     misses_in_flight: f64,
     critical: Option<Critical>,
+    /// Instead of instructions.
+    pipeline: Option<Pipeline>,
     #[serde(default = "no_time")]
     sleep: String,
 }
@@ -101,12 +104,12 @@ impl Model {
         let read: Description = table.clone().try_into()?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
-        let mut writer = Writer { threads, script: Vec::new(), mixes: Vec::new(), barriers: false };
+        let mut writer = Writer { threads, ..Writer::default() };
         for phase in &read.phase {
             writer.phase(phase)?;
         }
         writer.repeat(0, read.repeat, 0);
-        let Writer { script, mixes, barriers, .. } = writer;
+        let Writer { script, mixes, barriers, queues, .. } = writer;
         Ok(Model {
             threads,
             script,
@@ -115,17 +118,19 @@ impl Model {
             spin: time("spin", &read.spin)?,
             barriers: u16::from(barriers),
             locks: 1,
-            queues: Vec::new(),
+            queues,
         })
     }
 }
 
 /// A script in the making.
-struct Writer {
-    threads: u16,
-    script: Vec<Op>,
+#[derive(Default)]
+pub(super) struct Writer {
+    pub(super) threads: u16,
+    pub(super) script: Vec<Op>,
     mixes: Vec<Mix>,
     barriers: bool,
+    pub(super) queues: Vec<u32>,
 }
 
 impl Writer {
@@ -165,6 +170,13 @@ impl Writer {
         }
         let share = (phase.instructions - serial) / f64::from(self.threads);
         let parts = phase.barriers.max(1);
+        if let Some(pipeline) = &phase.pipeline {
+            check("phase.instructions", phase.instructions, "left out beside a pipeline", |x| {
+                x == 0.0
+            })?;
+            pipeline.write(self, mix)?;
+            self.barrier();
+        }
         let part = self.script.len() as u32;
         self.compute(share / f64::from(parts), mix, phase.critical.as_ref(), parts)?;
         if phase.barriers > 0 {
@@ -218,14 +230,14 @@ impl Writer {
         self.script.push(Op::Barrier(0));
     }
 
-    fn repeat(&mut self, from: u32, times: u32, counter: u8) {
+    pub(super) fn repeat(&mut self, from: u32, times: u32, counter: u8) {
         if times > 1 {
             self.script.push(Op::Repeat { from, times, counter });
         }
     }
 }
 
-fn check(
+pub(super) fn check(
     key: &'static str,
     value: f64,
     wanted: &'static str,

@@ -39,6 +39,7 @@ fn every_key_is_read() {
         start = "1s 500ms"
         weight = 2.5
         misses_per_kilo_instruction = 3.0
+        memory_gigabytes_per_second = 4.0
         repeat = "until-all-finish"
         freezable = true
         group = "solver"
@@ -54,6 +55,7 @@ fn every_key_is_read() {
         start: Nanos::from_millis(1500),
         weight: 2.5,
         misses_per_kilo_instruction: Some(3.0),
+        memory_gigabytes_per_second: Some(4.0),
         repeat: Repeat::UntilAllFinish,
         freezable: Some(true),
         group: Some("solver".into()),
@@ -75,6 +77,7 @@ fn only_the_command_is_required() {
         start: Nanos::ZERO,
         weight: 1.0,
         misses_per_kilo_instruction: None,
+        memory_gigabytes_per_second: None,
         repeat: Repeat::Times(1),
         freezable: None,
         group: None,
@@ -103,6 +106,7 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("weight = inf", "weight is inf, but must be"),
         ("misses_per_kilo_instruction = -1", "misses_per_kilo_instruction is -1, but must be"),
         ("misses_per_kilo_instruction = nan", "misses_per_kilo_instruction is NaN"),
+        ("memory_gigabytes_per_second = -1", "memory_gigabytes_per_second is -1, but must be"),
         ("repeat = 0", "repeat is 0, but must be from 1"),
         ("repeat = 'always'", "repeat is 'always', but must be a number of runs"),
         ("start = '-1s'", "start is '-1s', which is not a time"),

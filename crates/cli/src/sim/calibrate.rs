@@ -1,0 +1,74 @@
+//! `cosched sim calibrate`: models of programs from what they do alone.
+//!
+//! The table of figures goes in, a workload file comes out, with every error that is left as a comment beside its
+//! model. Programs are simulated alone, placed as asked; nothing that was measured in company is used. How a model is
+//! fitted: [`cosched_sim::model::fit`].
+
+use std::process::ExitCode;
+
+use cosched_core::workload::{Workload, shown_path};
+use cosched_sim::model::fit::{FitError, Fitted, SoloTable, fit};
+use cosched_sim::{Job, Model};
+
+use super::{Scene, Simulator};
+use crate::args::SimCalibrateArgs;
+use crate::failure::Failure;
+use crate::session::print;
+
+/// Fits the table's programs and prints them.
+pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
+    let file = shown_path(&args.table);
+    let text = std::fs::read_to_string(&args.table).map_err(|error| {
+        Failure::Input(format!(
+            "{file}: cannot be read: {error}; docs/simulator.md describes such a table"
+        ))
+    })?;
+    let table: SoloTable = toml::from_str(&text)
+        .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
+    let simulator = Simulator::new(&Scene::from(&args.on))?;
+    let cpus = simulator.session.topology.cpus().len() as u16;
+    if let Some(program) = table.programs.iter().find(|known| known.threads > cpus) {
+        return Err(Failure::Input(format!(
+            "{file}: {}: threads is {}, and the machine has {cpus} CPUs",
+            program.name, program.threads
+        )));
+    }
+    let alone = |model: &Model| {
+        let command = vec![vec!["alone".to_owned()]];
+        let mut workload =
+            Workload::from_commands(command, "/".as_ref()).map_err(Failure::broken)?;
+        workload.programs[0].threads = Some(model.threads);
+        simulator.alone(&workload.programs[0], &Job { model: model.clone(), weight: 1.0 })
+    };
+    let refused = |error: &dyn std::fmt::Display| Failure::Input(format!("{file}: {error}"));
+    let fitted = fit(&table, cpus, alone).map_err(|error| match error {
+        FitError::Run(failure) => failure,
+        FitError::Table(error) => refused(&error),
+    })?;
+    let machine = &simulator.hardware.name;
+    let placement = args.on.how.placement();
+    let head = format!(
+        "# Fitted by `cosched sim calibrate` to {file}, on {machine}, {placement}.\n\
+         # One number of each model is fitted, and told with the errors that are left; the others were given.\n"
+    );
+    print(fitted.iter().fold(head, |text, fitted| text + "\n" + &program(fitted)).trim_end())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A program of the workload file.
+fn program(fitted: &Fitted) -> String {
+    let known = &fitted.known;
+    let free = fitted.free.map(|(free, value)| format!("# fitted: {} = {value:.4}\n", free.key()));
+    let residuals = fitted.residuals.iter().map(|residual| {
+        let error = 100.0 * (residual.found / residual.wanted - 1.0);
+        let (what, wanted, found) = (&residual.what, residual.wanted, residual.found);
+        format!("# {what}: {found:.2} for {wanted:.2} ({error:+.1} %)\n")
+    });
+    let comments: String = free.into_iter().chain(residuals).collect();
+    let model = fitted.model.replace("[[phase]]", "[[program.model.phase]]");
+    format!(
+        "{comments}[[program]]\ncommand = {:?}\nthreads = {}\nmisses_per_kilo_instruction = {:?}\n\
+         memory_gigabytes_per_second = {:.4}\nrepeat = \"until-all-finish\"\n\n[program.model]\n{model}",
+        known.name, known.threads, known.misses_per_kilo_instruction, fitted.gigabytes_per_second,
+    )
+}

@@ -1,0 +1,100 @@
+//! From figures of solo runs to a simulated run of the policy that predicts: `cosched sim calibrate`, `sim slowdowns`,
+//! `sim --policy bandwidth`, from outside.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const TABLE: &str = "[[program]]\nname = 'loud'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
+    misses_in_flight = 10\n\
+    [[program]]\nname = 'quiet'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 100\n\
+    misses_in_flight = 10\n\
+    point = [{ threads = 4, traffic = { of = 'loud', share = 0.2 } }]\n\
+    [[program]]\nname = 'serial'\nthreads = 4\nseconds = 0.02\nmisses_per_kilo_instruction = 0.1\n\
+    point = [{ threads = 4, speedup = 2.0, share_of_best = 0.8 }]\n";
+const ON: &str = "--machine dunnington-24 --kernel cfs --placement spread";
+
+fn sim(folder: &Path, arguments: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.current_dir(folder).arg("sim").args(arguments.split_whitespace());
+    command.output().unwrap()
+}
+
+fn printed(folder: &Path, arguments: &str) -> String {
+    let output = sim(folder, arguments);
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn refused(folder: &Path, arguments: &str) -> String {
+    let output = sim(folder, arguments);
+    assert_eq!(output.status.code(), Some(2));
+    String::from_utf8(output.stderr).unwrap()
+}
+
+#[test]
+fn figures_alone_become_models_and_these_a_table_and_that_a_prediction() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    std::fs::write(folder.join("table.toml"), TABLE).unwrap();
+    let models = printed(folder, &format!("calibrate table.toml {ON}"));
+    assert!(models.contains("# fitted: cycles_per_instruction = "), "{models}");
+    assert!(
+        models.contains("# share of the traffic of loud with 4 threads: 0.20 for 0.20"),
+        "{models}"
+    );
+    assert!(models.contains("# speedup with 4 threads: 2.00 for 2.00"), "{models}");
+    assert!(models.contains("# threads for 80 % of the best speedup: "), "{models}");
+    std::fs::write(folder.join("models.toml"), &models).unwrap();
+
+    // Only loud and quiet: `serial` has hardly any traffic, and is a level of its own.
+    let table = printed(folder, &format!("slowdowns models.toml {ON}"));
+    let read = cosched_policy::Slowdowns::parse(&table).unwrap();
+    assert!(read.machine().starts_with("dunnington-24, simulated, 4 threads each, spread"));
+    assert!(read.of(read.most(), &[read.most()]) > 1.5);
+    std::fs::write(folder.join("slowdowns.toml"), &table).unwrap();
+
+    let run = "models.toml --machine dunnington-24 --policy bandwidth --json";
+    let told = refused(folder, run);
+    assert!(told.contains("--slowdowns") && told.contains("sim slowdowns"), "{told}");
+    let json = printed(folder, &format!("{run} --slowdowns slowdowns.toml"));
+    let result: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(result["policy"], "bandwidth");
+    assert!(json.contains("least-lost"), "{json}");
+}
+
+#[test]
+fn what_is_wrong_with_a_table_is_told_with_its_file_and_key() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let told = |from: &str, to: &str, command: &str| {
+        std::fs::write(folder.join("table.toml"), TABLE.replace(from, to)).unwrap();
+        refused(folder, command)
+    };
+    let calibrate = format!("calibrate table.toml {ON}");
+    assert!(told("seconds", "second", &calibrate).contains("table.toml: "));
+    let message = told("'loud', share", "'lout', share", &calibrate);
+    assert!(message.contains("table.toml: quiet: point.traffic.of is 'lout'"), "{message}");
+    let message = told("threads = 4\n", "threads = 40\n", &calibrate);
+    assert!(message.contains("loud: threads is 40, and the machine has 24 CPUs"), "{message}");
+    let message =
+        told("", "", "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml");
+    assert!(message.contains("docs/policies.md describes such a table"), "{message}");
+}
+
+#[test]
+fn without_solo_runs_a_simulation_tells_no_slowdowns() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "[[program]]\ncommand = 'a'\nthreads = 2\n[program.model]\n[[program.model.phase]]\ninstructions = 1e8";
+    std::fs::write(folder.path().join("a.toml"), text).unwrap();
+    let run = "a.toml --machine e5410-8 --policy gang --json";
+    let slowdown = |arguments: &str| {
+        let result: serde_json::Value =
+            serde_json::from_str(&printed(folder.path(), arguments)).unwrap();
+        result["programs"][0]["slowdown"].clone()
+    };
+    assert_eq!(slowdown(run), 1.0);
+    assert_eq!(slowdown(&format!("{run} --no-solo")), serde_json::Value::Null);
+}

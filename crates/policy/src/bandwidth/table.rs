@@ -1,0 +1,201 @@
+//! How much programs slow each other down, by their traffic with memory: a table per machine.
+//!
+//! It holds what variants of STREAM did to each other, each with the same number of threads: the traffic of
+//! each variant alone, and the slowdowns in every pair and triple. Between the variants we interpolate
+//! linearly; below the one with the least traffic lies a program without any, which slows nobody and is not slowed;
+//! above the one with the most nothing is known, and that one counts.
+//!
+//! ```toml
+//! machine = "dunnington-24"                 # for people
+//! gigabytes_per_second = [2.0, 10.0]        # of each variant alone, rising
+//! pairs = [[1.1, 1.5],                      # [a][b]: of variant a beside variant b
+//!          [1.2, 2.0]]
+//! triples = [[[1.2, 1.6], [1.6, 2.0]],      # [a][b][c]: of variant a beside b and c; the same for [a][c][b]
+//!            [[1.4, 2.2], [2.2, 3.0]]]
+//! ```
+//!
+//! *Source.* Section 3.3 and figure 3.6 of the thesis for what is measured, chapter 6 for what it is meant for.
+
+use std::ops::Range;
+
+use serde::Deserialize;
+
+/// Slowdowns in pairs and triples of programs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Slowdowns {
+    /// On which machine they were measured, and how.
+    machine: String,
+    gigabytes_per_second: Vec<f64>,
+    pairs: Vec<Vec<f64>>,
+    triples: Vec<Vec<Vec<f64>>>,
+}
+
+/// Why a table cannot be used.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum SlowdownsError {
+    /// It is not TOML, or a key is missing, unknown or of the wrong type.
+    #[error("{0}")]
+    Toml(String),
+    /// A value makes no sense.
+    #[error("{key} {problem}")]
+    Value {
+        /// The key.
+        key: &'static str,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
+}
+
+impl Slowdowns {
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// When a key is missing or unknown, the traffics do not rise, a slowdown is not a positive number, or
+    /// there are not as many as variants.
+    pub fn parse(text: &str) -> Result<Slowdowns, SlowdownsError> {
+        let read: Slowdowns = toml::from_str(text)
+            .map_err(|error| SlowdownsError::Toml(error.to_string().trim_end().to_owned()))?;
+        let wrong = |key, problem: &str| {
+            let problem = problem.to_owned();
+            Err(SlowdownsError::Value { key, problem })
+        };
+        let levels = &read.gigabytes_per_second;
+        let rising = levels.windows(2).all(|two| two[0] < two[1]);
+        let positive = |value: &f64| *value > 0.0 && value.is_finite();
+        if levels.is_empty() || !rising || !levels.iter().all(positive) {
+            return wrong(
+                "gigabytes_per_second",
+                "must be rising positive numbers, one per variant",
+            );
+        }
+        let n = levels.len();
+        let is_row = |row: &Vec<f64>| row.len() == n && row.iter().all(positive);
+        let is_square = |rows: &Vec<Vec<f64>>| rows.len() == n && rows.iter().all(is_row);
+        if !is_square(&read.pairs) {
+            return wrong("pairs", "must have a row per variant with a positive slowdown for each");
+        }
+        if read.triples.len() != n || !read.triples.iter().all(is_square) {
+            return wrong(
+                "triples",
+                "must have, per variant, a row per variant with a positive slowdown for each",
+            );
+        }
+        Ok(read)
+    }
+
+    /// On which machine it was measured, and how.
+    pub fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    /// The highest traffic that it knows, GB/s.
+    pub fn most(&self) -> f64 {
+        self.gigabytes_per_second.last().copied().unwrap_or(0.0)
+    }
+
+    /// By how much a program is slowed down beside others, from the traffic that each has alone, GB/s. Of more than two
+    /// co-runners, the two with the least traffic count as one with the traffic of both, until two are left.
+    pub fn of(&self, own: f64, others: &[f64]) -> f64 {
+        let mut others = others.to_vec();
+        others.sort_by(|a, b| b.total_cmp(a));
+        while others.len() > 2 {
+            let sum = others.drain(others.len() - 2..).sum();
+            let position = others.partition_point(|other| *other > sum);
+            others.insert(position, sum);
+        }
+        let other = |position: usize| others.get(position).copied().unwrap_or(0.0);
+        let spans = [own, other(0), other(1)].map(|traffic| self.between(traffic));
+        // Linear in each of the three: the corners of the cell, each by its weight.
+        let corner = |number: usize| -> f64 {
+            let ends = [0, 1, 2].map(|axis| number >> axis & 1);
+            let weight: f64 = spans
+                .iter()
+                .zip(ends)
+                .map(|((_, at), end)| if end == 1 { *at } else { 1.0 - at })
+                .product();
+            let at =
+                |axis: usize| if ends[axis] == 1 { spans[axis].0.end } else { spans[axis].0.start };
+            if weight == 0.0 { 0.0 } else { weight * self.measured(at(0), at(1), at(2)) }
+        };
+        (0..8).map(corner).sum()
+    }
+
+    /// Between which variants a traffic lies, by their numbers from 1 (0: no traffic), and how far from the first.
+    fn between(&self, traffic: f64) -> (Range<usize>, f64) {
+        let levels = &self.gigabytes_per_second;
+        let above = levels.partition_point(|level| *level < traffic).min(levels.len() - 1);
+        let low = above.checked_sub(1).map_or(0.0, |below| levels[below]);
+        let at = (traffic - low) / (levels[above] - low);
+        (above..above + 1, at.clamp(0.0, 1.0))
+    }
+
+    /// What was measured of a variant beside two others; 0 stands for none.
+    fn measured(&self, own: usize, first: usize, second: usize) -> f64 {
+        match (own, first, second) {
+            (0, _, _) | (_, 0, 0) => 1.0,
+            (own, other, 0) | (own, 0, other) => self.pairs[own - 1][other - 1],
+            (own, first, second) => self.triples[own - 1][first - 1][second - 1],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "machine = 'm'\ngigabytes_per_second = [2.0, 10.0]\n\
+        pairs = [[1.1, 1.5], [1.2, 2.0]]\n\
+        triples = [[[1.2, 1.6], [1.6, 2.0]], [[1.4, 2.2], [2.2, 3.0]]]";
+
+    fn near(found: f64, expected: f64) {
+        assert!((found - expected).abs() < 1e-12, "{found} instead of {expected}");
+    }
+
+    #[test]
+    fn what_was_measured_is_given_back() {
+        let table = Slowdowns::parse(TEXT).unwrap();
+        near(table.of(2.0, &[10.0]), 1.5);
+        near(table.of(10.0, &[2.0]), 1.2);
+        near(table.of(10.0, &[2.0, 10.0]), 2.2);
+        near(table.of(10.0, &[10.0, 2.0]), 2.2);
+    }
+
+    #[test]
+    fn between_what_was_measured_lies_the_mean_and_beyond_it_nothing_more() {
+        let table = Slowdowns::parse(TEXT).unwrap();
+        near(table.of(6.0, &[10.0]), 1.75);
+        near(table.of(2.0, &[6.0]), 1.3);
+        near(table.of(50.0, &[70.0]), 2.0);
+    }
+
+    #[test]
+    fn the_least_of_many_co_runners_count_as_one() {
+        let table = Slowdowns::parse(TEXT).unwrap();
+        near(table.of(10.0, &[1.0, 10.0, 1.0]), 2.2);
+        near(table.of(10.0, &[0.0, 0.0, 0.0, 2.0]), 1.2);
+        near(table.of(10.0, &[5.0, 5.0, 10.0]), 3.0);
+    }
+
+    #[test]
+    fn who_has_no_traffic_is_not_slowed_and_slows_nobody() {
+        let table = Slowdowns::parse(TEXT).unwrap();
+        near(table.of(0.0, &[10.0, 10.0]), 1.0);
+        near(table.of(10.0, &[]), 1.0);
+        near(table.of(10.0, &[0.0, 10.0]), 2.0);
+        near(table.of(2.0, &[1.0]), 1.05);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_key() {
+        let told = |from: &str, to: &str| {
+            Slowdowns::parse(&TEXT.replace(from, to)).unwrap_err().to_string()
+        };
+        assert!(
+            told("[2.0, 10.0]", "[10.0, 2.0]").starts_with("gigabytes_per_second must be rising")
+        );
+        assert!(told("pairs = [[1.1, 1.5], ", "pairs = [").starts_with("pairs must have a row"));
+        assert!(told("3.0]", "nan]").starts_with("triples must have"));
+        assert!(told("machine", "machines").contains("machines"));
+    }
+}

@@ -1,0 +1,308 @@
+//! Models from what programs do alone: thread counts, speedups, misses.
+//!
+//! A table of solo runs says little of a program, so only one number of its model is fitted, and the rest is
+//! given. Which one is chosen by the figures: the program may stop scaling because
+//!
+//! * one thread does a share of the work alone ([`Free::Serial`]),
+//! * one thread has more to do than the others ([`Free::Imbalance`]),
+//! * its threads have so many misses on their way at once that the memory's bandwidth ends
+//!   ([`Free::InFlight`]).
+//!
+//! Each is tried: the value with the least squared logarithmic error of all speedups is looked for, and
+//! the explanation with the least error wins. Where several give the speedups within 5 %, what is known of
+//! the whole curve ("80 % of the best speedup is reached with 12 threads") decides between them. A program
+//! known by its share of another one's memory traffic gets the cycles per instruction that lead to
+//! it ([`Free::Cycles`]).
+//!
+//! Every error that is left is told. Nothing that was measured in company goes in.
+
+mod table;
+
+use cosched_core::Nanos;
+
+use super::Model;
+pub use table::{Known, Point, SoloTable, TableError, Traffic};
+
+/// Bytes of a cache line.
+const LINE: f64 = 64.0;
+/// Of the search for a value: its interval shrinks to 0.618 of itself each time.
+const STEPS: usize = 18;
+/// Explanations that miss the figures by no more than this are equally good.
+const GOOD: f64 = 0.05;
+/// With which a program is run first, of all threads together.
+const INSTRUCTIONS: f64 = 1e9;
+
+/// The number that is fitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Free {
+    /// `serial`.
+    Serial,
+    /// `imbalance`.
+    Imbalance,
+    /// `misses_in_flight`.
+    InFlight,
+    /// `cycles_per_instruction`.
+    Cycles,
+}
+
+impl Free {
+    /// The key of the model.
+    pub fn key(self) -> &'static str {
+        match self {
+            Free::Serial => "serial",
+            Free::Imbalance => "imbalance",
+            Free::InFlight => "misses_in_flight",
+            Free::Cycles => "cycles_per_instruction",
+        }
+    }
+
+    /// The value at a place from 0 to 1 of its range; factors in equal steps of their logarithms.
+    fn at(self, place: f64) -> f64 {
+        let factor = |low: f64, high: f64| low * (high / low).powf(place);
+        match self {
+            Free::Serial => 0.95 * place,
+            Free::Imbalance => place,
+            Free::InFlight => factor(1.0, 16.0),
+            Free::Cycles => factor(0.25, 250.0),
+        }
+    }
+}
+
+/// A figure, as it was wanted and as the model gives it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Residual {
+    /// What it is of.
+    pub what: String,
+    /// As measured.
+    pub wanted: f64,
+    /// Of the model.
+    pub found: f64,
+}
+
+impl Residual {
+    fn error(&self) -> f64 {
+        (self.found / self.wanted).ln().powi(2)
+    }
+}
+
+/// A program's model, and how well it fits.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// What it was made from.
+    pub known: Known,
+    /// What was fitted, and its value; `None` where no figure is given.
+    pub free: Option<(Free, f64)>,
+    /// Of every figure.
+    pub residuals: Vec<Residual>,
+    /// Memory traffic alone with its threads, GB/s.
+    pub gigabytes_per_second: f64,
+    /// The text of its `[program.model]`.
+    pub model: String,
+}
+
+/// Why a table cannot be fitted.
+#[derive(Debug)]
+pub enum FitError<E> {
+    /// It makes no sense.
+    Table(TableError),
+    /// A run failed.
+    Run(E),
+}
+
+impl<E> From<TableError> for FitError<E> {
+    fn from(error: TableError) -> FitError<E> {
+        FitError::Table(error)
+    }
+}
+
+/// Fits every program of a table; `run` tells how long a model takes alone on the machine, which has so many `cpus`.
+///
+/// # Errors
+/// When a value makes no sense, or a run fails.
+pub fn fit<E>(
+    table: &SoloTable,
+    cpus: u16,
+    mut run: impl FnMut(&Model) -> Result<Nanos, E>,
+) -> Result<Vec<Fitted>, FitError<E>> {
+    let mut done: Vec<Fitted> = Vec::new();
+    for known in &table.programs {
+        let mut bench = Bench { known, others: &done, cpus, run: &mut run };
+        let fitted = bench.fit()?;
+        done.push(fitted);
+    }
+    Ok(done)
+}
+
+/// A program that is being fitted.
+struct Bench<'a, R> {
+    known: &'a Known,
+    others: &'a [Fitted],
+    cpus: u16,
+    run: &'a mut R,
+}
+
+/// A model before it is one.
+#[derive(Clone, Copy)]
+struct Draft {
+    instructions: f64,
+    free: Option<(Free, f64)>,
+}
+
+impl<E, R: FnMut(&Model) -> Result<Nanos, E>> Bench<'_, R> {
+    fn fit(&mut self) -> Result<Fitted, FitError<E>> {
+        let known = self.known;
+        let by_traffic = known.point.iter().any(|point| point.traffic.is_some());
+        let choices: &[Free] = match by_traffic {
+            _ if known.point.is_empty() => &[],
+            true => &[Free::Cycles],
+            false => &[Free::Serial, Free::Imbalance, Free::InFlight],
+        };
+        let mut best = None;
+        for free in choices {
+            let (error, draft) = self.search(*free)?;
+            let is_good = error <= GOOD * GOOD * known.point.len() as f64;
+            let curve = if is_good { self.error(draft, true)? } else { f64::INFINITY };
+            if best.is_none_or(|(least, _)| (curve, error) < least) {
+                best = Some(((curve, error), draft));
+            }
+        }
+        let draft = match best {
+            Some((_, draft)) => draft,
+            None => self.sized(Draft { instructions: INSTRUCTIONS, free: None })?,
+        };
+        Ok(Fitted {
+            known: known.clone(),
+            free: draft.free,
+            residuals: self.residuals(draft, true)?,
+            gigabytes_per_second: self.traffic(known, draft, known.threads)?,
+            model: text(known, draft),
+        })
+    }
+
+    /// The value with the least error: golden section.
+    fn search(&mut self, free: Free) -> Result<(f64, Draft), FitError<E>> {
+        const GOLDEN: f64 = 0.618_033_988_749_895;
+        let mut at = |place: f64| -> Result<(f64, Draft), FitError<E>> {
+            let draft = Draft { instructions: INSTRUCTIONS, free: Some((free, free.at(place))) };
+            let draft = self.sized(draft)?;
+            Ok((self.error(draft, false)?, draft))
+        };
+        let (mut low, mut high) = (0.0, 1.0);
+        let (mut left, mut right) = (1.0 - GOLDEN, GOLDEN);
+        let (mut of_left, mut of_right) = (at(left)?, at(right)?);
+        for _ in 0..STEPS {
+            if of_left.0 <= of_right.0 {
+                (high, right, of_right) = (right, left, of_left);
+                left = high - GOLDEN * (high - low);
+                of_left = at(left)?;
+            } else {
+                (low, left, of_left) = (left, right, of_right);
+                right = low + GOLDEN * (high - low);
+                of_right = at(right)?;
+            }
+        }
+        Ok(if of_left.0 <= of_right.0 { of_left } else { of_right })
+    }
+
+    /// With so many instructions that it takes as long as it is to take.
+    fn sized(&mut self, draft: Draft) -> Result<Draft, FitError<E>> {
+        let mut draft = draft;
+        // Barriers do not become more with the instructions, so once is not quite enough.
+        for _ in 0..2 {
+            let seconds = self.seconds(self.known, draft, self.known.threads)?;
+            draft.instructions *= self.known.seconds / seconds;
+        }
+        Ok(draft)
+    }
+
+    fn error(&mut self, draft: Draft, all: bool) -> Result<f64, FitError<E>> {
+        Ok(self.residuals(draft, all)?.iter().map(Residual::error).sum())
+    }
+
+    /// Of all figures; those of the whole curve only where asked, for they take a run per thread count.
+    fn residuals(&mut self, draft: Draft, all: bool) -> Result<Vec<Residual>, FitError<E>> {
+        let mut residuals = Vec::new();
+        let alone = self.seconds(self.known, draft, 1)?;
+        for point in &self.known.point {
+            let with = |what: &str| format!("{what} with {} threads", point.threads);
+            if let Some(wanted) = point.speedup {
+                let found = alone / self.seconds(self.known, draft, point.threads)?;
+                residuals.push(Residual { what: with("speedup"), wanted, found });
+            }
+            if let Some(Traffic { of, share }) = &point.traffic {
+                let other = self.others.iter().find(|other| other.known.name == *of);
+                let other = other.ok_or_else(|| TableError::Unknown {
+                    program: self.known.name.clone(),
+                    of: of.clone(),
+                })?;
+                let theirs = self.traffic(&other.known, draft_of(other), point.threads)?;
+                let found = self.traffic(self.known, draft, point.threads)? / theirs;
+                let what = with(&format!("share of the traffic of {of}"));
+                residuals.push(Residual { what, wanted: *share, found });
+            }
+            if let Some(share) = point.share_of_best.filter(|_| all) {
+                let what = format!("threads for {:.0} % of the best speedup", 100.0 * share);
+                let found = f64::from(self.threads_for(draft, share)?);
+                residuals.push(Residual { what, wanted: f64::from(point.threads), found });
+            }
+        }
+        Ok(residuals)
+    }
+
+    /// The fewest threads that reach a share of the best speedup.
+    fn threads_for(&mut self, draft: Draft, share: f64) -> Result<u16, FitError<E>> {
+        let seconds = (1..=self.cpus)
+            .map(|threads| self.seconds(self.known, draft, threads))
+            .collect::<Result<Vec<f64>, _>>()?;
+        let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        let enough = seconds.iter().position(|seconds| best / seconds >= share);
+        Ok(enough.map_or(self.cpus, |position| position as u16 + 1))
+    }
+
+    /// GB/s.
+    fn traffic(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
+        let lines = draft.instructions * known.misses_per_kilo_instruction / 1000.0;
+        Ok(lines * LINE / (1e9 * self.seconds(known, draft, threads)?))
+    }
+
+    fn seconds(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
+        let table: Result<toml::Table, _> = text(known, draft).parse();
+        let model =
+            table.map_err(super::ModelError::from).and_then(|table| Model::read(&table, threads));
+        let model =
+            model.map_err(|source| TableError::Model { program: known.name.clone(), source })?;
+        Ok((self.run)(&model).map_err(FitError::Run)?.as_secs_f64())
+    }
+}
+
+/// What a fitted program was last.
+fn draft_of(fitted: &Fitted) -> Draft {
+    let seconds = fitted.known.seconds;
+    let lines = fitted.gigabytes_per_second * 1e9 * seconds / LINE;
+    let instructions = 1000.0 * lines / fitted.known.misses_per_kilo_instruction;
+    Draft { instructions, free: fitted.free }
+}
+
+/// The model as it is written down.
+fn text(known: &Known, draft: Draft) -> String {
+    let value = |key: Free, given: f64| match draft.free {
+        Some((free, value)) if free == key => value,
+        _ => given,
+    };
+    let Known { spin, repeat, barriers, footprint_mib, .. } = known;
+    let misses = known.misses_per_kilo_instruction;
+    format!(
+        "spin = \"{spin}\"\nimbalance = {:.4}\n\n[[phase]]\nrepeat = {repeat}\ninstructions = {:.6e}\nserial = {:.4}\n\
+         barriers = {barriers}\ncycles_per_instruction = {:.4}\nmisses_per_kilo_instruction = {misses:?}\n\
+         misses_without_cache = {:?}\nfootprint_mib = {footprint_mib:?}\nmisses_in_flight = {:.4}\n",
+        value(Free::Imbalance, 0.0),
+        draft.instructions / f64::from(*repeat),
+        value(Free::Serial, 0.0),
+        value(Free::Cycles, known.cycles_per_instruction),
+        known.misses_without_cache.unwrap_or(misses),
+        value(Free::InFlight, known.misses_in_flight),
+    )
+}
+
+#[cfg(test)]
+mod tests;

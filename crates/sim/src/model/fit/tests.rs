@@ -1,0 +1,115 @@
+//! Fits to programs whose cause is known, on the ideal machine of the model's own tests.
+
+use std::convert::Infallible;
+
+use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_policy::{Kind, Options};
+
+use super::super::Mix;
+use super::*;
+use crate::tests::ideal;
+use crate::{Costs, Job, Kernel, Sim};
+
+const FREE: Costs = Costs { start: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
+
+/// How long a model takes alone on eight CPUs and a bus of 6.4 GB/s.
+fn run(model: &Model) -> Result<Nanos, Infallible> {
+    let hardware = ideal("core:8");
+    let topology = hardware.topology.clone();
+    let programs = vec![Entry::new(model.threads)];
+    let setup = Setup { cpus: topology.all(), topology, programs, limits: Limits::default() };
+    let jobs = vec![Job { model: model.clone(), weight: 1.0 }];
+    let sim = Sim::new(hardware, Kernel::EEVDF, jobs, FREE, 1);
+    let policy = Kind::Gang.build(&Options::default()).unwrap();
+    let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
+    Ok(outcome.unwrap().programs[0].done.unwrap())
+}
+
+fn fitted(table: &str) -> Vec<Fitted> {
+    fit(&toml::from_str(table).unwrap(), 8, run).unwrap()
+}
+
+fn near(found: f64, expected: f64, share: f64) {
+    assert!((found - expected).abs() <= share * expected, "{found} instead of {expected}");
+}
+
+/// A program of 10 ms with eight threads, and what it does with two, four and eight.
+fn program(keys: &str, speedup: impl Fn(f64) -> f64) -> String {
+    let points =
+        [2.0, 4.0, 8.0].map(|n| format!("{{ threads = {n:.0}, speedup = {:?} }}", speedup(n)));
+    let points = points.join(", ");
+    format!("[[program]]\nname = 'a'\nthreads = 8\nseconds = 0.01\n{keys}\npoint = [{points}]\n")
+}
+
+#[test]
+fn who_scales_as_amdahl_says_is_given_a_serial_share() {
+    let fitted = fitted(&program("", |n| 1.0 / (0.1 + 0.9 / n)));
+    let (free, value) = fitted[0].free.unwrap();
+    assert_eq!(free, Free::Serial);
+    near(value, 0.1, 0.01);
+    assert!(fitted[0].residuals.iter().all(|residual| residual.error() < 1e-6));
+}
+
+#[test]
+fn who_always_uses_the_same_share_of_its_threads_is_given_an_imbalance() {
+    let fitted = fitted(&program("", |n| n / 1.25));
+    let (free, value) = fitted[0].free.unwrap();
+    assert_eq!(free, Free::Imbalance);
+    near(value, 0.25, 0.01);
+}
+
+#[test]
+fn who_ends_at_the_bandwidth_is_given_misses_in_flight() {
+    let streaming =
+        Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 6.0, ..Mix::computing(1.0) };
+    let seconds = |threads: u16| {
+        run(&Model::parallel(threads, 1e8 / f64::from(threads), streaming)).unwrap().as_secs_f64()
+    };
+    let keys = "misses_per_kilo_instruction = 20";
+    let fitted = fitted(&program(keys, |n| seconds(1) / seconds(n as u16)));
+    let (free, value) = fitted[0].free.unwrap();
+    assert_eq!(free, Free::InFlight);
+    near(value, 6.0, 0.02);
+}
+
+#[test]
+fn what_is_known_of_the_whole_curve_decides_between_explanations_of_one_speedup() {
+    let with = |threads: u16| {
+        let point = format!("{{ threads = {threads}, speedup = 2.0, share_of_best = 0.8 }}");
+        let table =
+            format!("[[program]]\nname = 'a'\nthreads = 4\nseconds = 0.01\npoint = [{point}]");
+        fitted(&table)[0].free.unwrap().0
+    };
+    // Half of four: by Amdahl the best is 2.4 of eight threads; with an imbalance it would be 4.
+    assert_eq!(with(4), Free::Serial);
+}
+
+#[test]
+fn a_share_of_anothers_traffic_gives_the_cycles_between_misses() {
+    let table = "[[program]]\nname = 'all'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 100\n\
+        misses_in_flight = 10\n[[program]]\nname = 'half'\nthreads = 8\nseconds = 0.01\n\
+        misses_per_kilo_instruction = 100\nmisses_in_flight = 10\n\
+        point = [{ threads = 8, traffic = { of = 'all', share = 0.5 } }]";
+    let fitted = fitted(table);
+    near(fitted[1].gigabytes_per_second, fitted[0].gigabytes_per_second / 2.0, 0.001);
+    assert_eq!(fitted[1].free.unwrap().0, Free::Cycles);
+    assert!(fitted[0].free.is_none() && fitted[0].residuals.is_empty());
+}
+
+#[test]
+fn the_text_of_a_fitted_model_is_a_model_that_takes_the_time_asked_for() {
+    let fitted =
+        fitted(&program("barriers = 5\nrepeat = 2\nspin = '1ms'", |n| 1.0 / (0.1 + 0.9 / n)));
+    let model = Model::read(&fitted[0].model.parse().unwrap(), 8).unwrap();
+    near(run(&model).unwrap().as_secs_f64(), 0.01, 0.001);
+}
+
+#[test]
+fn traffic_relative_to_a_program_that_does_not_stand_above_is_refused() {
+    let table = "[[program]]\nname = 'a'\nthreads = 1\nseconds = 0.01\nmisses_per_kilo_instruction = 1\n\
+        point = [{ threads = 1, traffic = { of = 'b', share = 0.5 } }]";
+    let Err(FitError::Table(error)) = fit(&toml::from_str(table).unwrap(), 8, run) else {
+        panic!("it was fitted")
+    };
+    assert!(error.to_string().starts_with("a: point.traffic.of is 'b'"), "{error}");
+}

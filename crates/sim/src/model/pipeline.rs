@@ -1,0 +1,136 @@
+//! Pipelines: stages with threads of their own, and bounded queues between them.
+//!
+//! Each item goes through all stages in their order. A stage's threads share the items evenly; where that leaves
+//! some over, its first threads take one more each. A thread that finds the queue before it empty, or the
+//! one after it full, waits as the program waits at barriers.
+
+use serde::Deserialize;
+
+use super::Op;
+use super::file::{ModelError, Writer, check};
+
+/// A pipeline as it is written down.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Pipeline {
+    /// How many items go through it, each time.
+    items: u32,
+    /// How many items fit between two stages.
+    #[serde(default = "one")]
+    capacity: u32,
+    stages: Vec<Stage>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Stage {
+    /// How many of the program's threads work here.
+    threads: u16,
+    /// For each item.
+    instructions: f64,
+}
+
+fn one() -> u32 {
+    1
+}
+
+impl Pipeline {
+    /// Writes what each thread does, from the first stage's on.
+    pub(super) fn write(&self, writer: &mut Writer, mix: u16) -> Result<(), ModelError> {
+        let threads: u32 = self.stages.iter().map(|stage| u32::from(stage.threads)).sum();
+        let program = u32::from(writer.threads);
+        check("phase.pipeline.items", f64::from(self.items), "1 or more", |x| x >= 1.0)?;
+        check("phase.pipeline.capacity", f64::from(self.capacity), "1 or more", |x| x >= 1.0)?;
+        check(
+            "phase.pipeline.stages.threads, in all stages together,",
+            f64::from(threads),
+            "the number of the program's threads",
+            |_| threads == program,
+        )?;
+        let mut from = 0;
+        for (number, stage) in self.stages.iter().enumerate() {
+            check("phase.pipeline.stages.instructions", stage.instructions, "above 0", |x| {
+                x > 0.0 && x.is_finite()
+            })?;
+            check("phase.pipeline.stages.threads", f64::from(stage.threads), "1 or more", |x| {
+                x >= 1.0
+            })?;
+            let before = writer.queues.len() as u16;
+            let pop = (number > 0).then(|| Op::Pop(before - 1));
+            let push = (number + 1 < self.stages.len()).then(|| {
+                writer.queues.push(self.capacity);
+                Op::Push(before)
+            });
+            let compute = Op::Compute { instructions: stage.instructions, mix };
+            let body: Vec<Op> = pop.into_iter().chain([compute]).chain(push).collect();
+            let (each, over) =
+                (self.items / u32::from(stage.threads), self.items % u32::from(stage.threads));
+            let split = from + over as u16;
+            for (range, times) in [((from, split), each + 1), ((split, from + stage.threads), each)]
+            {
+                if range.0 < range.1 && times > 0 {
+                    stage_of(writer, range, &body, times);
+                }
+            }
+            from += stage.threads;
+        }
+        Ok(())
+    }
+}
+
+/// These threads do this so often.
+fn stage_of(writer: &mut Writer, threads: (u16, u16), body: &[Op], times: u32) {
+    let next = body.len() as u16 + u16::from(times > 1);
+    writer.script.push(Op::Only { threads, next });
+    let from = writer.script.len() as u32;
+    writer.script.extend(body);
+    writer.repeat(from, times, 2);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Model;
+    use super::*;
+
+    fn read(stages: &str, threads: u16) -> Result<Model, ModelError> {
+        let text =
+            format!("[[phase]]\npipeline = {{ items = 5, capacity = 3, stages = [{stages}] }}");
+        Model::read(&text.parse().unwrap(), threads)
+    }
+
+    #[test]
+    fn every_stage_has_its_threads_and_the_first_of_them_take_what_is_left_over() {
+        let stages = "{ threads = 1, instructions = 10 }, { threads = 2, instructions = 30 }";
+        let model = read(stages, 3).unwrap();
+        let compute = |instructions| Op::Compute { instructions, mix: 0 };
+        let expected = [
+            Op::Only { threads: (0, 1), next: 3 },
+            compute(10.0),
+            Op::Push(0),
+            Op::Repeat { from: 1, times: 5, counter: 2 },
+            Op::Only { threads: (1, 2), next: 3 },
+            Op::Pop(0),
+            compute(30.0),
+            Op::Repeat { from: 5, times: 3, counter: 2 },
+            Op::Only { threads: (2, 3), next: 3 },
+            Op::Pop(0),
+            compute(30.0),
+            Op::Repeat { from: 9, times: 2, counter: 2 },
+            Op::Barrier(0),
+        ];
+        assert_eq!(model.script, expected);
+        assert_eq!(model.queues, [3]);
+    }
+
+    #[test]
+    fn a_pipeline_needs_as_many_threads_as_the_program_has_and_no_instructions_beside_it() {
+        let told = |stages| read(stages, 3).unwrap_err().to_string();
+        let message = told("{ threads = 2, instructions = 10 }");
+        assert!(
+            message.contains("is 2, but must be the number of the program's threads"),
+            "{message}"
+        );
+        let message = told("{ threads = 3, instructions = 0 }");
+        assert!(message.contains("stages.instructions is 0"), "{message}");
+    }
+}

@@ -1,0 +1,132 @@
+"""Calls `cosched sim` and keeps what the checks need of its results."""
+
+import copy
+import hashlib
+import json
+import pathlib
+import statistics
+import subprocess
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def load(path):
+    """A TOML file as Python values."""
+    return tomllib.loads(pathlib.Path(path).read_text())
+
+
+def value(x):
+    """A value as TOML writes it."""
+    if isinstance(x, bool):
+        return str(x).lower()
+    if isinstance(x, dict):
+        return "{" + ", ".join(f"{key} = {value(item)}" for key, item in x.items()) + "}"
+    if isinstance(x, list):
+        return "[" + ", ".join(map(value, x)) + "]"
+    return json.dumps(x) if isinstance(x, str) else repr(x)
+
+
+def table(x):
+    """A table's lines, without a heading; every key on its own."""
+    return "".join(f"{key} = {value(item)}\n" for key, item in x.items())
+
+
+class Cosched:
+    """The executable. Results are kept by what they were made from, so that an interrupted check goes on."""
+
+    def __init__(self, executable, kept):
+        self.executable = pathlib.Path(executable).resolve()
+        self.kept = pathlib.Path(kept)
+        self.kept.mkdir(parents=True, exist_ok=True)
+        self.version = hashlib.sha256(self.executable.read_bytes()).hexdigest()
+
+    def call(self, arguments, programs, machine):
+        """What `cosched sim ARGUMENTS` prints for these programs on this machine."""
+        text = "".join("[[program]]\n" + table(program) for program in programs)
+        key = json.dumps([self.version, arguments, text, machine], sort_keys=True)
+        name = hashlib.sha256(key.encode()).hexdigest()[:32]
+        kept = self.kept / f"{name}.out"
+        if not kept.exists():
+            workload, described = self.kept / f"{name}.toml", self.kept / f"{name}.machine.toml"
+            workload.write_text(text)
+            described.write_text(table(machine))
+            command = [self.executable, "sim", *arguments, workload, "--machine", described]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
+            partial = kept.with_suffix(".part")
+            partial.write_text(done.stdout)
+            partial.rename(kept)
+            workload.unlink()
+            described.unlink()
+        return kept.read_text()
+
+    def run(self, programs, machine, policy, placement="spread", quantum="100ms", more=()):
+        """A run of programs, reduced to what is looked at."""
+        arguments = ["--kernel", "cfs", "--policy", policy, "--json", "--no-solo", *more]
+        if policy != "linux":
+            # The quanta of the thesis do not shrink with the number of gangs.
+            arguments += ["--placement", placement, "--quantum", quantum, "--max-frozen", "1h"]
+        return reduced(json.loads(self.call(arguments, programs, machine)))
+
+    def alone(self, program, threads, machine, placement="spread"):
+        """Seconds that a program takes alone with so many threads."""
+        program = {**program, "threads": threads, "repeat": 1}
+        return self.run([program], machine, "gang", placement)["total"]
+
+    def slowdowns(self, programs, machine, placement="spread"):
+        """The text of the table of pairs and triples."""
+        return self.call(["slowdowns", "--kernel", "cfs", "--placement", placement], programs, machine)
+
+
+def reduced(result):
+    """Of a result: its totals, and for each program its times, its mean wait, and when it ran."""
+    programs = {}
+    for program in result["programs"]:
+        spans = [(span[0], span[1]) for span in program["timeline"]]
+        end = program["arrived_seconds"] + program["turnaround_seconds"]
+        gaps = [b[0] - a[1] for a, b in zip(spans, spans[1:]) if b[0] < end]
+        programs[program["name"]] = {
+            "command": program["command"][0],
+            "total": program["turnaround_seconds"],
+            "running": program["running_seconds"],
+            "wait": sum(gaps) / len(gaps) if gaps else 0.0,
+            "spans": spans,
+        }
+    return {
+        "total": result["total_seconds"],
+        "programs": programs,
+        "use": result["metrics"]["cpu_utilisation"],
+        "wait": result["metrics"]["responsiveness_max_seconds"],
+    }
+
+
+def with_alone(result, alone):
+    """A result, with what its programs take alone (seconds, by command), and what follows from that."""
+    for name, program in result["programs"].items():
+        program["alone"] = alone[program["command"]]
+        program["speed"] = program["alone"] / program["total"]
+    speeds = [program["speed"] for program in result["programs"].values()]
+    return {**result, "fairness": statistics.pstdev(speeds), "weighted": sum(speeds)}
+
+
+def gangs(result, quantum=0.1, quanta=6):
+    """Who runs in the middle of each of the first quanta."""
+    middles = [(number + 0.5) * quantum for number in range(quanta)]
+    return [
+        frozenset(
+            name
+            for name, program in result["programs"].items()
+            if any(begin <= middle < end for begin, end in program["spans"])
+        )
+        for middle in middles
+    ]
+
+
+def changed(program, change):
+    """A copy of a program with its model changed: a function of the model and its phase."""
+    program = copy.deepcopy(program)
+    change(program["model"], program["model"]["phase"][0])
+    return program
