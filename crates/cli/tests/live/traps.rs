@@ -20,7 +20,8 @@ fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
     let trap = built.with_file_name("examples").join("trap");
     assert!(trap.exists(), "it is an example of this package: cargo build --examples makes it");
     let script = format!("{} {arguments} && touch stop", trap.display());
-    let keys = format!("threads = {}", everything());
+    // Whatever it holds: one of them listens.
+    let keys = format!("threads = {}\nfreezable = true", everything());
     let tables = [program("trap", &keys, &script), program("other", &keys, OTHER)];
     let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
     let ended = place.run(&tables, &options).ended().with(0);
