@@ -138,7 +138,9 @@ impl Writer {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         let not_negative = |x: f64| x >= 0.0 && x.is_finite();
         check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
-        check("phase.instructions", phase.instructions, "0 or more", not_negative)?;
+        check("phase.instructions", phase.instructions, "from 0 to 1e18", |x| {
+            (0.0..=1e18).contains(&x)
+        })?;
         check("phase.serial", phase.serial, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("phase.cycles_per_instruction", phase.cycles_per_instruction, "above 0", positive)?;
         check("phase.misses_in_flight", phase.misses_in_flight, "above 0", positive)?;
