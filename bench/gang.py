@@ -14,20 +14,23 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-SCHEMA = "cosched-bench-gang/1"
+SCHEMA = "cosched-bench-gang/2"
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
 WAYS = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs",
         "gang", "greedy", "cgreedy", "minwait"]
-FIGURES = ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
-           "responsiveness_max_seconds", "own_cpu_percent"]
+# What is taken over from `cosched compare --json`, by our names.
+FIGURES = {name: name for name in ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
+                                   "own_cpu_percent", "failed", "against", "samples"]}
+FIGURES["responsiveness_max_seconds"] = "responsiveness_longest_gap_seconds"
 # Twelve programs in gangs of their own, and nothing else to do: what is used beside them is ours.
 PROGRAMS_FOR_OWN_CPU, SECONDS_FOR_OWN_CPU = 12, 20
 
@@ -75,7 +78,7 @@ def arguments():
     parser.add_argument("--programs", type=pathlib.Path,
                         help="a folder: every executable file in it is a program of one mix")
     options = parser.parse_args()
-    options.cosched = options.cosched.resolve()
+    options.cosched = Cosched(options.cosched.resolve())
     options.out = options.out.resolve()
     if options.programs and not options.programs.is_dir():
         parser.error(f"--programs {options.programs}: not a folder")
@@ -130,8 +133,31 @@ def programs_of(folder, out):
     return [("programs", file)]
 
 
-def cosched(options, *words, **keywords):
-    return subprocess.run([options.cosched, *map(str, words)], text=True, **keywords)
+class Cosched:
+    """The executable, run for one command after another. Whoever interrupts us ends the command first, which then
+    tells what it has; it is in a session of its own, so that Ctrl-C comes to it once, through us."""
+
+    def __init__(self, executable):
+        self.executable = executable
+        self.running = None
+        self.interrupted = False
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+            signal.signal(number, self.interrupt)
+
+    def interrupt(self, *_):
+        self.interrupted = True
+        if self.running:
+            self.running.terminate()
+
+    def __call__(self, *words, **keywords):
+        if self.interrupted:
+            raise KeyboardInterrupt
+        command = [self.executable, *map(str, words)]
+        with subprocess.Popen(command, text=True, start_new_session=True, **keywords) as self.running:
+            out, err = self.running.communicate()
+        done = subprocess.CompletedProcess(command, self.running.returncode, out, err)
+        self.running = None
+        return done
 
 
 def possible(options):
@@ -142,7 +168,8 @@ def possible(options):
         file.write(program)
         file.flush()
         for way in options.ways.split(","):
-            tried = cosched(options, "compare", file.name, "--policies", way, capture_output=True)
+            tried = options.cosched("compare", file.name, "--policies", way,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if tried.returncode == 0:
                 ways.append(way)
             else:
@@ -152,23 +179,22 @@ def possible(options):
 
 
 def compare(options, file, ways, report):
-    """All ways on one mix; those that the programs do not fit are left out."""
-    ways = list(ways)
-    while True:
-        done = cosched(options, "compare", file, "--policies", ",".join(ways), "--runs", options.runs,
-                       "--quantum", options.quantum, "--solo", "--json", stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE if "cgreedy" in ways and not knows_misses(file) else None)
-        if done.returncode == 2 and "cgreedy" in ways:
+    """All ways on one mix; cgreedy is left out where the programs' cache misses are not known."""
+    words = ["--runs", options.runs, "--quantum", options.quantum, "--solo", "--json"]
+    if "cgreedy" in ways and not knows_misses(file):
+        tried = options.cosched("compare", file, "--policies", "cgreedy", *words[:1], 1,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if tried.returncode == 2 and "cgreedy" in tried.stderr:
             say("cgreedy is left out: the cache misses of these programs are not known here")
-            ways.remove("cgreedy")
-            continue
-        break
+            ways = [way for way in ways if way != "cgreedy"]
+    done = options.cosched("compare", file, "--policies", ",".join(ways), *words, stdout=subprocess.PIPE)
+    if not done.stdout and options.cosched.interrupted:
+        raise KeyboardInterrupt
     if not done.stdout:
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    return {way["way"]: {key: way[key] for key in FIGURES} |
-            {key: way[key] for key in ["failed", "against", "samples"]} for way in document["ways"]}
+    return {way["way"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["ways"]}
 
 
 def knows_misses(file):
@@ -177,7 +203,9 @@ def knows_misses(file):
 
 
 def gaps(options):
-    done = cosched(options, "doctor", "--measure", "--json", stdout=subprocess.PIPE, check=True)
+    done = options.cosched("doctor", "--measure", "--json", stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit("bench: cosched doctor --measure failed")
     rungs = {}
     for row in json.loads(done.stdout)["gaps"]:
         figures = {}
@@ -196,8 +224,8 @@ def own_cpu(options):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write("\n".join([table] * PROGRAMS_FOR_OWN_CPU))
         file.flush()
-        done = cosched(options, "run", file.name, "--policy", "gang", "--quantum", options.quantum,
-                       "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        done = options.cosched("run", file.name, "--policy", "gang", "--quantum", options.quantum,
+                               "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     own = json.loads(done.stdout)["own"]
     return {"programs": PROGRAMS_FOR_OWN_CPU, "percent": own["cpu_percent"],
             "switches": own["switches"]}
@@ -224,7 +252,7 @@ def markdown(report):
             beside = with_verdict(against) if against else "1"
             yield (f"| {way} | {interval(figures['ratio_to_solo_sum'])} | {beside} "
                    f"| {interval(figures['mean_turnaround_seconds'])} | {interval(figures['unfairness'])} "
-                   f"| {figures['responsiveness_max_seconds']:.2f} | {figures['failed']} |")
+                   f"| {interval(figures['responsiveness_max_seconds'], 2)} | {figures['failed']} |")
     if "gap_ms" in report:
         yield "\n### From the old gang stopped to the new gang running\n"
         yield "| freezing by | threads | gap p50 ms | p99 | freeze p50 ms | p99 | thaw p50 ms | p99 |"
@@ -240,13 +268,13 @@ def markdown(report):
                f"({own['switches']} switches).")
 
 
-def interval(estimate):
+def interval(estimate, digits=3):
     if estimate is None:
         return "–"
     if estimate["interval"] is None:
-        return f"{estimate['value']:.3f}"
+        return f"{estimate['value']:.{digits}f}"
     low, high = estimate["interval"]
-    return f"{estimate['value']:.3f} ({low:.3f} to {high:.3f})"
+    return f"{estimate['value']:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def with_verdict(against):

@@ -138,7 +138,7 @@ fn compare_runs_the_same_programs_under_each_policy() {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let ways = document["ways"].as_array().unwrap();
     assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
-    assert_eq!(document["schema"], "cosched-compare/1");
+    assert_eq!(document["schema"], "cosched-compare/2");
     let documentation = include_str!("../../../../docs/compare-json.md");
     for key in keys(&document) {
         assert!(documentation.contains(&format!("`{key}`")) || key == "value", "{key}");
