@@ -15,8 +15,8 @@ set -euo pipefail
 (($# >= 1)) || { echo "usage: scale.sh WORKLOAD [SECONDS]" >&2; exit 2; }
 workload=$(realpath "$1")
 wanted=${2:-3}
-cd "$(dirname "$workload")"
 . "$(dirname "$(realpath "$0")")/counts.sh"
+cd "$(dirname "$workload")"
 
 # seconds KERNEL ARGUMENTS...: the shortest of three runs.
 seconds() {
