@@ -25,8 +25,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
-WAYS = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs",
-        "gang", "greedy", "cgreedy", "minwait"]
+# Ways in which nobody is frozen.
+ONE_GO = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs"]
+WAYS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
 # What is taken over from `cosched compare --json`, by our names.
 FIGURES = {name: name for name in ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
                                    "own_cpu_percent", "failed", "against", "samples"]}
@@ -41,8 +42,11 @@ def say(text):
 
 def main():
     options = arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
     began = time.time()
+    # What a shell has set for OpenMP would turn plain Linux into another way.
+    for name in [name for name in os.environ if name.startswith(("OMP_", "GOMP_", "OPENBLAS_", "MKL_"))]:
+        say(f"{name} is set in this shell; the programs run without it")
+        del os.environ[name]
     mixes = programs_of(options.programs, options.out) if options.programs else our_mixes(options)
     report = {
         "schema": SCHEMA,
@@ -51,8 +55,9 @@ def main():
         "quantum": options.quantum,
         "mixes": {},
     }
-    ways, left_out = possible(options)
-    report["left_out"] = left_out
+    # Nothing of an earlier run may pass for this one's.
+    save(options.out, report)
+    ways, report["left_out"] = possible(options)
     for number, (name, file) in enumerate(mixes, 1):
         say(f"mix {number} of {len(mixes)}: {name}; {elapsed(began)} so far")
         report["mixes"][name] = compare(options, file, ways, report)
@@ -60,10 +65,14 @@ def main():
     if not options.programs:
         say(f"gaps between gangs; {elapsed(began)} so far")
         report["gap_ms"] = gaps(options)
+        save(options.out, report)
         say("what cosched itself costs")
         report["own_cpu_percent"] = own_cpu(options)
         save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/gang.json and gang.md")
+    failed = [name for name, ways in report["mixes"].items() if any(way["failed"] for way in ways.values())]
+    if failed:
+        sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures mean little")
 
 
 def arguments():
@@ -78,10 +87,20 @@ def arguments():
     parser.add_argument("--programs", type=pathlib.Path,
                         help="a folder: every executable file in it is a program of one mix")
     options = parser.parse_args()
-    options.cosched = Cosched(options.cosched.resolve())
-    options.out = options.out.resolve()
+    options.ways = [way for way in options.ways.split(",") if way]
+    if not options.ways:
+        parser.error("--ways names no way")
     if options.programs and not options.programs.is_dir():
         parser.error(f"--programs {options.programs}: not a folder")
+    if not os.access(options.cosched, os.X_OK):
+        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
+    options.cosched = Cosched(options.cosched.resolve())
+    options.out = options.out.resolve()
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "gang.json").touch()
+    except OSError as error:
+        parser.error(f"--out: {error}")
     return options
 
 
@@ -122,15 +141,30 @@ def scaled(file, options):
 
 
 def programs_of(folder, out):
-    """One mix of the executable files in a folder."""
-    files = sorted(f for f in folder.iterdir() if f.is_file() and os.access(f, os.X_OK))
-    if not files:
-        sys.exit(f"bench: there is no executable file in {folder}")
-    tables = [f"[[program]]\nname = {json.dumps(f.name)}\ncommand = [{json.dumps(str(f.resolve()))}]\n"
-              for f in files]
+    """One mix of the executable files in a folder, without those that fail alone."""
+    files = sorted({f.resolve() for f in folder.iterdir() if f.is_file() and os.access(f, os.X_OK)})
+    tables = []
+    for f in files:
+        if problem := cannot_be_measured(f):
+            say(f"{f.name!a} is left out: {problem}")
+        else:
+            tables.append(f"[[program]]\nname = {json.dumps(f.name)}\ncommand = [{json.dumps(str(f))}]\n")
+    if not tables:
+        sys.exit(f"bench: there is no executable file in {folder} that can be measured")
     file = out / "programs.toml"
     file.write_text("\n".join(tables))
     return [("programs", file)]
+
+
+def cannot_be_measured(file):
+    """Why a program can be no part of a mix; None if it can. It is run once."""
+    if not str(file).isprintable():
+        return "its name cannot be written into a workload file"
+    try:
+        done = subprocess.run([file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    except OSError as error:
+        return f"{error.strerror} (a script needs a first line such as #!/bin/sh)"
+    return f"alone it ends with status {done.returncode}" if done.returncode else None
 
 
 class Cosched:
@@ -167,22 +201,26 @@ def possible(options):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(program)
         file.flush()
-        for way in options.ways.split(","):
+        for way in options.ways:
             tried = options.cosched("compare", file.name, "--policies", way,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if tried.returncode == 0:
                 ways.append(way)
             else:
-                left_out[way] = tried.stderr.strip().splitlines()[-1]
+                left_out[way] = tried.stderr.strip().splitlines()[0]
                 say(f"{way} is left out: {left_out[way]}")
+    if not ways:
+        sys.exit("bench: no way can be had here")
     return ways, left_out
 
 
 def compare(options, file, ways, report):
     """All ways on one mix; cgreedy is left out where the programs' cache misses are not known."""
-    words = ["--runs", options.runs, "--quantum", options.quantum, "--solo", "--json"]
+    words = ["--runs", options.runs, "--solo", "--json"]
+    if any(way not in ONE_GO for way in ways):
+        words += ["--quantum", options.quantum]
     if "cgreedy" in ways and not knows_misses(file):
-        tried = options.cosched("compare", file, "--policies", "cgreedy", *words[:1], 1,
+        tried = options.cosched("compare", file, "--policies", "cgreedy", "--runs", 1,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         if tried.returncode == 2 and "cgreedy" in tried.stderr:
             say("cgreedy is left out: the cache misses of these programs are not known here")
@@ -245,7 +283,7 @@ def markdown(report):
         first = next(iter(ways))
         yield f"\n### {name}\n"
         yield (f"| way | total / sum of solo | total / {first} | mean turnaround s | unfairness "
-               "| longest wait s | failed |")
+               "| longest freeze s | failed |")
         yield "|---|---|---|---|---|---|---|"
         for way, figures in ways.items():
             against = figures["against"]

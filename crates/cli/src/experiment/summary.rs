@@ -124,7 +124,7 @@ impl Comparison {
             "/ sum of solo",
             "mean turnaround s",
             "unfairness",
-            "longest wait s",
+            "longest freeze s",
             "CPU use %",
             "failed",
         ];
@@ -146,10 +146,10 @@ impl Comparison {
             n if self.interrupted => format!("Interrupted: {n} complete round(s) count."),
             1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
                 .to_owned(),
+            n @ ..6 => format!("Medians of {n} interleaved runs each; intervals take 6."),
             n => format!("Medians of {n} interleaved runs each, with 95 % intervals."),
         };
-        let longest =
-            "'longest wait' is the longest time that any program was frozen at a stretch.";
+        let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
         let lines = [format!("{shown}"), rounds, longest.to_owned()];
         let deviated = self.ways.iter().flat_map(|way| {
             way.deviated.iter().map(move |sentence| format!("{}: {sentence}", way.way))
