@@ -65,6 +65,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
         ));
     }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
+    let hardware = constants.machine(hardware);
     let model = Twin { hardware: &hardware, constants: &constants, how: &args.how };
     let mut samples = Vec::new();
     for (i, (mixture, live)) in mixtures.iter().zip(live.samples).enumerate() {

@@ -44,6 +44,8 @@ pub(super) struct Constants {
     pub(super) spin_turn: f64,
     /// Switches of a program that does nothing else: it waits for its own pages, and for its end to be noticed.
     pub(super) switches: f64,
+    /// How often others interrupt a program that never waits, per second of its CPU time.
+    pub(super) interruptions: f64,
 }
 
 /// Which of the programs of [`Runs::new`] tells what.
@@ -112,6 +114,8 @@ impl Runs {
             (round(few) - step * steps(few), step)
         };
         let ((barrier, barrier_step), (lock, lock_step)) = (line(BARRIERS), line(LOCKS));
+        let more = BLOCK.map(|i| (switches[i] - switches[EMPTY]).max(0.0));
+        let cpu_time = BLOCK.map(|i| (times[i] - empty) * f64::from(self.programs[i].threads));
         let block = BLOCK.map(|i| round(i) * f64::from(self.programs[i].threads));
         // From two programs that differ in how often they go over the same arrays: once over, and the first touch.
         let [few, many] = STREAMS.map(|i| (times[i], self.programs[i].rounds()));
@@ -132,6 +136,7 @@ impl Runs {
             line: least(sweep / big.lines()),
             spin_turn: measure::spin_turn(),
             switches: switches[EMPTY],
+            interruptions: more.iter().sum::<f64>() / cpu_time.iter().sum::<f64>().max(LEAST) * 1e9,
         })
     }
 }
@@ -143,9 +148,16 @@ impl Constants {
         steps.iter().chain(&self.block).any(|nanos| *nanos <= LEAST)
     }
 
-    /// What a program does before its own work, beside what the simulator has for a start.
+    /// What a program does before its own work, beside what the simulator has for a start: alone, programs run in cgroups.
     pub(super) fn start_nanos(&self, hardware: &Hardware) -> f64 {
-        self.empty - hardware.own.start.0 as f64
+        self.empty - (hardware.own.start + hardware.own.join).0 as f64
+    }
+
+    /// The machine as programs find it: cosched and the programs themselves give the kernel more to do at its ticks
+    /// than it has while nobody starts and ends.
+    pub(super) fn machine(&self, measured: Hardware) -> Hardware {
+        let others = (self.interruptions - measured.interruptions_per_second).max(0.0);
+        Hardware { housekeeping_per_second: others, ..measured }
     }
 
     /// From one barrier to the next.
@@ -203,6 +215,7 @@ mod tests {
             line: 20.0,
             spin_turn: 0.0,
             switches: 5.0,
+            interruptions: 40.0,
         };
         for (position, program) in runs.programs.clone().into_iter().enumerate() {
             let steps: f64 = program.steps().iter().sum();
@@ -220,8 +233,10 @@ mod tests {
             let work = if position == EMPTY { 0.0 } else { touch + program.rounds() * round };
             let nanos = expected.empty + work;
             // Two runs that others have slowed down do not move the median of five.
+            let busy = if program.kernel == Kernel::Compute { work } else { 0.0 };
+            let others = expected.interruptions * busy * f64::from(program.threads) * 1e-9;
             for slow in [1.0, 1.0, 3.0, 1.0, 2.0] {
-                runs.samples[position].push([slow * nanos, slow * expected.switches]);
+                runs.samples[position].push([slow * nanos, slow * (expected.switches + others)]);
             }
         }
         let found = runs.constants().unwrap();
@@ -232,6 +247,7 @@ mod tests {
         near(found.block(1), expected.block(1));
         near(found.block(4), expected.block(4));
         near(found.switches, expected.switches);
+        near(found.interruptions, expected.interruptions);
         near(found.touch, expected.touch);
         near(found.line, expected.line);
         // A mebibyte that is touched once weighs little in many rounds over it.
