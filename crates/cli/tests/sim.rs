@@ -62,6 +62,11 @@ fn what_is_wrong_is_told_before_anything_is_simulated() {
     assert!(told.contains("jobs.toml:2:11") && told.contains("[program.model]"), "{told}");
     let told = refused(&WORKLOAD.replace("spin =", "spins ="), machine);
     assert!(told.contains("jobs.toml:2:11") && told.contains("spins"), "{told}");
+    let told = refused(&WORKLOAD.replace("spin =", "startup_instructions = -1\nspin ="), machine);
+    assert!(
+        told.contains("jobs.toml:2:11") && told.contains("startup_instructions is -1"),
+        "{told}"
+    );
     let told = refused(WORKLOAD, "--machine cray --policy gang");
     assert!(told.contains("cray") && told.contains("opteron-64"), "{told}");
     let told = refused(WORKLOAD, "--machine e5410-8 --policy gang");

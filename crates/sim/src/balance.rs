@@ -1,12 +1,16 @@
 //! Evening out queues.
 //!
 //! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux' `newidle_balance`). And
-//! at its ticks a CPU on which threads wait looks whether another one has at least two threads fewer, again near ones
-//! first and far ones more seldom. Linux lets the CPU with less work do that, on a timer of its own; here the
-//! one with more does, so that a machine on which nobody waits has nothing to do.
+//! at its ticks a CPU on which threads wait looks whether another one has so much less to do that a thread should go
+//! there, again near ones first and far ones more seldom. Linux lets the CPU with less work do that, on a timer of its
+//! own; here the one with more does, so that a machine on which nobody waits has nothing to do.
 //!
-//! Groups of CPUs know how many threads they have. The lightest CPU of the machine is found by going down from the
-//! lightest package, so that no search looks at all CPUs, except for threads that may only use some.
+//! Whoever is idle counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice values say, and
+//! those of a program with a share of its own what they have of it (`migrate_load`, `task_h_load`). Linux takes
+//! averages over some tens of milliseconds, here they weigh what they do at this moment; and a thread at a time moves.
+//!
+//! The lightest CPU of the machine is found by going down from the lightest package. What CPUs bear is summed up
+//! when it is asked for: the more CPUs there are, the more seldom.
 
 use cosched_core::Level;
 
@@ -20,6 +24,10 @@ const DISTANCES: [Option<Level>; 3] = [Some(Level::Core), Some(Level::Llc), None
 /// At every how many nanoseconds a busy CPU looks at a distance, for each CPU that is there: `busy_factor` (16) times the
 /// largest balance interval (2 ms for each CPU), in Linux' `sd_init`.
 const PERIOD: u64 = 32_000_000;
+/// A CPU gives something away only if it has more than this many percent of what the other one has (`imbalance_pct`).
+const IMBALANCE: f64 = 117.0;
+/// What rounding may take from a weight.
+const ROUNDING: f64 = 1e-9;
 
 impl World {
     /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the longest queue around.
@@ -109,8 +117,10 @@ impl World {
         for distance in DISTANCES {
             let width = self.shape.around(cpu, distance).len() as u64;
             let period = (PERIOD * width / self.kernel.tick.0).max(1);
-            // Each CPU in its own phase.
-            if (ticks + mix(self.seed ^ cpu as u64)) % period != 0 {
+            // Once in each period, but not at even distances: threads that take turns at a steady pace would be met in
+            // the same order for ever.
+            let turn = ticks / period;
+            if ticks % period != mix(self.seed ^ cpu as u64 ^ (turn << 16)) % period {
                 continue;
             }
             if let Some((tid, to)) = self.lighter(cpu, distance, ticks) {
@@ -141,10 +151,10 @@ impl World {
 
     /// A thread of a CPU's queue, and a CPU around that it could go to.
     fn lighter(&self, cpu: usize, distance: Option<Level>, ticks: u64) -> Option<(Tid, usize)> {
-        let most = self.cpus[cpu].load;
-        if most < 2 {
+        if self.cpus[cpu].load < 2 {
             return None;
         }
+        let own = self.burden(cpu);
         let mut anywhere = None;
         for turn in self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed) {
             let tid = turn.tid;
@@ -153,32 +163,35 @@ impl World {
                 false => {
                     let around = self.shape.around(cpu, distance).iter().copied().map(usize::from);
                     let allowed = around.filter(|to| *to != cpu && self.may_move(tid, *to));
-                    let key = |to: &usize| (self.cpus[*to].load, self.chance(tid, *to));
+                    let key = |to: &usize| (parts(self.burden(*to)), self.chance(tid, *to));
                     match allowed.min_by_key(key) {
                         Some(to) => to,
                         None => continue,
                     }
                 }
             };
-            let other = self.cpus[to].load;
-            if other + 1 < most
-                || (other + 1 == most && self.is_restless(cpu, distance, ticks, other))
-            {
+            let other = self.burden(to);
+            let is_worth_it = 100.0 * own > IMBALANCE * other;
+            // Half of the difference makes them equal.
+            let (weight, most) = (self.bears(tid), own - other + ROUNDING);
+            let moves =
+                weight <= most / 2.0 || (weight <= most && self.is_restless(cpu, distance, ticks));
+            if self.cpus[to].load == 0 || (is_worth_it && moves) {
                 return Some((tid, to));
             }
         }
         None
     }
 
-    /// Whether it is time to move a thread though the other CPU has only one less, so that not always the same threads
-    /// share a CPU. Between busy CPUs, Linux looks every 16 ms for each CPU of the group (`busy_factor`), moves a thread that
-    /// is more than half of the difference only the second time, and never for a difference of less than 17 %
-    /// (`imbalance_pct`). When in each such period it does is left to chance.
-    fn is_restless(&self, cpu: usize, distance: Option<Level>, ticks: u64, other: u32) -> bool {
+    /// Whether it is time to move a thread though the other CPU will then have more than this one, so that not always
+    /// the same threads share a CPU. Between busy CPUs, Linux looks every 16 ms for each CPU of the group
+    /// (`busy_factor`), and moves a thread that is more than half of the difference only the second time. When in each
+    /// such period it does is left to chance.
+    fn is_restless(&self, cpu: usize, distance: Option<Level>, ticks: u64) -> bool {
         let size = self.shape.around(cpu, distance).len() as u64;
         let period = (2 * 16_000_000 * size / self.kernel.tick.0).max(1);
         let moment = mix(self.seed ^ ((cpu as u64) << 48) ^ (ticks / period)) % period;
-        other > 0 && 100 * (other + 1) > 117 * other && ticks % period == moment
+        ticks % period == moment
     }
 
     fn goes_anywhere(&self, tid: Tid) -> bool {
@@ -187,24 +200,42 @@ impl World {
             && self.programs[self.program_of(tid)].cpus.is_none()
     }
 
-    /// The CPU with the fewest threads around: of the lightest group the lightest group, and so on.
+    /// The CPU with the least to do around: of the lightest group the lightest group, and so on. Groups with fewer
+    /// threads than CPUs come first (`group_has_spare`).
     fn lightest(&self, cpu: usize, distance: Option<Level>) -> usize {
         let mut at = distance.map(|level| (level, self.shape.group(cpu, level)));
         while let Some((level, groups)) = self.shape.inside(at) {
             let key = |group: &u16| {
                 let (group, chance) = (usize::from(*group), self.chance(u32::from(*group), cpu));
-                let size = self.shape.cpus(level, group).len() as u64;
-                // Threads per CPU, in small parts.
-                (u64::from(self.loads[level as usize][group]) * 65_536 / size, chance)
+                let cpus = self.shape.cpus(level, group);
+                let (threads, size) = (self.loads[level as usize][group], cpus.len());
+                let bears = match threads as usize >= size {
+                    true => cpus.iter().map(|cpu| self.burden(usize::from(*cpu))).sum(),
+                    false => f64::from(threads),
+                };
+                (threads as usize >= size, parts(bears / size as f64), chance)
             };
             let group = groups.iter().copied().min_by_key(key).unwrap_or(0);
             at = Some((level, usize::from(group)));
         }
         let cpus = at.map_or(&[][..], |(level, group)| self.shape.cpus(level, group));
         let key = |other: &u16| {
-            (self.cpus[usize::from(*other)].load, self.chance(0, usize::from(*other)))
+            let other = usize::from(*other);
+            (parts(self.burden(other)), self.chance(0, other))
         };
         cpus.iter().copied().min_by_key(key).map_or(cpu, usize::from)
+    }
+
+    /// What the threads on a CPU and in its queue weigh.
+    pub(crate) fn burden(&self, cpu: usize) -> f64 {
+        let cpu = &self.cpus[cpu];
+        let waiting = cpu.queue.iter().filter(|turn| !turn.delayed).map(|turn| turn.tid);
+        waiting.chain(cpu.current).map(|tid| self.bears(tid)).sum()
+    }
+
+    /// What a thread weighs when work is evened out: a kernel without weights counts.
+    fn bears(&self, tid: Tid) -> f64 {
+        if self.kernel.is_fair() { self.weight(tid) } else { 1.0 }
     }
 
     /// A thread has come to a CPU or its queue, or has left both.
@@ -227,4 +258,9 @@ impl World {
             change(&mut self.waiting[level as usize][self.shape.group(cpu, level)]);
         }
     }
+}
+
+/// A weight in small parts, so that it can be ordered beside other things.
+pub(crate) fn parts(weight: f64) -> u64 {
+    (weight * 65_536.0) as u64
 }

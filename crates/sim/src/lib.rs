@@ -32,6 +32,7 @@ mod samples;
 mod schedule;
 mod settings;
 mod shape;
+mod stuck;
 mod sync;
 #[cfg(test)]
 mod tests;

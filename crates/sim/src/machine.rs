@@ -50,16 +50,17 @@ impl Costs {
     };
 }
 
-/// Nothing can happen any more, and programs have not ended.
+/// Nobody can go on any more, and programs have not ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "at {at} every thread waits and nothing is due: a program of the workload deadlocks ({waiting} threads wait)"
+    "at {at} no thread can ever go on: a program of the workload deadlocks, or computes for longer than 500 years \
+     ({left} threads are left)"
 )]
 pub struct Stuck {
-    /// When.
+    /// When it was found.
     pub at: Nanos,
-    /// How many threads wait.
-    pub waiting: usize,
+    /// How many threads have not ended.
+    pub left: usize,
 }
 
 /// A simulated machine.
@@ -173,13 +174,13 @@ impl Machine for Sim {
     }
 
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Stuck> {
-        let more = self.world.advance(until.0);
+        let others = self.runs.len() < self.jobs.len() && until != Nanos::NEVER;
+        let more = self.world.advance(until.0, others);
         out.append(&mut self.world.out);
         if more || !out.is_empty() {
             return Ok(());
         }
-        let waits = |thread: &&Thread| matches!(thread.place, Place::Blocked | Place::Held);
-        Err(Stuck { at: self.now(), waiting: self.world.threads.iter().filter(waits).count() })
+        Err(Stuck { at: self.now(), left: self.world.left().count() })
     }
 
     fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Stuck> {

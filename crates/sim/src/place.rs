@@ -6,6 +6,7 @@
 
 use cosched_core::Level;
 
+use crate::balance::parts;
 use crate::fair::Arrival;
 use crate::queue::mix;
 use crate::thread::{Place, Tid};
@@ -45,7 +46,7 @@ impl World {
         let key = |cpu: &usize| {
             let around = |level| self.load_around(*cpu, level);
             let sibling = self.kernel.apart && self.has_sibling(tid, *cpu);
-            let load = self.cpus[*cpu].load;
+            let load = parts(self.burden(*cpu));
             let surroundings = (around(Level::Core), around(Level::Package));
             (sibling, load, surroundings, made && *cpu != own, self.chance(tid, *cpu))
         };

@@ -56,6 +56,11 @@ impl<E> Queue<E> {
         self.heap.peek().map(|due| (due.0.at, due.0.tie))
     }
 
+    /// All events, in no order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &E> {
+        self.heap.iter().map(|due| &due.0.event)
+    }
+
     /// Takes the next event.
     pub(crate) fn pop(&mut self) -> Option<E> {
         self.heap.pop().map(|due| due.0.event)

@@ -1,13 +1,13 @@
 //! The model against closed forms and relations that must hold of any machine.
 
 use cosched_core::engine::outcome::Outcome;
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Entry, Error, Limits, Setup};
 use cosched_core::{Nanos, Policy};
 use cosched_policy::{Kind, Options};
 
 use crate::hardware::{Bus, Hardware, Scope, topology};
 use crate::model::{Mix, Model, Op};
-use crate::{Costs, Job, Kernel, Sim};
+use crate::{Costs, Job, Kernel, Sim, Stuck};
 
 /// A machine on which nothing costs anything but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {
@@ -59,6 +59,11 @@ impl Scenario {
     }
 
     fn run(&self) -> (Outcome, u64) {
+        let (sim, outcome) = self.try_run();
+        (outcome.unwrap(), sim.events())
+    }
+
+    fn try_run(&self) -> (Sim, Result<Outcome, Error<Stuck>>) {
         let entries = self.models.iter().map(|model| Entry::new(model.threads)).collect();
         let topology = self.hardware.topology.clone();
         let limits = Limits::default();
@@ -66,8 +71,7 @@ impl Scenario {
         let jobs = self.models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
         let sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
         let policy: Box<dyn Policy + Send> = self.policy.build(&Options::default()).unwrap();
-        let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
-        (outcome.unwrap(), sim.events())
+        Engine::new(sim, policy, setup).run(&mut ())
     }
 
     /// When each program ended, seconds.
@@ -347,17 +351,50 @@ fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_l
     }
 }
 
+/// Waits for an item that nobody brings.
+fn deadlock(spin: Nanos) -> Model {
+    let script = vec![Op::Compute { instructions: WORK, mix: 0 }, Op::Pop(0)];
+    Model { script, spin, queues: vec![1], ..Model::parallel(1, 0.0, plain()) }
+}
+
 #[test]
-fn a_deadlock_is_an_error_and_no_hang() {
+fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
+    let (asleep, spinning) = (deadlock(Nanos::ZERO), deadlock(Nanos::NEVER));
+    let interrupted = Hardware { interruptions_per_second: 20.0, ..ideal("core:1") };
+    let on = |policy, hardware: &Hardware, models: Vec<Model>| {
+        let hardware = hardware.clone();
+        Scenario { policy, hardware, ..Scenario::new("core:1", models) }
+    };
+    let scenarios = [
+        on(Kind::Linux, &ideal("core:1"), vec![asleep.clone()]),
+        on(Kind::Linux, &interrupted, vec![spinning.clone()]),
+        // Ticks, and quanta, and programs that are done.
+        on(Kind::Linux, &ideal("core:1"), vec![spinning.clone(), spinning.clone()]),
+        on(Kind::Gang, &ideal("core:1"), vec![spinning.clone(), asleep.clone()]),
+        on(Kind::Gang, &interrupted, vec![asleep.clone(), Model::parallel(1, WORK, plain())]),
+        // The longest that a thread can compute is less than this.
+        on(Kind::Linux, &interrupted, vec![Model::parallel(1, 1e20, plain())]),
+    ];
+    for scenario in scenarios {
+        let Err(Error::Machine(stuck)) = scenario.try_run().1 else { panic!("not stuck") };
+        assert!((1..=2).contains(&stuck.left), "{stuck}");
+        assert!(stuck.at >= Nanos::ZERO && stuck.at < Nanos::from_secs(3600), "{stuck}");
+    }
+}
+
+#[test]
+fn a_program_that_gets_on_is_not_stuck_however_little_it_does() {
+    // An hour between two instructions; threads that are made later, and spin for one that comes much later.
+    let slow = vec![
+        Op::Sleep(Nanos::from_secs(3600)),
+        Op::Create,
+        Op::Only { threads: (0, 1), next: 1 },
+        Op::Compute { instructions: 60e9, mix: 0 },
+        Op::Barrier(0),
+    ];
     let model =
-        Model { script: vec![Op::Pop(0)], queues: vec![1], ..Model::parallel(1, 0.0, plain()) };
-    let scenario = Scenario::new("core:1", vec![model]);
-    let jobs = vec![Job { model: scenario.models[0].clone(), weight: 1.0 }];
-    let sim = Sim::new(scenario.hardware.clone(), Kernel::EEVDF, jobs, FREE, 1);
-    let topology = scenario.hardware.topology.clone();
-    let limits = Limits::default();
-    let setup = Setup { cpus: topology.all(), topology, programs: vec![Entry::new(1)], limits };
-    let policy = Kind::Linux.build(&Options::default()).unwrap();
-    let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
-    assert!(outcome.unwrap_err().to_string().contains("deadlocks (1 threads wait)"));
+        Model { script: slow, barriers: 1, spin: Nanos::NEVER, ..Model::parallel(2, 0.0, plain()) };
+    let hardware = Hardware { interruptions_per_second: 100.0, ..ideal("core:2") };
+    let scenario = Scenario { hardware, ..Scenario::new("core:2", vec![model]) };
+    near(scenario.ends()[0], 3660.0, 1e-6);
 }

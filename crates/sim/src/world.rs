@@ -60,6 +60,8 @@ pub(crate) struct World {
     pub(crate) out: Vec<Event>,
     /// How many events were worked off.
     pub(crate) events: u64,
+    /// After how many instants it is looked whether anybody can still go on.
+    pub(crate) patience: usize,
     /// Who came to a CPU when, if that is to be kept.
     pub(crate) switches: Option<Vec<Switch>>,
 }
@@ -201,19 +203,23 @@ impl World {
             seed,
             out: Vec::new(),
             events: 0,
+            patience: 0,
             switches: None,
         }
     }
 
-    /// Moves on until something is to be told, or until a time. Tells whether anything is still to come.
-    pub(crate) fn advance(&mut self, until: u64) -> bool {
+    /// Moves on until something is to be told, or until a time. Tells whether anything is still to come, of itself or, as
+    /// far as `others` may, from programs that are not here yet.
+    pub(crate) fn advance(&mut self, until: u64, others: bool) -> bool {
         self.settle();
         while self.out.is_empty() {
-            let Some(at) = self.next_time().filter(|at| *at <= until) else {
-                if until != u64::MAX {
-                    self.now = until;
-                }
-                return self.next_time().is_some() || until != u64::MAX;
+            let due = self.next_time().filter(|at| *at < u64::MAX);
+            if (due.is_none() && until == u64::MAX) || !(others || self.gets_on()) {
+                return false;
+            }
+            let Some(at) = due.filter(|at| *at <= until) else {
+                self.now = until;
+                return true;
             };
             debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
             self.now = at;

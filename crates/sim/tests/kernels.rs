@@ -7,7 +7,7 @@
 
 mod stage;
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, Settings};
 use cosched_sim::model::Op;
 use cosched_sim::{Kernel, Order};
 use stage::{Stage, computes, ideal, micros, program};
@@ -164,7 +164,7 @@ fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_
     let spinning = |threads| program(threads, vec![micros(10_000_000)]);
     for seed in 1..5 {
         let programs = [(0, spinning(4)), (1000, spinning(2))];
-        let programs = programs.map(|(at, model)| (at, model, cosched_core::Settings::default()));
+        let programs = programs.map(|(at, model)| (at, model, Settings::default()));
         let mut stage = Stage::with(ideal("core:4"), Kernel::BALANCE, programs, seed);
         let shares = stage.shares(2, 100, 1100);
         // Half of a CPU for each of the two; two of the four have one to themselves.
@@ -184,6 +184,45 @@ fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_
             };
             // The four have no other place; the two may change places, but not to where the other one is.
             assert!(of('A') <= 1, "CPU {cpu}: {table}");
+        }
+    }
+}
+
+/// The shares of programs (the number of threads and the nice value of each) on two CPUs, once work has been evened out.
+fn settled(kernel: Kernel, programs: &[(u16, i8)], seed: u64) -> Vec<f64> {
+    let starting = programs.iter().map(|(threads, nice)| {
+        let nice = Some(*nice).filter(|nice| *nice != 0);
+        (0, program(*threads, vec![micros(100_000_000)]), Settings { nice, ..Settings::default() })
+    });
+    let mut stage = Stage::with(ideal("core:2"), kernel, starting, seed);
+    stage.shares(programs.len() as u16, 2_000, 4_000)
+}
+
+#[test]
+fn work_is_evened_out_by_weight_and_not_by_heads() {
+    // Nice -5 weighs 3121, nice 0 weighs 1024. Two and two: 4145 and 2048 differ by 2097, half of which is more than
+    // 1024, so one goes. One and three: 3121 and 3072 differ by less than 17 %, and stay. By heads, two and two would:
+    // 0.75, 0.25, 0.5, 0.5.
+    for kernel in [Kernel::EEVDF, Kernel::CFS] {
+        for seed in 1..9 {
+            let shares = settled(kernel, &[(1, -5), (1, 0), (1, 0), (1, 0)], seed);
+            let expected = [1.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0];
+            let near = shares.iter().zip(expected).all(|(share, of)| (share - of).abs() < 0.01);
+            assert!(near, "{kernel:?}, seed {seed}: {shares:?}");
+        }
+    }
+}
+
+#[test]
+fn programs_with_a_share_each_weigh_the_same_however_many_threads_they_have() {
+    // Three threads have a third of their program's weight each: with one of them beside the other program, 4/3 and 2/3
+    // differ by 2/3, half of which is what a third weighs, so it goes. By heads it would stay: 0.75 and 1.25.
+    for order in [Kernel::EEVDF, Kernel::CFS] {
+        let kernel = Kernel { groups: true, ..order };
+        for seed in 1..9 {
+            let shares = settled(kernel, &[(1, 0), (3, 0)], seed);
+            assert!((shares[0] - 1.0).abs() < 0.01, "{kernel:?}, seed {seed}: {shares:?}");
+            assert!((shares[1] - 1.0).abs() < 0.01, "{kernel:?}, seed {seed}: {shares:?}");
         }
     }
 }

@@ -146,8 +146,9 @@ struct Twin<'a> {
 }
 
 impl Twin<'_> {
-    fn job(&self, program: &Program) -> Job {
-        Job { model: program.model(self.constants, self.hardware), weight: 1.0 }
+    fn job(&self, program: &Program) -> Result<Job, Failure> {
+        let model = program.model(self.constants, self.hardware).map_err(Failure::broken)?;
+        Ok(Job { model, weight: 1.0 })
     }
 
     fn simulator(&self, policy: Kind, seed: u64) -> Simulator {
@@ -163,12 +164,13 @@ impl Twin<'_> {
 
     fn alone(&self, program: Program) -> Result<Nanos, Failure> {
         let spec = &workload(&[program], Path::new(""))?.programs[0];
-        self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program))
+        self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program)?)
     }
 
     fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<Figures, Failure> {
         let workload = workload(&mixture.programs, Path::new(""))?;
-        let jobs: Vec<Job> = mixture.programs.iter().map(|program| self.job(program)).collect();
+        let jobs = mixture.programs.iter().map(|program| self.job(program));
+        let jobs = jobs.collect::<Result<Vec<Job>, Failure>>()?;
         let profile = |program: &Program| {
             Ok(Profile { solo: Some(self.alone(*program)?), ..Profile::default() })
         };

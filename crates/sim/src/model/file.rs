@@ -2,7 +2,8 @@
 //!
 //! It describes a program by its phases, one after another; each is a loop of the same steps:
 //! thread 0 does the serial part alone, then all threads compute their shares in so many parts with a barrier after
-//! each, entering critical sections now and then; then they sleep. Or a phase is a [pipeline](super::pipeline).
+//! each, entering critical sections now and then; then they sleep. Or a phase is a [pipeline](super::pipeline). Before
+//! the first phase, thread 0 may be alone for a while, and then make the others.
 
 use cosched_core::Nanos;
 use serde::Deserialize;
@@ -39,6 +40,8 @@ struct Description {
     /// How often all phases are gone through.
     #[serde(default = "once")]
     repeat: u32,
+    /// What thread 0 does before it makes the others, a cycle each; if not said, all are there from the beginning.
+    startup_instructions: Option<f64>,
     phase: Vec<Phase>,
 }
 
@@ -105,10 +108,14 @@ impl Model {
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
         let mut writer = Writer { threads, ..Writer::default() };
+        if let Some(instructions) = read.startup_instructions {
+            writer.startup(instructions)?;
+        }
+        let first = writer.script.len() as u32;
         for phase in &read.phase {
             writer.phase(phase)?;
         }
-        writer.repeat(0, read.repeat, 0);
+        writer.repeat(first, read.repeat, 0);
         let Writer { script, mixes, barriers, queues, .. } = writer;
         Ok(Model {
             threads,
@@ -134,6 +141,17 @@ pub(super) struct Writer {
 }
 
 impl Writer {
+    /// Thread 0 alone, until it makes the others.
+    fn startup(&mut self, instructions: f64) -> Result<(), ModelError> {
+        check("startup_instructions", instructions, "from 0 to 1e18", |x| {
+            (0.0..=1e18).contains(&x)
+        })?;
+        let mix = self.mixes.len() as u16;
+        self.mixes.push(Mix::computing(1.0));
+        self.script.extend([Op::Compute { instructions, mix }, Op::Create]);
+        Ok(())
+    }
+
     fn phase(&mut self, phase: &Phase) -> Result<(), ModelError> {
         let positive = |x: f64| x > 0.0 && x.is_finite();
         let not_negative = |x: f64| x >= 0.0 && x.is_finite();
@@ -303,6 +321,20 @@ mod tests {
     }
 
     #[test]
+    fn threads_can_be_made_after_a_start_that_is_not_repeated() {
+        let text = "repeat = 3\nstartup_instructions = 5e5\n[[phase]]\ninstructions = 4000";
+        let model = read(text).unwrap();
+        let expected = [
+            Op::Compute { instructions: 5e5, mix: 0 },
+            Op::Create,
+            Op::Compute { instructions: 1000.0, mix: 1 },
+            Op::Repeat { from: 2, times: 3, counter: 0 },
+        ];
+        assert_eq!(model.script, expected);
+        assert_eq!(model.mixes[0], Mix::computing(1.0));
+    }
+
+    #[test]
     fn what_is_wrong_is_named_with_its_key_and_what_would_be_right() {
         let told = |text: &str| read(text).unwrap_err().to_string();
         assert!(told("").contains("phase"));
@@ -310,6 +342,10 @@ mod tests {
         assert_eq!(
             told("[[phase]]\ninstructions = 5\nserial = 2.0"),
             "phase.serial is 2, but must be from 0 to 1"
+        );
+        assert_eq!(
+            told("startup_instructions = -1\n[[phase]]"),
+            "startup_instructions is -1, but must be from 0 to 1e18"
         );
         assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
         assert!(

@@ -197,26 +197,30 @@ impl Constants {
 
 #[cfg(test)]
 mod tests {
+    use cosched_sim::model::Op;
+
     use super::*;
+
+    const MADE_UP: Constants = Constants {
+        empty: 2e6,
+        barrier: 400.0,
+        barrier_step: 1.5,
+        lock: 50.0,
+        lock_step: 1.4,
+        block: [7e4, 8e4],
+        touch: 3e4,
+        line_cached: 2.0,
+        line: 20.0,
+        spin_turn: 0.0,
+        switches: 5.0,
+        interruptions: 40.0,
+    };
 
     #[test]
     fn what_goes_into_made_up_runs_comes_out_of_them() {
         let mut runs = Runs::new(4, 1.0);
         assert_eq!(runs.constants(), None);
-        let expected = Constants {
-            empty: 2e6,
-            barrier: 400.0,
-            barrier_step: 1.5,
-            lock: 50.0,
-            lock_step: 1.4,
-            block: [7e4, 8e4],
-            touch: 3e4,
-            line_cached: 2.0,
-            line: 20.0,
-            spin_turn: 0.0,
-            switches: 5.0,
-            interruptions: 40.0,
-        };
+        let expected = MADE_UP;
         for (position, program) in runs.programs.clone().into_iter().enumerate() {
             let steps: f64 = program.steps().iter().sum();
             let round = match program.kernel {
@@ -268,5 +272,27 @@ mod tests {
         let nonsense = Constants { line: LEAST, line_cached: 3.0, ..Constants::default() };
         let mix = nonsense.line(&hardware);
         assert!(mix.parallelism > 0.0 && mix.parallelism < 1000.0, "{mix:?}");
+    }
+
+    #[test]
+    fn every_kernel_has_a_model_with_its_rounds_and_a_thread_that_makes_the_others() {
+        let hardware = Hardware::named("e5410-8").unwrap();
+        let kernels = [
+            (Kernel::Barriers { grain: 300.0 }, 1, 0),
+            (Kernel::Lock { hold: 300.0, gap: 1000.0 }, 0, 1),
+            (Kernel::Compute, 1, 0),
+            (Kernel::Triad { mebibytes: 96.0 }, 1, 0),
+        ];
+        for (kernel, barriers, sections) in kernels {
+            let program = Program { kernel, threads: 2, work: 0.1 };
+            let model = program.model(&MADE_UP, &hardware).unwrap();
+            let rounds = program.rounds();
+            let repeats =
+                |op: &&Op| matches!(op, Op::Repeat { times, .. } if f64::from(*times) == rounds);
+            let count = |is: &dyn Fn(&&Op) -> bool| model.script.iter().filter(is).count();
+            assert_eq!(count(&repeats), usize::from(kernel != Kernel::Compute), "{kernel:?}");
+            assert_eq!(count(&|op| matches!(op, Op::Acquire(_))), sections, "{kernel:?}");
+            assert_eq!((model.script[1], model.barriers), (Op::Create, barriers), "{kernel:?}");
+        }
     }
 }

@@ -6,9 +6,7 @@
 
 use std::path::Path;
 
-use cosched_core::Nanos;
-use cosched_sim::model::{Mix, Op};
-use cosched_sim::{Hardware, Model};
+use cosched_sim::{Hardware, Model, ModelError};
 
 use super::constants::Constants;
 
@@ -108,59 +106,57 @@ impl Program {
         }
     }
 
-    /// What the simulator takes it for on this machine. Instructions are such that one takes a cycle.
-    pub(super) fn model(&self, constants: &Constants, hardware: &Hardware) -> Model {
-        let instructions = |nanos: f64| nanos.max(0.0) * hardware.gigahertz;
-        let plain = Mix::computing(1.0);
+    /// What the simulator takes it for on this machine. Instructions are such that one takes a cycle, but for triad's
+    /// lines.
+    pub(super) fn model(
+        &self,
+        constants: &Constants,
+        hardware: &Hardware,
+    ) -> Result<Model, ModelError> {
         let size = f64::from(self.threads);
-        let rounds = self.rounds() as u32;
-        let compute = |nanos: f64| Op::Compute { instructions: instructions(nanos), mix: 0 };
+        let rounds = self.rounds();
+        // Nanoseconds of each thread.
+        let instructions = |nanos: f64| nanos.max(0.0) * hardware.gigahertz * size;
         // What comes before there is a team: the first thread does it alone.
-        let start = compute(constants.start_nanos(hardware));
-        let again = |from: u32| Op::Repeat { from, times: rounds, counter: 0 };
-        let team = Model {
-            spin: Nanos((constants.spin_turn * f64::from(SPINS)) as u64),
-            barriers: 1,
-            ..Model::parallel(self.threads, 0.0, plain)
-        };
-        match self.kernel {
+        let start = instructions(constants.start_nanos(hardware)) / size;
+        // A mutex of glibc does not spin.
+        let looks = if matches!(self.kernel, Kernel::Lock { .. }) { 0 } else { SPINS };
+        let spin = (constants.spin_turn * f64::from(looks)) as u64;
+        let phases = match self.kernel {
             Kernel::Barriers { .. } => {
                 // What a spinning thread learns late is the simulator's own cost of a signal.
                 let signal = if self.threads > 1 { hardware.signal_nanos[1] } else { 0.0 };
-                let round = constants.round(self.steps()[0]) - signal;
-                Model {
-                    script: vec![start, Op::Create, compute(round), Op::Barrier(0), again(2)],
-                    ..team
-                }
+                let all = instructions(constants.round(self.steps()[0]) - signal) * rounds;
+                format!("instructions = {all:e}\nbarriers = {rounds}")
             }
             Kernel::Lock { .. } => {
-                let [outside, inside] = constants.turn(self.steps());
-                let script = vec![
-                    start,
-                    Op::Create,
-                    compute(outside),
-                    Op::Acquire(0),
-                    compute(inside),
-                    Op::Release(0),
-                    again(2),
-                ];
-                // A mutex of glibc does not spin.
-                Model { script, locks: 1, spin: Nanos::ZERO, barriers: 0, ..team }
+                let [outside, inside] = constants.turn(self.steps()).map(instructions);
+                let (all, inside) = ((outside + inside) * rounds, inside / size);
+                format!(
+                    "instructions = {all:e}\n\
+                     critical = {{ sections = {rounds}, instructions = {inside:e} }}"
+                )
             }
             Kernel::Compute => {
-                let share = constants.block(self.threads) * self.rounds() / size;
-                Model { script: vec![start, Op::Create, compute(share), Op::Barrier(0)], ..team }
+                let all = instructions(constants.block(self.threads)) / size * rounds;
+                format!("instructions = {all:e}\nbarriers = 1")
             }
             Kernel::Triad { mebibytes } => {
-                let touch = compute(constants.touch * mebibytes / size);
-                // One "instruction" for each line.
-                let sweep = Op::Compute { instructions: self.lines() / size, mix: 1 };
-                // A parallel loop: everybody waits for everybody at its end, and for the master at the next one's start.
-                let script =
-                    vec![start, Op::Create, touch, sweep, Op::Barrier(0), Op::Barrier(0), again(3)];
-                Model { script, mixes: vec![plain, constants.line(hardware)], ..team }
+                let touch = instructions(constants.touch * mebibytes) / size;
+                let (lines, mix) = (self.lines(), constants.line(hardware));
+                let (cycles, misses) = (mix.base_cpi, 1e3 * mix.misses);
+                // One "instruction" for each line. A parallel loop: everybody waits for everybody at its end, and for
+                // the master, which has one line more to do, at the start of the next one.
+                let (serial, in_flight) = (1.0 / lines, mix.parallelism);
+                format!(
+                    "instructions = {touch:e}\n\n[[phase]]\nrepeat = {rounds}\ninstructions = {lines:e}\n\
+                     serial = {serial:e}\nbarriers = 1\ncycles_per_instruction = {cycles:e}\n\
+                     misses_per_kilo_instruction = {misses:e}\nmisses_in_flight = {in_flight:e}"
+                )
             }
-        }
+        };
+        let head = format!("spin = \"{spin}ns\"\nstartup_instructions = {start:e}");
+        Model::read(&format!("{head}\n\n[[phase]]\n{phases}").parse()?, self.threads)
     }
 }
 

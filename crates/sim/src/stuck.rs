@@ -1,0 +1,62 @@
+//! Telling that nobody can go on any more.
+//!
+//! A simulation in which nothing is due is over. But a clock that interrupts a spinning thread is always due, and so is
+//! the next quantum of a policy, whether anybody gets on or not. So now and then every thread is asked what it waits
+//! for. If nobody computes or sleeps, and nothing that anybody waits for has come, nothing ever will: only a running
+//! thread opens a barrier, gives a lock back, or fills a queue. That is exact, whatever is still due.
+
+use crate::model::Op;
+use crate::thread::{Doing, Place, Thread, Waiting};
+use crate::world::{Effect, World};
+
+/// How many instants lie between two looks, and one more for each thread, so that looking costs next to nothing.
+const INSTANTS: usize = 1000;
+
+impl World {
+    /// An instant has passed: tells whether anybody can still go on, as far as that was looked at.
+    pub(crate) fn gets_on(&mut self) -> bool {
+        if self.patience > 0 {
+            self.patience -= 1;
+            return true;
+        }
+        self.patience = INSTANTS + self.threads.len();
+        self.effects.iter().any(|effect| matches!(effect, Effect::Start(_)))
+            || self.left().count() == 0
+            || self.left().any(|thread| self.can_go_on(thread))
+    }
+
+    /// The threads that have not ended.
+    pub(crate) fn left(&self) -> impl Iterator<Item = &Thread> {
+        self.threads.iter().filter(|thread| thread.place != Place::Ended)
+    }
+
+    fn can_go_on(&self, thread: &Thread) -> bool {
+        let program = &self.programs[usize::from(thread.turn.program)];
+        let sync = &program.sync;
+        let op = program.model.script.get(thread.at as usize);
+        match (thread.waiting, op) {
+            (Waiting::Barrier { round }, Some(Op::Barrier(number))) => {
+                sync.barriers[usize::from(*number)].round != round
+            }
+            (Waiting::Lock, Some(Op::Acquire(number))) => {
+                let holder = sync.locks[usize::from(*number)].holder;
+                holder.is_none_or(|holder| holder == thread.turn.tid)
+            }
+            (Waiting::Queue, Some(Op::Push(number))) => {
+                let queue = &sync.queues[usize::from(*number)];
+                queue.items < queue.capacity
+            }
+            (Waiting::Queue, Some(Op::Pop(number))) => sync.queues[usize::from(*number)].items > 0,
+            (Waiting::No, _) => match thread.doing {
+                // It has more to do than time lasts.
+                Doing::Compute { .. } if thread.rate > 0.0 => {
+                    let horizon = thread.horizon().and_then(|nanos| self.now.checked_add(nanos));
+                    horizon.is_some_and(|at| at < u64::MAX)
+                }
+                // Asleep for nothing, it has not been made yet.
+                _ => thread.place != Place::Blocked,
+            },
+            _ => true,
+        }
+    }
+}
