@@ -115,11 +115,7 @@ pub(crate) fn starts(
     ])
 }
 
-fn starts_on(
-    session: &Session,
-    rung: FreezerRung,
-    repetitions: usize,
-) -> Result<Vec<Nanos>, Stop> {
+fn starts_on(session: &Session, rung: FreezerRung, repetitions: usize) -> Result<Vec<Nanos>, Stop> {
     let nowhere = vec![PathBuf::from("/dev/null"); repetitions];
     let mut bench =
         Bench { machine: Linux::new(config(session, rung, 0, &nowhere)?).map_err(broken)? };

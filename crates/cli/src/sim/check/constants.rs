@@ -4,9 +4,10 @@
 //! Every constant is a difference between two runs that differ in one thing (whether there is any work, or how much), so
 //! that what both have in common falls out. None comes from a run beside another program.
 
+use cosched_core::Nanos;
 use cosched_core::statistics::median;
-use cosched_sim::Hardware;
 use cosched_sim::model::Mix;
+use cosched_sim::{Costs, Hardware};
 use serde::Serialize;
 
 use super::program::{Kernel, MISSES_PER_LINE, Program};
@@ -154,10 +155,13 @@ impl Constants {
     }
 
     /// The machine as programs find it: cosched and the programs themselves give the kernel more to do at its ticks
-    /// than it has while nobody starts and ends.
+    /// than it has while nobody starts and ends; and nobody joins a cgroup later than a program that does nothing ends.
     pub(super) fn machine(&self, measured: Hardware) -> Hardware {
         let others = (self.interruptions - measured.interruptions_per_second).max(0.0);
-        Hardware { housekeeping_per_second: others, ..measured }
+        let empty = Nanos(self.empty as u64);
+        let join = measured.own.join.min(empty.since(measured.own.start));
+        let own = Costs { join, ..measured.own };
+        Hardware { housekeeping_per_second: others, own, ..measured }
     }
 
     /// From one barrier to the next.
@@ -256,6 +260,21 @@ mod tests {
         near(found.line, expected.line);
         // A mebibyte that is touched once weighs little in many rounds over it.
         assert!(found.line_cached < 1.01 * expected.line_cached, "{found:?}");
+    }
+
+    #[test]
+    fn what_the_machine_does_beside_programs_is_what_was_measured_and_what_solo_runs_show() {
+        let measured = Hardware::named("e5410-8").unwrap();
+        let own = Costs { start: Nanos(500_000), join: Nanos(9_000_000), ..measured.own };
+        let measured = Hardware { own, interruptions_per_second: 15.0, ..measured };
+        let machine = MADE_UP.machine(measured);
+        assert_eq!(
+            (machine.interruptions_per_second, machine.housekeeping_per_second),
+            (15.0, 25.0)
+        );
+        // The program that does nothing took two milliseconds.
+        assert_eq!(machine.own.join, Nanos(1_500_000));
+        assert_eq!(MADE_UP.start_nanos(&machine), 0.0);
     }
 
     #[test]
