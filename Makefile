@@ -59,9 +59,9 @@ test: lint kernels
 	    cargo test --workspace --locked -- --show-output
 	fi
 
-bench: PACKAGES += python3-sklearn libomp5
+bench: PACKAGES += libomp5 $(if $(PROGRAMS),,python3-sklearn)
 bench: setup build kernels
-	@$(MAKE) --no-print-directory -s -C workloads calibration
+	@$(if $(PROGRAMS),,$(MAKE) --no-print-directory -s -C workloads calibration)
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")

@@ -14,22 +14,26 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 
-SCHEMA = "cosched-bench-gang/1"
+SCHEMA = "cosched-bench-gang/2"
 HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
-WAYS = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs",
-        "gang", "greedy", "cgreedy", "minwait"]
-FIGURES = ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
-           "responsiveness_max_seconds", "own_cpu_percent"]
+# Ways in which nobody is frozen.
+ONE_GO = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs"]
+WAYS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
+# What is taken over from `cosched compare --json`, by our names.
+FIGURES = {name: name for name in ["ratio_to_solo_sum", "total_seconds", "mean_turnaround_seconds", "unfairness",
+                                   "own_cpu_percent", "failed", "against", "samples"]}
+FIGURES["responsiveness_max_seconds"] = "responsiveness_longest_gap_seconds"
 # Twelve programs in gangs of their own, and nothing else to do: what is used beside them is ours.
-PROGRAMS_FOR_OWN_CPU, SECONDS_FOR_OWN_CPU = 12, 20
+PROGRAMS_FOR_OWN_CPU, SECONDS_FOR_OWN_CPU = 12, 60
 
 
 def say(text):
@@ -38,8 +42,11 @@ def say(text):
 
 def main():
     options = arguments()
-    options.out.mkdir(parents=True, exist_ok=True)
     began = time.time()
+    # What a shell has set for OpenMP would turn plain Linux into another way.
+    for name in [name for name in os.environ if name.startswith(("OMP_", "GOMP_", "OPENBLAS_", "MKL_"))]:
+        say(f"{name} is set in this shell; the programs run without it")
+        del os.environ[name]
     mixes = programs_of(options.programs, options.out) if options.programs else our_mixes(options)
     report = {
         "schema": SCHEMA,
@@ -48,8 +55,9 @@ def main():
         "quantum": options.quantum,
         "mixes": {},
     }
-    ways, left_out = possible(options)
-    report["left_out"] = left_out
+    # Nothing of an earlier run may pass for this one's.
+    save(options.out, report)
+    ways, report["left_out"] = possible(options)
     for number, (name, file) in enumerate(mixes, 1):
         say(f"mix {number} of {len(mixes)}: {name}; {elapsed(began)} so far")
         report["mixes"][name] = compare(options, file, ways, report)
@@ -57,10 +65,14 @@ def main():
     if not options.programs:
         say(f"gaps between gangs; {elapsed(began)} so far")
         report["gap_ms"] = gaps(options)
+        save(options.out, report)
         say("what cosched itself costs")
         report["own_cpu_percent"] = own_cpu(options)
         save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/gang.json and gang.md")
+    failed = [name for name, ways in report["mixes"].items() if any(way["failed"] for way in ways.values())]
+    if failed:
+        sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures mean little")
 
 
 def arguments():
@@ -75,10 +87,20 @@ def arguments():
     parser.add_argument("--programs", type=pathlib.Path,
                         help="a folder: every executable file in it is a program of one mix")
     options = parser.parse_args()
-    options.cosched = options.cosched.resolve()
-    options.out = options.out.resolve()
+    options.ways = [way for way in options.ways.split(",") if way]
+    if not options.ways:
+        parser.error("--ways names no way")
     if options.programs and not options.programs.is_dir():
         parser.error(f"--programs {options.programs}: not a folder")
+    if not os.access(options.cosched, os.X_OK):
+        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
+    options.cosched = Cosched(options.cosched.resolve())
+    options.out = options.out.resolve()
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "gang.json").touch()
+    except OSError as error:
+        parser.error(f"--out: {error}")
     return options
 
 
@@ -119,19 +141,57 @@ def scaled(file, options):
 
 
 def programs_of(folder, out):
-    """One mix of the executable files in a folder."""
-    files = sorted(f for f in folder.iterdir() if f.is_file() and os.access(f, os.X_OK))
-    if not files:
-        sys.exit(f"bench: there is no executable file in {folder}")
-    tables = [f"[[program]]\nname = {json.dumps(f.name)}\ncommand = [{json.dumps(str(f.resolve()))}]\n"
-              for f in files]
+    """One mix of the executable files in a folder, without those that fail alone."""
+    files = sorted({f.resolve() for f in folder.iterdir() if f.is_file() and os.access(f, os.X_OK)})
+    tables = []
+    for f in files:
+        if problem := cannot_be_measured(f):
+            say(f"{f.name!a} is left out: {problem}")
+        else:
+            tables.append(f"[[program]]\nname = {json.dumps(f.name)}\ncommand = [{json.dumps(str(f))}]\n")
+    if not tables:
+        sys.exit(f"bench: there is no executable file in {folder} that can be measured")
     file = out / "programs.toml"
     file.write_text("\n".join(tables))
     return [("programs", file)]
 
 
-def cosched(options, *words, **keywords):
-    return subprocess.run([options.cosched, *map(str, words)], text=True, **keywords)
+def cannot_be_measured(file):
+    """Why a program can be no part of a mix; None if it can. It is run once."""
+    if not str(file).isprintable():
+        return "its name cannot be written into a workload file"
+    try:
+        done = subprocess.run([file], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    except OSError as error:
+        return f"{error.strerror} (a script needs a first line such as #!/bin/sh)"
+    return f"alone it ends with status {done.returncode}" if done.returncode else None
+
+
+class Cosched:
+    """The executable, run for one command after another. Whoever interrupts us ends the command first, which then
+    tells what it has; it is in a session of its own, so that Ctrl-C comes to it once, through us."""
+
+    def __init__(self, executable):
+        self.executable = executable
+        self.running = None
+        self.interrupted = False
+        for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+            signal.signal(number, self.interrupt)
+
+    def interrupt(self, *_):
+        self.interrupted = True
+        if self.running:
+            self.running.terminate()
+
+    def __call__(self, *words, **keywords):
+        if self.interrupted:
+            raise KeyboardInterrupt
+        command = [self.executable, *map(str, words)]
+        with subprocess.Popen(command, text=True, start_new_session=True, **keywords) as self.running:
+            out, err = self.running.communicate()
+        done = subprocess.CompletedProcess(command, self.running.returncode, out, err)
+        self.running = None
+        return done
 
 
 def possible(options):
@@ -141,34 +201,38 @@ def possible(options):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(program)
         file.flush()
-        for way in options.ways.split(","):
-            tried = cosched(options, "compare", file.name, "--policies", way, capture_output=True)
+        for way in options.ways:
+            tried = options.cosched("compare", file.name, "--policies", way,
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if tried.returncode == 0:
                 ways.append(way)
             else:
-                left_out[way] = tried.stderr.strip().splitlines()[-1]
+                left_out[way] = tried.stderr.strip().splitlines()[0]
                 say(f"{way} is left out: {left_out[way]}")
+    if not ways:
+        sys.exit("bench: no way can be had here")
     return ways, left_out
 
 
 def compare(options, file, ways, report):
-    """All ways on one mix; those that the programs do not fit are left out."""
-    ways = list(ways)
-    while True:
-        done = cosched(options, "compare", file, "--policies", ",".join(ways), "--runs", options.runs,
-                       "--quantum", options.quantum, "--solo", "--json", stdout=subprocess.PIPE,
-                       stderr=subprocess.PIPE if "cgreedy" in ways and not knows_misses(file) else None)
-        if done.returncode == 2 and "cgreedy" in ways:
+    """All ways on one mix; cgreedy is left out where the programs' cache misses are not known."""
+    words = ["--runs", options.runs, "--solo", "--json"]
+    if any(way not in ONE_GO for way in ways):
+        words += ["--quantum", options.quantum]
+    if "cgreedy" in ways and not knows_misses(file):
+        tried = options.cosched("compare", file, "--policies", "cgreedy", "--runs", 1,
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if tried.returncode == 2 and "cgreedy" in tried.stderr:
             say("cgreedy is left out: the cache misses of these programs are not known here")
-            ways.remove("cgreedy")
-            continue
-        break
+            ways = [way for way in ways if way != "cgreedy"]
+    done = options.cosched("compare", file, "--policies", ",".join(ways), *words, stdout=subprocess.PIPE)
+    if not done.stdout and options.cosched.interrupted:
+        raise KeyboardInterrupt
     if not done.stdout:
         sys.exit(f"bench: cosched compare failed on {file}")
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
-    return {way["way"]: {key: way[key] for key in FIGURES} |
-            {key: way[key] for key in ["failed", "against", "samples"]} for way in document["ways"]}
+    return {way["way"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["ways"]}
 
 
 def knows_misses(file):
@@ -177,7 +241,9 @@ def knows_misses(file):
 
 
 def gaps(options):
-    done = cosched(options, "doctor", "--measure", "--json", stdout=subprocess.PIPE, check=True)
+    done = options.cosched("doctor", "--measure", "--json", stdout=subprocess.PIPE)
+    if done.returncode != 0:
+        sys.exit("bench: cosched doctor --measure failed")
     rungs = {}
     for row in json.loads(done.stdout)["gaps"]:
         figures = {}
@@ -196,8 +262,8 @@ def own_cpu(options):
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write("\n".join([table] * PROGRAMS_FOR_OWN_CPU))
         file.flush()
-        done = cosched(options, "run", file.name, "--policy", "gang", "--quantum", options.quantum,
-                       "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        done = options.cosched("run", file.name, "--policy", "gang", "--quantum", options.quantum,
+                               "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     own = json.loads(done.stdout)["own"]
     return {"programs": PROGRAMS_FOR_OWN_CPU, "percent": own["cpu_percent"],
             "switches": own["switches"]}
@@ -217,14 +283,14 @@ def markdown(report):
         first = next(iter(ways))
         yield f"\n### {name}\n"
         yield (f"| way | total / sum of solo | total / {first} | mean turnaround s | unfairness "
-               "| longest wait s | failed |")
+               "| longest freeze s | failed |")
         yield "|---|---|---|---|---|---|---|"
         for way, figures in ways.items():
             against = figures["against"]
             beside = with_verdict(against) if against else "1"
             yield (f"| {way} | {interval(figures['ratio_to_solo_sum'])} | {beside} "
                    f"| {interval(figures['mean_turnaround_seconds'])} | {interval(figures['unfairness'])} "
-                   f"| {figures['responsiveness_max_seconds']:.2f} | {figures['failed']} |")
+                   f"| {interval(figures['responsiveness_max_seconds'], 2)} | {figures['failed']} |")
     if "gap_ms" in report:
         yield "\n### From the old gang stopped to the new gang running\n"
         yield "| freezing by | threads | gap p50 ms | p99 | freeze p50 ms | p99 | thaw p50 ms | p99 |"
@@ -240,13 +306,13 @@ def markdown(report):
                f"({own['switches']} switches).")
 
 
-def interval(estimate):
+def interval(estimate, digits=3):
     if estimate is None:
         return "–"
     if estimate["interval"] is None:
-        return f"{estimate['value']:.3f}"
+        return f"{estimate['value']:.{digits}f}"
     low, high = estimate["interval"]
-    return f"{estimate['value']:.3f} ({low:.3f} to {high:.3f})"
+    return f"{estimate['value']:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
 def with_verdict(against):

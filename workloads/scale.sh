@@ -15,8 +15,10 @@ set -euo pipefail
 (($# >= 1)) || { echo "usage: scale.sh WORKLOAD [SECONDS]" >&2; exit 2; }
 workload=$(realpath "$1")
 wanted=${2:-3}
-cd "$(dirname "$workload")"
+awk -v w="$wanted" 'BEGIN { exit !(w ~ /^[0-9]*\.?[0-9]+$/ && w > 0) }' ||
+    { echo "scale: '$wanted' is no number of seconds above 0" >&2; exit 2; }
 . "$(dirname "$(realpath "$0")")/counts.sh"
+cd "$(dirname "$workload")"
 
 # seconds KERNEL ARGUMENTS...: the shortest of three runs.
 seconds() {
@@ -33,7 +35,7 @@ seconds() {
 scaled() {
     local count times=() threads work=1 now
     for count in $(thread_counts); do
-        now=$(seconds "$@" --work 1 --threads "$count")
+        now=$(seconds "$@" --work 1 --threads "$count") || return
         times+=("$count $now")
     done
     echo "scale: $*: threads and seconds: ${times[*]/%/,}" >&2
@@ -42,7 +44,7 @@ scaled() {
         END { for (i = 1; best < 0.8 * time[i]; i++); print count[i] }')
     # Twice, since a kernel has a beginning that does not grow with its work.
     for _ in 1 2; do
-        now=$(seconds "$@" --work "$work" --threads "$threads")
+        now=$(seconds "$@" --work "$work" --threads "$threads") || return
         work=$(awk -v w="$work" -v s="$wanted" -v n="$now" 'BEGIN { printf "%.3g", w * s / n }')
     done
     echo "$threads $work"

@@ -190,7 +190,7 @@ pub(crate) struct CompareArgs {
     pub(crate) policies: Vec<Way>,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C A B C); with 6 or more, intervals and verdicts are given.
+    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) runs: u16,
     /// Measure in every round how long each program takes alone.
@@ -244,8 +244,8 @@ pub(crate) struct SimCheckArgs {
     /// The folder of the kernels that `make kernels` builds.
     #[arg(long, value_name = "DIR", default_value = "workloads/bin")]
     pub(crate) kernels: PathBuf,
-    /// How often to run each workload under each policy, in turn; with 4 or more, orders of policies are told apart.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    /// How often to run each workload under each policy, in turn; with 6 or more, orders of policies are told apart.
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) runs: u16,
     /// Only workloads whose names contain one of these, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]

@@ -11,7 +11,7 @@ use crate::session::{Session, print, say};
 use crate::source;
 use crate::store::Store;
 
-/// Runs the workload in each way, in the order given, as often as asked.
+/// Runs the workload in each way, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let ways = &args.policies;
     if let Some((_, way)) = ways.iter().enumerate().find(|(i, way)| ways[..*i].contains(way)) {

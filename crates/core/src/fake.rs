@@ -6,7 +6,7 @@ use std::convert::Infallible;
 
 use crate::machine::{Event, Happening, Machine, Signal, Step};
 use crate::plan::Observe;
-use crate::program::{Exit, ProgramId, Usage};
+use crate::program::{Exit, ProgramId, Thread, Usage};
 use crate::sample::Arena;
 use crate::time::Nanos;
 
@@ -33,6 +33,8 @@ pub struct Fake {
     pub stubborn: BTreeSet<ProgramId>,
     /// Every step that was submitted, with its time.
     pub submitted: Vec<(Nanos, Step)>,
+    /// What is found when threads are read, in the order of [`Arena::threads`].
+    pub threads: Vec<Thread>,
     /// How often anything was read, with the time.
     pub reads: Vec<(Nanos, Vec<Observe>)>,
     jobs: BTreeMap<ProgramId, Job>,
@@ -132,8 +134,9 @@ impl Machine for Fake {
         Ok(())
     }
 
-    fn read(&mut self, what: &[Observe], _into: &mut Arena) -> Result<(), Infallible> {
+    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Infallible> {
         self.reads.push((self.now, what.to_vec()));
+        into.threads.clone_from(&self.threads);
         Ok(())
     }
 

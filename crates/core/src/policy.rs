@@ -3,7 +3,7 @@
 use crate::cause::Cause;
 use crate::cpuset::CpuSet;
 use crate::plan::Plan;
-use crate::program::{Program, ProgramId, Thread};
+use crate::program::{Program, ProgramId, Thread, ThreadId};
 use crate::sample::{IpBin, LockShare, MachineSample, Sample};
 use crate::time::Nanos;
 use crate::topology::Topology;
@@ -22,7 +22,7 @@ pub struct World<'a> {
     pub max_frozen: Nanos,
     /// Programs that have arrived and not ended.
     pub programs: &'a [Program],
-    /// Threads, where a policy observes them.
+    /// Threads, where a policy observes them: in ascending order of program, and then of id.
     pub threads: &'a [Thread],
     /// The latest samples.
     pub samples: &'a [Sample],
@@ -38,6 +38,19 @@ impl World<'_> {
     /// The program with this id, if it is still there.
     pub fn program(&self, id: ProgramId) -> Option<&Program> {
         self.programs.binary_search_by_key(&id, |p| p.id).ok().map(|i| &self.programs[i])
+    }
+
+    /// The threads of a program, ascending.
+    pub fn threads_of(&self, program: &Program) -> &[Thread] {
+        let (from, to) = (program.threads.start as usize, program.threads.end as usize);
+        self.threads.get(from..to).unwrap_or_default()
+    }
+
+    /// The thread with this id, if it is still there.
+    pub fn thread(&self, id: ThreadId) -> Option<&Thread> {
+        self.programs.iter().map(|program| self.threads_of(program)).find_map(|threads| {
+            threads.binary_search_by_key(&id, |thread| thread.id).ok().map(|i| &threads[i])
+        })
     }
 }
 

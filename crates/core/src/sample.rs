@@ -125,7 +125,7 @@ pub struct Arena {
     pub ips: Vec<IpBin>,
     /// Lock shares in ascending order of thread.
     pub locks: Vec<LockShare>,
-    /// Threads in ascending order of program.
+    /// Threads in ascending order of program, and then of id.
     pub threads: Vec<crate::program::Thread>,
     /// The machine as a whole.
     pub machine: MachineSample,

@@ -4,9 +4,12 @@
 //! created or truncated: the kernel acts on each write, and a file that is not
 //! there means a kernel that lacks the feature, not a file to make.
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+
+/// Nearly every file of the kernel that we read is shorter: one page.
+const USUAL_SIZE: usize = 4096;
 
 /// Why a kernel file could not be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,10 +73,21 @@ impl FileError {
 /// # Errors
 /// When the system refuses.
 pub fn read(path: &Path) -> Result<String, FileError> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+    match read_bytes(path) {
+        Ok(bytes) => Ok(match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(error) => String::from_utf8_lossy(error.as_bytes()).into_owned(),
+        }),
         Err(source) => Err(FileError::io("read", path, source)),
     }
+}
+
+/// The size that the kernel tells of its own files is zero, from which `fs::read` would begin to feel its way with
+/// many small reads.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(USUAL_SIZE);
+    File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// Reads a whole file; `None` if it is not there.

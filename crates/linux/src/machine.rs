@@ -348,13 +348,14 @@ impl Machine for Linux {
     fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), MachineError> {
         let mut ready = Vec::new();
         loop {
-            // What `submit` queued is told at once, but signals are still looked at.
-            let deadline = match self.queue.is_empty() {
-                true => until.min(self.next_look()),
-                false => Nanos::ZERO,
-            };
             ready.clear();
-            self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
+            if self.queue.is_empty() {
+                let deadline = until.min(self.next_look());
+                self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
+            } else {
+                // What `submit` queued is told at once, but signals are still looked at.
+                self.poll.look(&mut ready)?;
+            }
             for ready in &ready {
                 self.digest(*ready)?;
             }
@@ -378,6 +379,7 @@ impl Machine for Linux {
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
         self.adopt()?;
+        let _undisturbed = self.punctual.undisturbed(steps);
         for step in steps {
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,

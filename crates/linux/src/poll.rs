@@ -76,15 +76,28 @@ impl Poll {
     /// When the kernel refuses to wait.
     pub fn wait(&mut self, until: Timespec, out: &mut Vec<Ready>) -> io::Result<()> {
         self.arm(until)?;
+        self.take(None, out)
+    }
+
+    /// Appends what is ready now, without sleeping.
+    ///
+    /// # Errors
+    /// When the kernel refuses to look.
+    pub fn look(&mut self, out: &mut Vec<Ready>) -> io::Result<()> {
+        self.take(Some(&Timespec { tv_sec: 0, tv_nsec: 0 }), out)
+    }
+
+    fn take(&mut self, timeout: Option<&Timespec>, out: &mut Vec<Ready>) -> io::Result<()> {
         let mut space = [MaybeUninit::<epoll::Event>::uninit(); 32];
-        let ready = match epoll::wait(&self.epoll, &mut space, None) {
+        let ready = match epoll::wait(&self.epoll, &mut space, timeout) {
             Ok((ready, _)) => ready,
             Err(rustix::io::Errno::INTR) => return Ok(()),
             Err(error) => return Err(error.into()),
         };
         for event in ready.iter() {
             match event.data.u64() {
-                TIMER => self.drain_timer(),
+                // It stays ready until it is set anew, which the next wait does first.
+                TIMER => self.armed = None,
                 SIGNALS => self.read_signals(out)?,
                 key => out.push(Ready::Source(key)),
             }
@@ -100,12 +113,6 @@ impl Poll {
         timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &once)?;
         self.armed = Some(until);
         Ok(())
-    }
-
-    /// The timer went off; an error here means that it was read already, which is as good.
-    fn drain_timer(&mut self) {
-        self.armed = None;
-        let _ = rustix::io::read(&self.timer, &mut [0u8; 8]);
     }
 
     fn read_signals(&self, out: &mut Vec<Ready>) -> io::Result<()> {
@@ -169,6 +176,19 @@ mod tests {
         drop(writer);
         let mut out = Vec::new();
         poll.wait(clock.absolute(clock.now() + Nanos::from_secs(60)), &mut out).unwrap();
+        assert_eq!(out, [Ready::Source(42)]);
+    }
+
+    #[test]
+    fn a_look_finds_what_is_ready_and_does_not_wait_for_the_rest() {
+        let mut poll = Poll::new(&[]).unwrap();
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        poll.add(reader.as_fd(), 42).unwrap();
+        let mut out = Vec::new();
+        poll.look(&mut out).unwrap();
+        assert_eq!(out, []);
+        drop(writer);
+        poll.look(&mut out).unwrap();
         assert_eq!(out, [Ready::Source(42)]);
     }
 

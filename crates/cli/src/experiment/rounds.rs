@@ -1,4 +1,7 @@
-//! The rounds: every way once, in the order given, again and again.
+//! The rounds: every way once, again and again.
+//!
+//! Each round begins with the next way and goes round from there: a machine that gets slower or warmer during a round
+//! then does it to all of them alike.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -109,23 +112,28 @@ impl Experiment {
                 experiment.ended = profile::measure_all(session, plan.workload, plan.how, store)?;
             }
             let profiles = session.profiles(plan.workload, plan.how, store.as_ref())?;
-            let mut results = Vec::new();
-            for (i, way) in plan.ways.iter().enumerate() {
+            let mut results: Vec<Option<RunResult>> = plan.ways.iter().map(|_| None).collect();
+            for i in order(plan.ways.len(), round) {
                 if experiment.ended != Ended::Complete {
                     break;
                 }
-                pace.begin(round, &way.to_string());
+                pace.begin(round, &plan.ways[i].to_string());
                 let ran = request(i, &run_folder(folder, plan, round, i), &profiles)?;
                 experiment.ended = ran.ended;
                 experiment.all_succeeded &= ran.report_troubles() && ran.all_succeeded();
-                results.push(ran.result);
+                results[i] = Some(ran.result);
             }
             if experiment.ended == Ended::Complete {
-                experiment.rounds.push(results);
+                experiment.rounds.extend(results.into_iter().collect::<Option<Vec<_>>>());
             }
         }
         Ok(experiment)
     }
+}
+
+/// The positions of the ways in the order of a round.
+fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
+    (0..ways).map(move |i| (i + usize::from(round)) % ways)
 }
 
 /// Where a run's outputs go: a folder for each way, in a folder for each round where there are several.
@@ -188,6 +196,12 @@ fn rounded(time: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_way_begins_a_round_in_its_turn_and_none_is_left_out() {
+        let rounds = (0..4).map(|round| order(3, round).collect::<Vec<_>>());
+        assert_eq!(rounds.collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
+    }
 
     #[test]
     fn the_time_left_follows_from_what_the_parts_took_so_far() {

@@ -11,7 +11,7 @@ use super::{Experiment, Way};
 use crate::{deviations, table};
 
 /// The version of the JSON document.
-const SCHEMA: &str = "cosched-compare/1";
+const SCHEMA: &str = "cosched-compare/2";
 
 /// Several ways, compared.
 #[derive(Debug, Serialize)]
@@ -38,8 +38,8 @@ struct Compared {
     mean_turnaround_seconds: Option<Estimate>,
     /// Largest over smallest slowdown.
     unfairness: Option<Estimate>,
-    /// The longest time that any program was frozen at a stretch, over all rounds.
-    responsiveness_max_seconds: f64,
+    /// The longest time that any program was frozen at a stretch.
+    responsiveness_longest_gap_seconds: Estimate,
     /// 0 to 1.
     cpu_utilisation: Estimate,
     /// CPU time of cosched itself, in percent of one CPU.
@@ -75,7 +75,7 @@ struct Samples {
     solo_sum_seconds: Vec<Option<f64>>,
     mean_turnaround_seconds: Vec<Option<f64>>,
     unfairness: Vec<Option<f64>>,
-    responsiveness_max_seconds: Vec<f64>,
+    responsiveness_longest_gap_seconds: Vec<f64>,
     cpu_utilisation: Vec<f64>,
     own_cpu_percent: Vec<f64>,
 }
@@ -124,7 +124,7 @@ impl Comparison {
             "/ sum of solo",
             "mean turnaround s",
             "unfairness",
-            "longest wait s",
+            "longest freeze s",
             "CPU use %",
             "failed",
         ];
@@ -136,7 +136,7 @@ impl Comparison {
                 table::number(maybe(way.ratio_to_solo_sum, 3)),
                 table::number(maybe(way.mean_turnaround_seconds, 2)),
                 table::number(maybe(way.unfairness, 2)),
-                table::number(format!("{:.2}", way.responsiveness_max_seconds)),
+                table::number(spread(way.responsiveness_longest_gap_seconds, 2)),
                 table::number(format!("{:.0}", way.cpu_utilisation.value * 100.0)),
                 table::number(way.failed),
             ]);
@@ -146,10 +146,10 @@ impl Comparison {
             n if self.interrupted => format!("Interrupted: {n} complete round(s) count."),
             1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
                 .to_owned(),
+            n @ ..6 => format!("Medians of {n} interleaved runs each; intervals take 6."),
             n => format!("Medians of {n} interleaved runs each, with 95 % intervals."),
         };
-        let longest =
-            "'longest wait' is the longest time that any program was frozen at a stretch.";
+        let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
         let lines = [format!("{shown}"), rounds, longest.to_owned()];
         let deviated = self.ways.iter().flat_map(|way| {
             way.deviated.iter().map(move |sentence| format!("{}: {sentence}", way.way))
@@ -171,11 +171,9 @@ impl Compared {
             ratio_to_solo_sum: solo.and_then(|solo| ratio_estimate(&own.total_seconds, &solo)),
             mean_turnaround_seconds: every(&own.mean_turnaround_seconds),
             unfairness: every(&own.unfairness),
-            responsiveness_max_seconds: own
-                .responsiveness_max_seconds
-                .iter()
-                .copied()
-                .fold(0.0, f64::max),
+            responsiveness_longest_gap_seconds: median_estimate(
+                &own.responsiveness_longest_gap_seconds,
+            )?,
             cpu_utilisation: median_estimate(&own.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&own.own_cpu_percent)?,
             failed: 0,
@@ -229,7 +227,7 @@ impl<'a> FromIterator<&'a RunResult> for Samples {
             samples.mean_turnaround_seconds.push(result.metrics.mean_turnaround_seconds);
             samples.unfairness.push(result.metrics.unfairness);
             samples
-                .responsiveness_max_seconds
+                .responsiveness_longest_gap_seconds
                 .push(result.metrics.responsiveness_longest_gap_seconds);
             samples.cpu_utilisation.push(result.metrics.cpu_utilisation);
             samples.own_cpu_percent.push(result.own.cpu_percent);

@@ -138,7 +138,7 @@ fn compare_runs_the_same_programs_under_each_policy() {
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let ways = document["ways"].as_array().unwrap();
     assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
-    assert_eq!(document["schema"], "cosched-compare/1");
+    assert_eq!(document["schema"], "cosched-compare/2");
     let documentation = include_str!("../../../../docs/compare-json.md");
     for key in keys(&document) {
         assert!(documentation.contains(&format!("`{key}`")) || key == "value", "{key}");
@@ -163,14 +163,14 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
     let options = ["--runs", "6", "--json", "--out", "all"];
     let ended = place.cosched(&[&compare[..], &options[..]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    // The warm-up, and six rounds of the program alone and in three ways.
-    let round = "2\n2\npassive 2\n1\n";
-    assert_eq!(place.read("who"), format!("2\n{}", round.repeat(6)));
+    // The warm-up, and six rounds of the program alone and in three ways, each beginning with the next one.
+    let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
+    assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
     for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {
         assert_eq!(way["samples"]["total_seconds"].as_array().unwrap().len(), 6);
         assert!(way["ratio_to_solo_sum"]["interval"].is_array(), "{way}");
         assert_eq!(way["against"].is_null(), i == 0);
     }
     assert!(place.path("all/round-006/one-thread/run.json").exists());
-    assert!(ended.stderr.contains("round 6 of 6: one-thread (4 of 4), about"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("round 6 of 6: passive (4 of 4), about"), "{}", ended.stderr);
 }

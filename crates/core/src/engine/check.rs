@@ -1,6 +1,6 @@
 //! Whether a plan makes sense: a policy's mistake is found here, before any program feels it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use crate::cpuset::CpuSet;
 use crate::plan::{Directive, Plan};
@@ -20,6 +20,9 @@ pub enum BadPlan {
     /// It names a program twice.
     #[error("the plan names {0} twice")]
     NamedTwice(ProgramId),
+    /// It names a thread twice.
+    #[error("the plan names {0:?} twice")]
+    ThreadNamedTwice(ThreadId),
     /// It binds a program to no CPU at all.
     #[error("the plan binds {0} to no CPU")]
     NoCpu(ProgramId),
@@ -54,9 +57,13 @@ pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
         }
         check_cpus(*program, settings.cpus, world)?;
     }
+    let mut named = HashSet::with_capacity(plan.threads.len());
     for (id, rule) in &plan.threads {
-        let thread = world.threads.iter().find(|thread| thread.id == *id);
-        check_cpus(thread.ok_or(BadPlan::UnknownThread(*id))?.program, rule.cpus, world)?;
+        if !named.insert(*id) {
+            return Err(BadPlan::ThreadNamedTwice(*id));
+        }
+        let thread = world.thread(*id).ok_or(BadPlan::UnknownThread(*id))?;
+        check_cpus(thread.program, rule.cpus, world)?;
     }
     let unknown = |program: &ProgramId| world.program(*program).is_none();
     if let Some(program) = plan.observe.iter().filter_map(|observe| observe.program).find(unknown) {

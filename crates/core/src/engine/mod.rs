@@ -291,6 +291,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         self.machine.read(&reads, &mut self.arena).map_err(Error::Machine)?;
         self.share_out_threads();
+        self.rules.forget_the_gone(&world(self.now, &self.setup, &self.programs, &self.arena));
         let mut sampled: Vec<ProgramId> = reads.iter().filter_map(|o| o.program).collect();
         sampled.sort_unstable();
         sampled.dedup();
@@ -326,7 +327,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     fn adopt(&mut self, plan: &Plan) {
         self.timers.adopt(plan, self.now);
         self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));
-        let changed = self.rules.adopt(plan, &self.arena.threads, &mut self.pending);
+        let world = world(self.now, &self.setup, &self.programs, &self.arena);
+        let changed = self.rules.adopt(plan, &world, &mut self.pending);
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
             self.awake.wake(*id);

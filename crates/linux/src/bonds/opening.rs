@@ -22,6 +22,8 @@ use crate::files;
 
 /// The kernel function in which a thread waits for the other end.
 const WAITS: &str = "wait_for_partner";
+/// How the line of `/proc/PID/syscall` begins for a thread that is in no system call.
+const OUTSIDE: [&str; 2] = ["running", "-1 "];
 /// The longest path that a system call takes, with the zero byte behind it.
 const LONGEST: usize = 4096;
 
@@ -35,6 +37,9 @@ pub(super) fn pipes_opened_by(process: &Path) -> impl Iterator<Item = SharedKey>
 
 fn pipe_opened_by(thread: &Path) -> Option<SharedKey> {
     let call = files::read(&thread.join("syscall")).unwrap_or_default();
+    if OUTSIDE.iter().any(|outside| call.starts_with(outside)) {
+        return None;
+    }
     match opening(&call).and_then(|call| call.look_up(thread)) {
         Some(Found::Pipe(id)) => Some(SharedKey::Fifo(id)),
         Some(Found::Other) => None,

@@ -3,7 +3,8 @@
 //! None of this is announced by the kernel, and looking costs (a process's
 //! list of open files and mappings is read), so looks at what a program *holds*
 //! become rarer while it runs: programs open their devices and sockets early.
-//! Whether somebody stopped it is one small read, once a second.
+//! Whether somebody stopped it is one small read. Waking up for it costs far more than the read itself, so it is done
+//! when cosched is awake anyway, at the end of a quantum, say; only where nothing else happens does it wake for it.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,10 @@ use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
 const FIRST: Nanos = Nanos::from_millis(100);
-const STOPS: Nanos = Nanos::from_secs(1);
+/// How long after a look whether a program was stopped the next one is welcome, and how long after that it is worth
+/// waking up for.
+const STOPS: Nanos = Nanos::from_millis(500);
+const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
 
@@ -31,14 +35,22 @@ pub(super) struct Inspector {
 
 #[derive(Debug)]
 struct Watched {
-    /// When to look whether it was stopped, or has ended at last.
+    /// From when on to look whether it was stopped, or has ended at last; and when to wake up for it.
     stops_at: Nanos,
+    wakes_at: Nanos,
     /// When to look at what it holds, and how long to wait after that.
     bonds_at: Nanos,
     pause: Nanos,
     bonds: Bonds,
     traced: bool,
     reported: bool,
+}
+
+impl Watched {
+    fn look_at_stops_after(&mut self, now: Nanos) {
+        self.stops_at = now + STOPS;
+        self.wakes_at = self.stops_at + STOPS_PATIENCE;
+    }
 }
 
 impl Inspector {
@@ -48,14 +60,16 @@ impl Inspector {
 
     /// A program has started. What it holds matters only if it takes turns.
     pub(super) fn expect(&mut self, id: ProgramId, now: Nanos, turns: bool) {
-        let watched = Watched {
-            stops_at: now + STOPS,
+        let mut watched = Watched {
+            stops_at: now,
+            wakes_at: now,
             bonds_at: if turns { now + FIRST } else { Nanos::NEVER },
             pause: FIRST,
             bonds: Bonds::default(),
             traced: false,
             reported: false,
         };
+        watched.look_at_stops_after(now);
         self.watched.insert(id, watched);
         // A repeated program has to be told its group again.
         self.groups[usize::from(id.slot)] = None;
@@ -64,7 +78,7 @@ impl Inspector {
     /// A program's command has ended and some of its processes have not: look soon.
     pub(super) fn hurry(&mut self, id: ProgramId, now: Nanos) {
         if let Some(watched) = self.watched.get_mut(&id) {
-            watched.stops_at = now + HURRY;
+            (watched.stops_at, watched.wakes_at) = (now + HURRY, now + HURRY);
         }
     }
 
@@ -79,11 +93,16 @@ impl Inspector {
 }
 
 impl Linux {
-    /// When the next look is due.
+    /// When to wake up for a look.
     pub(super) fn next_inspection(&self) -> Nanos {
+        self.next_look_with(|watched| watched.wakes_at)
+    }
+
+    /// When the next look is welcome, or due.
+    fn next_look_with(&self, stops: impl Fn(&Watched) -> Nanos) -> Nanos {
         let next = |(id, watched): (&ProgramId, &Watched)| match self.hides_stops(*id) {
             true => watched.bonds_at,
-            false => watched.stops_at.min(watched.bonds_at),
+            false => stops(watched).min(watched.bonds_at),
         };
         self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
     }
@@ -98,7 +117,7 @@ impl Linux {
     /// The looks that are due.
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
-        if now < self.next_inspection() {
+        if now < self.next_look_with(|watched| watched.stops_at) {
             return Ok(());
         }
         self.look_at_cpus();
@@ -108,7 +127,7 @@ impl Linux {
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
             let (stops, holds) = (now >= watched.stops_at && !hidden, now >= watched.bonds_at);
             if stops {
-                watched.stops_at = now + STOPS;
+                watched.look_at_stops_after(now);
             }
             if holds {
                 watched.bonds_at = now + watched.pause;

@@ -5,33 +5,61 @@
 //! `wake_lateness`: a *short slice* (needs no right) makes a small claim, which is granted
 //! early; a *negative nice value* (needs a right) makes cosched's share large, so that the little
 //! it runs never exceeds it, however many threads compete; real-time classes need more rights and gave
-//! nothing beyond that. Nothing of it may be inherited by programs.
+//! nothing beyond that for *waking*.
+//!
+//! Staying on the CPU is another matter. The first thread that a thaw wakes, or a worker of the kernel, takes the CPU
+//! from cosched, whatever its slice, and keeps it until the next tick: the second program of the gang then starts
+//! milliseconds late. So where it may, cosched is a real-time thread for as long as it freezes or thaws several
+//! programs, and only for so long: a real-time thread that *waits* for a freeze was later, not earlier.
+//!
+//! Nothing of it may be inherited by programs.
 
-use cosched_core::Nanos;
+use cosched_core::{Nanos, Step};
 
-use crate::sched_attr::{self, SHORTEST_SLICE, SchedAttr};
+use crate::sched_attr::{self, SHORTEST_SLICE, SchedAttr, SchedPolicy};
 use crate::tree::Process;
 
 const HIGHEST_PRIORITY: i32 = -20;
+const LOWEST_REAL_TIME: u32 = 1;
 
-/// How cosched was scheduled before it made itself punctual; what it starts is scheduled so.
+/// How cosched was scheduled before it made itself punctual, and how it is now.
 #[derive(Debug)]
 pub(super) struct Punctual {
+    /// What it starts is scheduled so.
     found: Option<SchedAttr>,
+    own: Option<SchedAttr>,
+    /// What it may be while it must not be interrupted.
+    undisturbed: Option<SchedAttr>,
 }
 
 impl Punctual {
     /// Makes the calling thread punctual, as far as it may.
     pub(super) fn begin() -> Punctual {
-        let found = sched_attr::get(0).ok().filter(|attr| attr.policy.has_slices());
-        if let Some(found) = found {
-            let slice = SchedAttr { runtime: SHORTEST_SLICE, ..found.reset_on_fork() };
-            // The first that is granted; without any, cosched is as punctual as everybody else.
-            let _ = sched_attr::set(0, &SchedAttr { nice: HIGHEST_PRIORITY, ..slice })
-                .or_else(|_| sched_attr::set(0, &slice));
-        }
+        let Some(found) = sched_attr::get(0).ok().filter(|attr| attr.policy.has_slices()) else {
+            return Punctual { found: None, own: None, undisturbed: None };
+        };
+        let granted = |attr: &SchedAttr| sched_attr::set(0, attr).is_ok();
+        let slice = SchedAttr { runtime: SHORTEST_SLICE, ..found.reset_on_fork() };
+        let real_time = SchedAttr {
+            policy: SchedPolicy::Fifo,
+            priority: LOWEST_REAL_TIME,
+            nice: 0,
+            ..slice.in_default_class()
+        };
+        let undisturbed = Some(real_time).filter(granted);
+        // The first that is granted; without any, cosched is as punctual as everybody else.
+        let own = [SchedAttr { nice: HIGHEST_PRIORITY, ..slice }, slice].into_iter().find(granted);
         // A slice that reads as a length was the kernel's choice if nobody chose it.
-        Punctual { found: found.map(|attr| SchedAttr { runtime: Nanos::ZERO, ..attr }) }
+        let found = SchedAttr { runtime: Nanos::ZERO, ..found };
+        Punctual { found: Some(found), own, undisturbed }
+    }
+
+    /// Keeps the CPU while several programs are frozen or thawed, until the answer is dropped.
+    pub(super) fn undisturbed(&self, steps: &[Step]) -> Option<Undisturbed> {
+        let switches = steps.iter().filter(|step| matches!(step, Step::Freeze(_) | Step::Thaw(_)));
+        let (own, undisturbed) = self.own.zip(self.undisturbed)?;
+        let granted = switches.count() > 1 && sched_attr::set(0, &undisturbed).is_ok();
+        granted.then_some(Undisturbed { own })
     }
 
     /// Has a new shim, and so the program that it starts, scheduled as cosched was found.
@@ -40,6 +68,19 @@ impl Punctual {
             // A shim that has ended meanwhile is noticed elsewhere.
             let _ = sched_attr::set(shim.pid, found);
         }
+    }
+}
+
+/// The calling thread keeps its CPU as long as this lives.
+#[derive(Debug)]
+pub(super) struct Undisturbed {
+    own: SchedAttr,
+}
+
+impl Drop for Undisturbed {
+    /// A thread may always return to the fair class.
+    fn drop(&mut self) {
+        let _ = sched_attr::set(0, &self.own);
     }
 }
 

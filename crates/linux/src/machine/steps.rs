@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 
-use cosched_core::{Aspect, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
+use cosched_core::{Aspect, Event, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
 use rustix::process::Signal as Raw;
 
 use super::orphans::note_strays;
@@ -126,11 +126,13 @@ impl Linux {
     }
 
     pub(super) fn thaw(&mut self, live: &mut Live) {
+        // Its threads run from now on; they may well take this CPU before the kernel's answer is heard.
+        let at = self.clock.now();
         if let Err(why) = live.freezer.thaw(&self.proc) {
             self.tell(Happening::Refused(live.id, Aspect::Running, why));
         }
         live.state = State::Running;
-        self.tell(Happening::Thawed(live.id));
+        self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
 
     pub(super) fn apply(

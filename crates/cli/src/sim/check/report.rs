@@ -355,11 +355,11 @@ mod tests {
 
     #[test]
     fn where_live_runs_scatter_a_median_says_little_and_the_model_can_lie_within() {
-        let settled = report(&[("linux", samples(&[2.0, 2.1, 2.0, 2.1, 2.2], &[3.0]))]);
+        let settled = report(&[("linux", samples(&[2.0, 2.1, 2.0, 2.1, 2.2, 2.1], &[3.0]))]);
         let cell = &settled.sections[0].rows[0].cells[0];
         assert!(!cell.scattered && !cell.within);
         assert!((settled.worst_settled_error - 0.9 / 2.1).abs() < 1e-9);
-        let scattered = report(&[("linux", samples(&[0.8, 4.0, 0.9, 3.8, 2.0], &[3.0]))]);
+        let scattered = report(&[("linux", samples(&[0.8, 4.0, 0.9, 3.8, 2.0, 2.0], &[3.0]))]);
         let cell = &scattered.sections[0].rows[0].cells[0];
         assert!(cell.scattered && cell.within && cell.text().starts_with("~2.000 3.000"));
         // What is left agrees: the rate, which is the same in all.

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 
 use super::*;
 use crate::ThreadRule;
+use crate::program::{MaskOwner, Thread, ThreadId};
 
 fn run_all(world: &World<'_>, plan: &mut Plan) {
     world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
@@ -139,4 +140,52 @@ fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
     assert!(fake.steps().contains(&Step::Leave(p(1))));
     assert_eq!(outcome.programs[0].done, Some(outcome.total));
     assert_eq!(outcome.programs[1].done, None);
+}
+
+/// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the number of rules times
+/// the number of threads does not end before the test runner loses its patience.
+#[test]
+fn of_thousands_of_threads_only_those_are_told_whose_rules_change() {
+    const PROGRAMS: u16 = 4;
+    const THREADS: u32 = 20_000;
+    const QUANTA: usize = 20;
+    let thread = |slot: u32| Thread {
+        id: ThreadId { slot, generation: 0 },
+        program: p((slot * u32::from(PROGRAMS) / THREADS) as u16),
+        cpu: 0,
+        on_cpu: Nanos::ZERO,
+        mask_owner: MaskOwner::Cosched,
+    };
+    let mut fake = Fake::new([MS(100 * QUANTA as u64); PROGRAMS as usize]);
+    fake.threads = (0..THREADS).map(thread).collect();
+    let mut quantum = 0;
+    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.contains(&Cause::Arrived(p(0))) {
+            run_all(world, plan);
+            let observe = |program: &crate::Program| Observe {
+                program: Some(program.id),
+                measure: Measure::Threads,
+                period: MS(100),
+            };
+            plan.observe.extend(world.programs.iter().map(observe));
+        }
+        if !causes.iter().any(|cause| matches!(cause, Cause::Sampled(_))) {
+            return;
+        }
+        quantum += 1;
+        let cpus = |thread: &Thread| {
+            let changes = thread.id.slot as usize + 1 == quantum;
+            CpuSet::first(if changes { 1 } else { 2 })
+        };
+        let rule = |thread| ThreadRule { cpus: Some(cpus(thread)), slice: None };
+        plan.threads.extend(world.threads.iter().map(|thread| (thread.id, rule(thread))));
+    });
+    let (fake, _) = run(fake, policy, setup(vec![Entry::new(1); PROGRAMS as usize]));
+    let told = |at: Nanos| {
+        let now = fake.submitted.iter().filter(|(when, _)| *when == at);
+        now.filter(|(_, step)| matches!(step, Step::ApplyThread(..))).count()
+    };
+    assert_eq!(told(MS(100)), THREADS as usize);
+    // The one whose rule changes, and the one whose rule is again as before.
+    assert!((2..QUANTA as u64).all(|quantum| told(MS(100 * quantum)) == 2));
 }
