@@ -31,10 +31,9 @@ use std::collections::BTreeSet;
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
-use crate::placement::Placement;
 use crate::quantum::Quantum;
 use crate::rounds::first_fit;
-use crate::unit::{Seat, Unfreezable, Unit, may_run, only_settled, run_together, sort_out};
+use crate::unit::{Places, Seat, Sorted, Unfreezable, Unit, may_run, only_settled, run_together};
 
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -42,8 +41,9 @@ const QUANTUM_ENDS: Token = Token(0);
 /// A new gang at every quantum.
 #[derive(Debug)]
 pub(crate) struct Minwait {
-    placement: Placement,
+    places: Places,
     quantum: Quantum,
+    sorted: Sorted,
     unfreezable: Unfreezable,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
@@ -58,8 +58,9 @@ pub(crate) struct Minwait {
 impl Minwait {
     pub(crate) fn new(options: &Options) -> Minwait {
         Minwait {
-            placement: options.placement,
+            places: Places::new(options.placement),
             quantum: Quantum::new(options.quantum),
+            sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             seats: Vec::new(),
             waiting: BTreeSet::new(),
@@ -98,18 +99,22 @@ impl Minwait {
     /// Seats those that have waited longest in the CPUs that are free.
     fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        if free.is_empty() {
+            return;
+        }
         let seated = self.seated();
-        let mut queue: Vec<(usize, &Unit)> = units.iter().enumerate().collect();
-        queue.retain(|(_, unit)| !unit.ids().any(|id| seated.contains(&id)));
-        queue.sort_by_key(|(_, unit)| Reverse(unit.waiting));
+        let waits = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
+        let waits = waits.map(|unit| Waits { unit, since: unit.waiting(world) });
+        let mut queue: Vec<Waits<'_>> = waits.collect();
+        queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
         if !is_pressing(&queue, length, limit) {
-            queue.sort_by(|(_, a), (_, b)| urgency(b).total_cmp(&urgency(a)));
+            queue.sort_by(|a, b| b.urgency().total_cmp(&a.urgency()));
         }
-        let because =
-            |unit: usize| (&units[unit], Why::WaitedLongest { waited: units[unit].waiting });
-        let gang = first_fit(queue, free.len()).into_iter().map(because).collect();
-        self.seats.extend(run_together(gang, free, self.placement, world, plan));
+        let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
+        let because = |waits: &Waits<'_>| Why::WaitedLongest { waited: waits.since };
+        let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]))).collect();
+        self.seats.extend(run_together(gang, free, &mut self.places, world, plan));
     }
 
     /// Tells those that found no seat to wait.
@@ -151,10 +156,14 @@ impl Policy for Minwait {
         if only_settled(causes) {
             return;
         }
-        let (units, unfreezable) = sort_out(world);
-        self.unfreezable.run(&unfreezable, plan);
-        self.forget_the_gone(&units);
-        let anew = self.quantum_is_over(causes, world, &units);
+        let mut sorted = std::mem::take(&mut self.sorted);
+        if sorted.update(world) {
+            self.unfreezable.run(&sorted.unfreezable, plan);
+            self.forget_the_gone(&sorted.units);
+            self.places.retain(world);
+        }
+        let units = &sorted.units;
+        let anew = self.quantum_is_over(causes, world, units);
         if anew {
             if self.ends <= world.now {
                 self.quantum.ended_late(world.now - self.ends);
@@ -163,22 +172,31 @@ impl Policy for Minwait {
             self.cpus = *world.cpus;
         }
         let length = self.quantum.length(&vec![1.0; units.len()], 0, world.max_frozen, plan);
-        self.seat(&units, length, world, plan);
-        self.hold(anew, &units, world, plan);
+        self.seat(units, length, world, plan);
+        self.hold(anew, units, world, plan);
         self.time(anew, length, world.now, plan);
+        self.sorted = sorted;
+    }
+}
+
+/// Who waits, and how long.
+struct Waits<'a> {
+    unit: &'a Unit,
+    since: Nanos,
+}
+
+impl Waits<'_> {
+    /// Who has waited longest by weight comes first.
+    fn urgency(&self) -> f64 {
+        self.since.0 as f64 * self.unit.weight
     }
 }
 
 /// Whether the weights have to be forgotten for a quantum, so that everybody is served in time:
 /// `queue`, longest waits first, may be served one by one, the last of them after a quantum each.
-fn is_pressing(queue: &[(usize, &Unit)], length: Nanos, limit: Nanos) -> bool {
+fn is_pressing(queue: &[Waits<'_>], length: Nanos, limit: Nanos) -> bool {
     let quanta = 1u64..;
-    queue.iter().zip(quanta).any(|((_, unit), quanta)| unit.waiting + length * quanta > limit)
-}
-
-/// Who has waited longest by weight comes first.
-fn urgency(unit: &Unit) -> f64 {
-    unit.waiting.0 as f64 * unit.weight
+    queue.iter().zip(quanta).any(|(waits, quanta)| waits.since + length * quanta > limit)
 }
 
 #[cfg(test)]

@@ -144,27 +144,30 @@ const SIBLINGS: Step = Step::Rank(|slot| slot.layer);
 const SPEED: Step = Step::Rank(|slot| slot.slowness);
 
 fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
+    let cores = topology.cpus().iter().map(|cpu| usize::from(cpu.group(Level::Core)) + 1).max();
+    let mut used = vec![0; cores.unwrap_or(0)];
+    let is_free: Vec<bool> = topology.cpus().iter().map(|cpu| free.contains(cpu.id)).collect();
     // A sibling that is not free keeps its core busy, whoever has it.
-    let mut used: BTreeMap<u16, u16> = BTreeMap::new();
-    for cpu in topology.cpus().iter().filter(|cpu| !free.contains(cpu.id)) {
-        *used.entry(cpu.group(Level::Core)).or_default() += 1;
+    for (cpu, _) in topology.cpus().iter().zip(&is_free).filter(|(_, is_free)| !**is_free) {
+        used[usize::from(cpu.group(Level::Core))] += 1;
     }
-    let mut cpus: Vec<_> = topology.cpus().iter().filter(|cpu| free.contains(cpu.id)).collect();
-    cpus.sort_by_key(|cpu| (!prefer.contains(cpu.id), cpu.id));
-    cpus.into_iter()
-        .map(|cpu| {
-            let used = used.entry(cpu.group(Level::Core)).or_default();
-            let layer = *used;
-            *used += 1;
-            Slot {
-                id: cpu.id,
-                groups: cpu.groups,
-                slowness: u16::MAX - cpu.capacity,
-                layer,
-                kept: prefer.contains(cpu.id),
-            }
+    let cpus = topology.cpus().iter().zip(&is_free).filter(|(_, is_free)| **is_free);
+    let mut slots: Vec<Slot> = cpus
+        .map(|(cpu, _)| Slot {
+            id: cpu.id,
+            groups: cpu.groups,
+            slowness: u16::MAX - cpu.capacity,
+            layer: 0,
+            kept: prefer.contains(cpu.id),
         })
-        .collect()
+        .collect();
+    slots.sort_by_key(|slot| (!slot.kept, slot.id));
+    for slot in &mut slots {
+        let used = &mut used[usize::from(slot.groups[Level::Core as usize])];
+        slot.layer = *used;
+        *used += 1;
+    }
+    slots
 }
 
 fn choose(

@@ -29,9 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
-use crate::placement::Placement;
 use crate::quantum::Quantum;
-use crate::unit::{Member, Unfreezable, Unit, may_run, only_settled, run_together, sort_out};
+use crate::unit::{Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
 
 /// Units that run together: each with its position among the units, and why it is here.
 pub(crate) type Gang = Vec<(usize, Why)>;
@@ -50,9 +49,12 @@ const TURN_ENDS: Token = Token(0);
 pub(crate) struct Rounds {
     cut: Cut,
     fill: Option<Fill>,
-    placement: Placement,
+    places: Places,
     quantum: Quantum,
+    sorted: Sorted,
     unfreezable: Unfreezable,
+    /// The gangs, until the units change.
+    cutting: Option<Cutting>,
     /// Each program's number in the queue; lower is further ahead.
     queue: BTreeMap<ProgramId, u64>,
     /// The latest number that was given.
@@ -75,6 +77,41 @@ struct Turn {
     cpus: CpuSet,
 }
 
+/// Gangs, and whose turn it is.
+struct Cutting {
+    gangs: Vec<Gang>,
+    weights: Vec<f64>,
+    /// The gangs in the order of the queue when they were cut. Who has had a turn goes to the back, so as long as nothing else
+    /// changes, that is the order in which they go round.
+    order: Vec<usize>,
+    /// The place in this order of the gang whose turn it is.
+    turn: usize,
+    /// For each program its gang's place in the order, and its own in the gang.
+    places: BTreeMap<ProgramId, (usize, usize)>,
+}
+
+impl Cutting {
+    fn new(gangs: Vec<Gang>, order: Vec<usize>, units: &[Unit]) -> Cutting {
+        let weights = gangs.iter().map(|gang| weight(gang, units)).collect();
+        let members = |place: usize| {
+            let programs = gangs[order[place]].iter().flat_map(|(unit, _)| units[*unit].ids());
+            programs.enumerate().map(move |(position, id)| (id, (place, position)))
+        };
+        let places = (0..order.len()).flat_map(members).collect();
+        Cutting { weights, turn: 0, places, gangs, order }
+    }
+
+    /// The gang so many turns from now.
+    fn ahead(&self, turns: usize) -> usize {
+        self.order[(self.turn + turns) % self.order.len()]
+    }
+
+    /// The gang whose turn it is.
+    fn gang(&self) -> usize {
+        self.ahead(0)
+    }
+}
+
 impl Rounds {
     pub(crate) fn new(
         options: &Options,
@@ -84,9 +121,11 @@ impl Rounds {
         Rounds {
             cut: Box::new(cut),
             fill,
-            placement: options.placement,
+            places: Places::new(options.placement),
             quantum: Quantum::new(options.quantum),
+            sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
+            cutting: None,
             queue: BTreeMap::new(),
             number: 0,
             turn: None,
@@ -97,31 +136,51 @@ impl Rounds {
 
     /// Takes in who came and forgets who went; says who came.
     fn update_queue(&mut self, units: &[Unit]) -> Vec<ProgramId> {
-        let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
-        self.queue.retain(|id, _| present.contains(id));
+        let mut present: Vec<ProgramId> = units.iter().flat_map(Unit::ids).collect();
+        present.sort_unstable();
+        let is_present = |id: &ProgramId| present.binary_search(id).is_ok();
+        self.queue.retain(|id, _| is_present(id));
         if let Some(turn) = &mut self.turn {
-            turn.gang.retain(|id| present.contains(id));
+            turn.gang.retain(is_present);
         }
-        let new = present.into_iter().filter(|id| !self.queue.contains_key(id));
+        let new = present.iter().filter(|id| !self.queue.contains_key(id)).copied();
         let new: Vec<ProgramId> = new.collect();
         self.number += 1;
         self.queue.extend(new.iter().map(|id| (*id, self.number)));
         new
     }
 
-    fn turn_is_over(&self, causes: &[Cause], world: &World<'_>, units: &[Unit]) -> bool {
+    fn turn_is_over(
+        &self,
+        causes: &[Cause],
+        world: &World<'_>,
+        changed: bool,
+        units: &[Unit],
+    ) -> bool {
         let Some(turn) = &self.turn else { return true };
         world.now >= turn.ends
             || causes.contains(&Cause::Woke(TURN_ENDS))
             || turn.gang.is_empty()
             || turn.cpus != *world.cpus
-            || turn.units.as_ref().is_some_and(|made_for| *made_for != shape(units))
+            || (changed && turn.units.as_ref().is_some_and(|made_for| *made_for != shape(units)))
     }
 
     /// The number of the foremost program of a gang.
     fn foremost(&self, gang: &Gang, units: &[Unit]) -> u64 {
         let programs = gang.iter().flat_map(|(unit, _)| units[*unit].ids());
         programs.filter_map(|id| self.queue.get(&id)).min().copied().unwrap_or(u64::MAX)
+    }
+
+    /// The gangs of now, and that whose turn it is.
+    fn cut(&mut self, units: &[Unit], cpus: usize) -> Cutting {
+        if let Some(mut last) = self.cutting.take() {
+            last.turn = (last.turn + 1) % last.order.len().max(1);
+            return last;
+        }
+        let gangs = (self.cut)(units, cpus);
+        let mut order: Vec<usize> = (0..gangs.len()).collect();
+        order.sort_by_cached_key(|&gang| self.foremost(&gangs[gang], units));
+        Cutting::new(gangs, order, units)
     }
 
     fn next_turn(
@@ -139,40 +198,30 @@ impl Rounds {
         for id in last.iter().flat_map(|turn| &turn.gang) {
             self.queue.entry(*id).and_modify(|number| *number = self.number);
         }
-        let gangs = (self.cut)(units, world.cpus.len());
-        let mut order: Vec<usize> = (0..gangs.len()).collect();
-        order.sort_by_cached_key(|&gang| self.foremost(&gangs[gang], units));
+        let cutting = self.cut(units, world.cpus.len());
 
         let mut ends = Nanos::NEVER;
-        if let Some(&turn) = order.first() {
-            let weights: Vec<f64> = gangs.iter().map(|gang| weight(gang, units)).collect();
-            let length = self.quantum.length(&weights, turn, world.max_frozen, plan);
+        if !cutting.gangs.is_empty() {
+            let turn = cutting.gang();
+            let length = self.quantum.length(&cutting.weights, turn, world.max_frozen, plan);
             ends = world.now + length;
-            self.count_round(&gangs[turn], units);
-            let (gang, of) = (turn as u16, gangs.len() as u16);
-            plan.because(None, Why::Quantum { round: self.round, gang, gangs: of, length });
-            let running = self.run_gang(&gangs, &order, units, world, plan);
-            // Who waits already is not told again.
-            let news = |id: &ProgramId| {
-                last.as_ref().is_some_and(|turn| turn.running.contains(id))
-                    || newcomers.contains(id)
-                    || may_run(*id, world)
-            };
-            for &gang in &order[1..] {
-                let waits = gangs[gang].iter().flat_map(|(unit, _)| units[*unit].ids());
-                for id in waits.filter(|id| !running.contains(id) && news(id)) {
-                    plan.freeze(id);
-                    plan.because(Some(id), Why::OtherGang { gang: gang as u16 });
-                }
-            }
+            self.count_round(&cutting.gangs[turn], units);
+            let (gang, gangs) = (turn as u16, cutting.gangs.len() as u16);
+            plan.because(None, Why::Quantum { round: self.round, gang, gangs, length });
+            let running = self.run_gang(&cutting, units, world, plan);
+            let before = last.iter().flat_map(|turn| &turn.running).copied();
+            let news = before.chain(newcomers.iter().copied());
+            freeze_others(&cutting, &running, news, world, plan);
+            let members = cutting.gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids());
             self.turn = Some(Turn {
-                gang: gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids()).collect(),
+                gang: members.collect(),
                 running,
                 ends,
                 units: (ends == Nanos::NEVER).then(|| shape(units)),
                 cpus: *world.cpus,
             });
         }
+        self.cutting = Some(cutting);
         if ends != Nanos::NEVER || last.is_some_and(|turn| turn.ends != Nanos::NEVER) {
             plan.wake_at(ends, TURN_ENDS);
         }
@@ -188,23 +237,23 @@ impl Rounds {
 
     /// Runs the gang whose turn it is, and who fills its gaps; says who runs.
     fn run_gang(
-        &self,
-        gangs: &[Gang],
-        order: &[usize],
+        &mut self,
+        cutting: &Cutting,
         units: &[Unit],
         world: &World<'_>,
         plan: &mut Plan,
     ) -> BTreeSet<ProgramId> {
-        let mut running = gangs[order[0]].clone();
+        let mut running = cutting.gangs[cutting.gang()].clone();
         if let Some(fill) = self.fill {
             let taken: usize = running.iter().map(|(unit, _)| units[*unit].threads).sum();
-            let others = order[1..].iter().rev().flat_map(|&gang| &gangs[gang]);
+            let longest_first = (1..cutting.order.len()).rev();
+            let others = longest_first.flat_map(|turns| &cutting.gangs[cutting.ahead(turns)]);
             let others: Vec<(usize, &Unit)> =
                 others.map(|(unit, _)| (*unit, &units[*unit])).collect();
             running.extend(fill(&others, world.cpus.len().saturating_sub(taken)));
         }
         let together = running.iter().map(|(unit, why)| (&units[*unit], *why)).collect();
-        run_together(together, *world.cpus, self.placement, world, plan);
+        run_together(together, *world.cpus, &mut self.places, world, plan);
         running.iter().flat_map(|(unit, _)| units[*unit].ids()).collect()
     }
 
@@ -226,14 +275,44 @@ impl Policy for Rounds {
         if only_settled(causes) {
             return;
         }
-        let (units, unfreezable) = sort_out(world);
-        self.unfreezable.run(&unfreezable, plan);
-        let newcomers = self.update_queue(&units);
-        if self.turn_is_over(causes, world, &units) {
-            self.next_turn(&units, &newcomers, world, plan);
+        let changed = self.sorted.update(world);
+        let sorted = std::mem::take(&mut self.sorted);
+        let mut newcomers = Vec::new();
+        if changed {
+            self.unfreezable.run(&sorted.unfreezable, plan);
+            self.places.retain(world);
+            self.cutting = None;
+            newcomers = self.update_queue(&sorted.units);
+        }
+        if self.turn_is_over(causes, world, changed, &sorted.units) {
+            self.next_turn(&sorted.units, &newcomers, world, plan);
         } else {
             self.hold(&newcomers, plan);
         }
+        self.sorted = sorted;
+    }
+}
+
+/// Tells to wait those who do not run now, in the order of their turns: of `news`, and of whoever may be on a CPU. Who waits
+/// already is not told again.
+fn freeze_others(
+    cutting: &Cutting,
+    running: &BTreeSet<ProgramId>,
+    news: impl Iterator<Item = ProgramId>,
+    world: &World<'_>,
+    plan: &mut Plan,
+) {
+    let may_run = world.programs.iter().filter(|program| program.state.may_run());
+    let others = news.chain(may_run.map(|program| program.id)).filter(|id| !running.contains(id));
+    let gangs = cutting.order.len();
+    let turns = |place: usize| (place + gangs - cutting.turn) % gangs;
+    let waits = others.filter_map(|id| {
+        let (place, position) = *cutting.places.get(&id)?;
+        Some(((turns(place), position), id))
+    });
+    for ((turns, _), id) in waits.collect::<BTreeMap<_, _>>() {
+        plan.freeze(id);
+        plan.because(Some(id), Why::OtherGang { gang: cutting.ahead(turns) as u16 });
     }
 }
 

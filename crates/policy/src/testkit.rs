@@ -61,7 +61,6 @@ pub(crate) fn unit(slot: u16, threads: usize, misses: Option<f64>) -> Unit {
         misses,
         traffic: None,
         weight: 1.0,
-        waiting: Nanos::ZERO,
     }
 }
 

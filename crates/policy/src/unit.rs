@@ -17,7 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    Cause, CpuSet, GroupId, Nanos, Plan, Program, ProgramId, ProgramState, Settings, Why, World,
+    Cause, CpuSet, GroupId, Nanos, Plan, Profile, Program, ProgramId, ProgramState, Settings,
+    Topology, Why, World,
 };
 
 use crate::placement::{Placement, place};
@@ -43,12 +44,10 @@ pub(crate) struct Unit {
     pub(crate) traffic: Option<f64>,
     /// The largest of its programs' weights, above zero.
     pub(crate) weight: f64,
-    /// How long it has been waiting.
-    pub(crate) waiting: Nanos,
 }
 
 impl Unit {
-    fn new(programs: &[&Program], cpus: usize, now: Nanos) -> Unit {
+    fn new(programs: &[&Program], cpus: usize) -> Unit {
         let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
         let members: Vec<Member> =
             programs.iter().map(|p| Member { id: p.id, threads: threads(p) }).collect();
@@ -65,8 +64,13 @@ impl Unit {
             misses: misses.map(|m| m / sum as f64),
             traffic,
             weight: weights.fold(f64::MIN_POSITIVE, f64::max),
-            waiting: programs.iter().map(|p| p.waiting(now)).max().unwrap_or_default(),
         }
+    }
+
+    /// How long it has been waiting.
+    pub(crate) fn waiting(&self, world: &World<'_>) -> Nanos {
+        let programs = self.ids().filter_map(|id| world.program(id));
+        programs.map(|program| program.waiting(world.now)).max().unwrap_or_default()
     }
 
     /// The names of its programs.
@@ -75,8 +79,55 @@ impl Unit {
     }
 }
 
+/// The units of the last decision. Quanta end more often than programs come and go, and while the same programs are
+/// there, they are the same units.
+#[derive(Debug, Default)]
+pub(crate) struct Sorted {
+    /// What they were made from.
+    programs: Vec<Known>,
+    cpus: usize,
+    /// In the order of the workload.
+    pub(crate) units: Vec<Unit>,
+    /// Who may not be frozen.
+    pub(crate) unfreezable: Vec<ProgramId>,
+}
+
+/// All that units depend on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Known {
+    id: ProgramId,
+    schedulable: bool,
+    freezable: bool,
+    asked: u16,
+    group: Option<GroupId>,
+    weight: f64,
+    profile: Profile,
+}
+
+impl Known {
+    fn of(program: &Program) -> Known {
+        let Program { id, freezable, asked, group, weight, profile, .. } = *program;
+        Known { id, schedulable: schedulable(program), freezable, asked, group, weight, profile }
+    }
+}
+
+impl Sorted {
+    /// Makes them anew if somebody came, went, or is another now; tells whether.
+    pub(crate) fn update(&mut self, world: &World<'_>) -> bool {
+        let known = || world.programs.iter().map(Known::of);
+        if self.cpus == world.cpus.len() && known().eq(self.programs.iter().copied()) {
+            return false;
+        }
+        self.programs.clear();
+        self.programs.extend(known());
+        self.cpus = world.cpus.len();
+        (self.units, self.unfreezable) = sort_out(world);
+        true
+    }
+}
+
 /// Who is scheduled, as units in the order of the workload, and who may not be frozen.
-pub(crate) fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
+fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     let mut together: Vec<Vec<&Program>> = Vec::new();
     let mut groups: BTreeMap<GroupId, usize> = BTreeMap::new();
     for program in world.programs.iter().filter(|p| schedulable(p)) {
@@ -93,7 +144,7 @@ pub(crate) fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     let mut unfreezable = Vec::new();
     for programs in together {
         if programs.iter().all(|p| p.freezable) {
-            units.push(Unit::new(&programs, world.cpus.len(), world.now));
+            units.push(Unit::new(&programs, world.cpus.len()));
         } else {
             unfreezable.extend(programs.iter().map(|p| p.id));
         }
@@ -138,11 +189,50 @@ pub(crate) struct Seat {
     pub(crate) cpus: CpuSet,
 }
 
+/// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is placed as the last time.
+#[derive(Debug)]
+pub(crate) struct Places {
+    placement: Placement,
+    /// For a program and a number of threads, what was free, what it had had, and what it got.
+    answers: BTreeMap<(ProgramId, usize), (CpuSet, CpuSet, Option<CpuSet>)>,
+}
+
+impl Places {
+    pub(crate) fn new(placement: Placement) -> Places {
+        Places { placement, answers: BTreeMap::new() }
+    }
+
+    /// As [`place`], for a program that had the CPUs `last`.
+    fn of(
+        &mut self,
+        member: Member,
+        topology: &Topology,
+        free: &CpuSet,
+        last: &CpuSet,
+    ) -> Option<CpuSet> {
+        let Member { id, threads } = member;
+        if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads)) {
+            // Whoever has what it would get keeps it.
+            if was_free == free && (was_last == last || *answer == Some(*last)) {
+                return *answer;
+            }
+        }
+        let answer = place(topology, free, threads, self.placement, Some(last));
+        self.answers.insert((id, threads), (*free, *last, answer));
+        answer
+    }
+
+    /// Forgets who is gone.
+    pub(crate) fn retain(&mut self, world: &World<'_>) {
+        self.answers.retain(|(id, _), _| world.program(*id).is_some());
+    }
+}
+
 /// Runs units side by side on free CPUs, larger ones placed first, each with the reason given.
 pub(crate) fn run_together(
     mut units: Vec<(&Unit, Why)>,
     mut free: CpuSet,
-    placement: Placement,
+    places: &mut Places,
     world: &World<'_>,
     plan: &mut Plan,
 ) -> Vec<Seat> {
@@ -152,10 +242,10 @@ pub(crate) fn run_together(
         let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
         // A topology that misses some of the CPUs: better unplaced than not run.
-        let cpus = place(world.topology, &free, unit.threads, placement, Some(&last))
-            .unwrap_or(*world.cpus);
+        let whole = Member { id: unit.members[0].id, threads: unit.threads };
+        let cpus = places.of(whole, world.topology, &free, &last).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
-        for (id, cpus) in divided(unit, cpus, placement, world) {
+        for (id, cpus) in divided(unit, cpus, places, world) {
             plan.run(id, settings(cpus, world));
             plan.because(Some(id), why);
         }
@@ -168,7 +258,7 @@ pub(crate) fn run_together(
 fn divided(
     unit: &Unit,
     cpus: CpuSet,
-    placement: Placement,
+    places: &mut Places,
     world: &World<'_>,
 ) -> Vec<(ProgramId, CpuSet)> {
     if let [only] = unit.members[..] {
@@ -178,8 +268,8 @@ fn divided(
     members.sort_by_key(|member| Reverse(member.threads));
     let mut free = cpus;
     let apart = members.iter().map(|member| {
-        let last = world.program(member.id).and_then(|p| p.cpus);
-        let own = place(world.topology, &free, member.threads, placement, last.as_ref())?;
+        let last = world.program(member.id).and_then(|p| p.cpus).unwrap_or(CpuSet::EMPTY);
+        let own = places.of(*member, world.topology, &free, &last)?;
         free = free.difference(&own);
         Some((member.id, own))
     });
@@ -196,6 +286,10 @@ mod tests {
     use super::*;
     use crate::testkit::{Scene, program};
     use cosched_core::Directive;
+
+    fn packed() -> Places {
+        Places::new(Placement::Packed)
+    }
 
     fn units_of(programs: Vec<Program>, cpus: u16) -> (Vec<Unit>, Vec<ProgramId>) {
         sort_out(&Scene::new(cpus, programs).world())
@@ -250,7 +344,7 @@ mod tests {
         let (world, mut plan) = (scene.world(), Plan::default());
         let (units, _) = sort_out(&world);
         let gang = vec![(&units[0], Why::InGang)];
-        let seats = run_together(gang, *world.cpus, Placement::Packed, &world, &mut plan);
+        let seats = run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
         assert_eq!(seats[0].cpus, *world.cpus);
         let as_found = Directive::Run(Settings::default());
         assert!(plan.programs.iter().all(|(_, directive)| *directive == as_found));
@@ -263,7 +357,7 @@ mod tests {
         let (world, mut plan) = (scene.world(), Plan::default());
         let (units, _) = sort_out(&world);
         let gang = units.iter().map(|unit| (unit, Why::InGang)).collect();
-        run_together(gang, *world.cpus, Placement::Packed, &world, &mut plan);
+        run_together(gang, *world.cpus, &mut packed(), &world, &mut plan);
         let second = plan.directive(ProgramId::first(1));
         assert_eq!(second, Some(&Directive::Run(Settings::default())));
     }

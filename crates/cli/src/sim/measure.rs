@@ -12,7 +12,7 @@ mod threads;
 
 use std::process::ExitCode;
 
-use cosched_core::{CpuSet, Nanos};
+use cosched_core::{CpuSet, Nanos, statistics};
 use cosched_linux::affinity;
 use cosched_linux::procfs::Proc;
 use cosched_linux::rights::Rights;
@@ -94,8 +94,8 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
     say(format_args!("measuring how long starting, freezing and thawing take"));
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
     let [start, joined] = gaps::starts(session, &rights, effort.repetitions)?.map(|starts| {
-        let mut nanos: Vec<f64> = starts.iter().map(|start| start.0 as f64).collect();
-        Nanos(median(&mut nanos) as u64)
+        let nanos: Vec<f64> = starts.iter().map(|start| start.0 as f64).collect();
+        Nanos(median(&nanos) as u64)
     });
     let turns = gaps::measure_best(session, &rights, cpus.len() as u16)?;
     let milliseconds = |time: f64| Nanos((time * 1e6) as u64);
@@ -142,8 +142,7 @@ fn on_each<T: Send>(cpus: &[usize], work: impl Fn(usize) -> T + Sync) -> Result<
     })
 }
 
-/// The middle one of some figures, of which there is at least one.
-fn median(figures: &mut [f64]) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
+/// The median of what a probe found.
+fn median(figures: &[f64]) -> f64 {
+    statistics::median(figures).unwrap_or_else(|| unreachable!("a probe is repeated at least once"))
 }

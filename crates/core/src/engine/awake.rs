@@ -43,7 +43,11 @@ impl Awake {
 impl<M: Machine, P: Policy> Engine<M, P> {
     /// The positions of those who are awake, in order.
     pub(super) fn awake(&self) -> Vec<usize> {
-        self.awake.ids.iter().filter_map(|id| self.index(*id)).collect()
+        self.awake_now().collect()
+    }
+
+    pub(super) fn awake_now(&self) -> impl Iterator<Item = usize> + '_ {
+        self.awake.ids.iter().filter_map(|id| self.index(*id))
     }
 
     /// Programs that have been frozen for as long as allowed need a look.

@@ -129,7 +129,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Keeps the time that a switch between gangs took; a switch that starts a program does not count.
     pub(super) fn switched(&mut self, at: Nanos, thawed: bool) {
-        if !self.all_run() {
+        if self.switch_began.is_none() || !self.all_run() {
             return;
         }
         if let Some(began) = self.switch_began.take().filter(|_| thawed) {

@@ -91,9 +91,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 _ => {}
             }
         }
+        let held = self.held(&goals);
         for (i, goal) in &goals {
             match goal {
-                Directive::Run(settings) => self.let_run(*i, *settings, &goals, &mut steps),
+                Directive::Run(settings) => self.let_run(*i, *settings, &held, &mut steps),
                 Directive::Leave => self.let_go(*i, &mut steps),
                 Directive::Freeze => {}
             }
@@ -151,25 +152,18 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    fn let_run(
-        &mut self,
-        i: usize,
-        settings: Settings,
-        goals: &[(usize, Directive)],
-        steps: &mut Vec<Step>,
-    ) {
+    fn let_run(&mut self, i: usize, settings: Settings, held: &CpuSet, steps: &mut Vec<Step>) {
+        let blocked = settings.cpus.as_ref().unwrap_or(&self.setup.cpus).intersects(held);
         let id = self.programs[i].id;
         let state = self.programs[i].state;
         self.controls[i].left = false;
         match state {
-            ProgramState::New if !self.blocked(i, settings, goals) => {
+            ProgramState::New if !blocked => {
                 self.tell(i, settings);
                 self.programs[i].state = ProgramState::Starting;
                 steps.push(Step::Start(id, settings));
             }
-            ProgramState::Frozen
-                if !self.controls[i].thawing && !self.blocked(i, settings, goals) =>
-            {
+            ProgramState::Frozen if !self.controls[i].thawing && !blocked => {
                 self.apply(i, settings, steps);
                 self.controls[i].thawing = true;
                 steps.push(Step::Thaw(id));
@@ -203,18 +197,16 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         program.granted = settings.grant.unwrap_or(program.asked);
     }
 
-    /// Whether somebody who is to be frozen may still be on the program's CPUs.
-    fn blocked(&self, i: usize, settings: Settings, goals: &[(usize, Directive)]) -> bool {
-        let all = &self.setup.cpus;
-        let mine: &CpuSet = settings.cpus.as_ref().unwrap_or(all);
-        goals.iter().any(|(j, goal)| {
-            let other = &self.programs[*j];
-            *j != i
-                && *goal == Directive::Freeze
-                && other.state.may_run()
-                && !self.controls[*j].unreliable
-                && other.cpus.as_ref().unwrap_or(all).intersects(mine)
-        })
+    /// The CPUs on which somebody may still be who is to be frozen: nobody takes their place before.
+    fn held(&self, goals: &[(usize, Directive)]) -> CpuSet {
+        let may_be_there = |(i, goal): &&(usize, Directive)| {
+            *goal == Directive::Freeze
+                && self.programs[*i].state.may_run()
+                && !self.controls[*i].unreliable
+        };
+        let cpus = |(i, _): &(usize, Directive)| self.programs[*i].cpus.unwrap_or(self.setup.cpus);
+        let held = goals.iter().filter(may_be_there).map(cpus);
+        held.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus))
     }
 
     fn let_go(&mut self, i: usize, steps: &mut Vec<Step>) {
@@ -309,7 +301,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Whether every program that is wanted running runs.
     pub(super) fn all_run(&self) -> bool {
         use ProgramState::{Frozen, New, Starting};
-        self.awake().into_iter().all(|i| {
+        self.awake_now().all(|i| {
             !matches!(self.controls[i].wanted, Directive::Run(_))
                 || !matches!(self.programs[i].state, New | Starting | Frozen)
         })

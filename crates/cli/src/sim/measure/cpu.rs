@@ -28,7 +28,7 @@ pub(super) fn gigahertz(cpus: &[usize], effort: Effort) -> Result<f64, Failure> 
                     black_box(chain(steps));
                 })
         };
-        median(&mut (0..effort.repetitions).map(one).collect::<Vec<f64>>())
+        median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
     })?;
     Ok(speeds.iter().sum::<f64>() / speeds.len() as f64)
 }
@@ -54,7 +54,7 @@ pub(super) fn smt_share(topology: &Topology, effort: Effort) -> Result<Option<f6
                     black_box(chains(steps));
                 })
             };
-            median(&mut (0..effort.repetitions).map(one).collect::<Vec<f64>>())
+            median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
         })?;
         Ok(times.iter().sum::<f64>() / times.len() as f64)
     };
@@ -76,7 +76,7 @@ pub(crate) fn spin_turn() -> f64 {
         });
         time / TURNS as f64
     };
-    median(&mut (0..9).map(one).collect::<Vec<f64>>())
+    median(&(0..9).map(one).collect::<Vec<f64>>())
 }
 
 fn chain(steps: usize) -> u64 {

@@ -93,7 +93,7 @@ fn latency(bytes: usize, effort: Effort) -> f64 {
         black_box(at);
         since.elapsed().as_nanos() as f64 / steps as f64
     };
-    median(&mut (0..effort.repetitions).map(one).collect::<Vec<f64>>())
+    median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
 }
 
 /// What these CPUs move together, each in arrays of its own of so many bytes; bytes per nanosecond.
@@ -111,7 +111,7 @@ fn triad(cpus: &[usize], bytes: usize, effort: Effort) -> Result<f64, Failure> {
             black_box(&mut a);
             since.elapsed().as_nanos() as f64
         };
-        median(&mut (0..effort.repetitions).map(one).collect::<Vec<f64>>())
+        median(&(0..effort.repetitions).map(one).collect::<Vec<f64>>())
     })?;
     let moved = LINES_MOVED * (numbers / NUMBERS_PER_LINE) as f64 * LINE;
     Ok(times.iter().map(|time| moved / time).sum())

@@ -32,7 +32,7 @@ pub(super) fn switch(cpu: usize, effort: Effort) -> Result<f64, Failure> {
         let (both, switches) = give_way(2)?;
         figures.push(((both - 2.0 * alone) / switches.max(1) as f64).max(0.0));
     }
-    Ok(median(&mut figures))
+    Ok(median(&figures))
 }
 
 /// Voluntary and involuntary switches of the calling thread; 0 where the kernel does not tell.
@@ -89,8 +89,8 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
         latencies
     })?;
     let mut all = measured.concat();
-    let middle = median(&mut all);
-    Ok([middle, all[all.len() / 10], all[all.len() * 9 / 10]])
+    all.sort_by(f64::total_cmp);
+    Ok([median(&all), all[all.len() / 10], all[all.len() * 9 / 10]])
 }
 
 /// How often the kernel moves a thread that waits for a CPU although all CPUs have as many, per second and CPU; `None`
@@ -143,8 +143,8 @@ pub(super) fn tick(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
         }
         gaps
     })?;
-    let mut gaps = gaps.concat();
-    Ok(if gaps.is_empty() { 0.0 } else { median(&mut gaps) })
+    let gaps = gaps.concat();
+    Ok(if gaps.is_empty() { 0.0 } else { median(&gaps) })
 }
 
 /// How often the calling thread was moved to another CPU.
@@ -197,5 +197,5 @@ fn signal(pair: [usize; 2], effort: Effort) -> Result<f64, Failure> {
         let time = times.iter().copied().fold(f64::INFINITY, f64::min);
         figures.push(time / (2 * rounds) as f64);
     }
-    Ok(median(&mut figures))
+    Ok(median(&figures))
 }
