@@ -19,7 +19,7 @@ use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
-use cosched_sim::{Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
@@ -221,7 +221,10 @@ impl Simulator {
         let setup = self.session.setup(&request, &planned.threads);
         let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
         let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
-        let sim = Sim::new(hardware, kernel, jobs.to_vec(), self.hardware.own, seed);
+        let joins = kind.makes_gangs() || kind == Kind::LinuxGroups;
+        let Costs { start, join, .. } = self.hardware.own;
+        let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
+        let sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

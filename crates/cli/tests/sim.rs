@@ -56,6 +56,24 @@ fn spinning_programs_are_done_sooner_in_gangs_than_side_by_side() {
 }
 
 #[test]
+fn a_program_that_has_to_join_a_cgroup_starts_later() {
+    const MACHINE: &str = "name = 'mine'\ntopology = 'core:24'\ngigahertz = 1.0\ncache_mib = 8\n\
+        memory_nanos = 80\nbus = [{ of = 'machine', bytes_per_nano = 10 }]\nswitch_nanos = 0\n\
+        wake_nanos = 0\nsignal_nanos = [0, 0, 0]\n[own]\nstart_nanos = 1000000\n\
+        join_nanos = 20000000\nfreeze_nanos = 0\nthaw_nanos = 0\n";
+    let started = |policy: &str| {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("mine.toml"), MACHINE).unwrap();
+        let options = format!("--machine ./mine.toml --policy {policy} --out out");
+        assert_eq!(sim(folder.path(), WORKLOAD, &options).status.code(), Some(0));
+        let run = RunResult::load(&folder.path().join("out/run.json")).unwrap();
+        (run.programs[0].started_seconds.unwrap() * 1e3).round()
+    };
+    assert_eq!(["linux", "fcfs"].map(started), [1.0, 1.0]);
+    assert_eq!(["linux-groups", "gang", "minwait"].map(started), [21.0, 21.0, 21.0]);
+}
+
+#[test]
 fn what_is_wrong_is_told_before_anything_is_simulated() {
     let machine = "--machine dunnington-24 --policy gang";
     let told = refused("[[program]]\ncommand = 'a'\n", machine);

@@ -51,6 +51,11 @@ pub struct Hardware {
     pub strays_per_second: f64,
     /// How often a thread of the kernel's own, or of a program that is always there, interrupts a busy CPU, per second.
     pub interruptions_per_second: f64,
+    /// How often a thread of the kernel's own that a timer has woken takes a busy CPU at one of its ticks, per second: timers
+    /// of the kernel run out at ticks.
+    pub housekeeping_per_second: f64,
+    /// What a tick takes of whoever runs, nanoseconds.
+    pub tick_nanos: f64,
     /// How long cosched's own steps take there.
     pub own: Costs,
 }
@@ -146,6 +151,10 @@ struct Description {
     strays_per_second: f64,
     #[serde(default)]
     interruptions_per_second: f64,
+    #[serde(default)]
+    housekeeping_per_second: f64,
+    #[serde(default)]
+    tick_nanos: f64,
     own: Option<Own>,
 }
 
@@ -154,14 +163,21 @@ struct Description {
 #[serde(deny_unknown_fields)]
 struct Own {
     start_nanos: u64,
+    #[serde(default)]
+    join_nanos: u64,
     freeze_nanos: u64,
     thaw_nanos: u64,
 }
 
 impl From<Own> for Costs {
     fn from(own: Own) -> Costs {
-        let Own { start_nanos, freeze_nanos, thaw_nanos } = own;
-        Costs { start: Nanos(start_nanos), freeze: Nanos(freeze_nanos), thaw: Nanos(thaw_nanos) }
+        let Own { start_nanos, join_nanos, freeze_nanos, thaw_nanos } = own;
+        Costs {
+            start: Nanos(start_nanos),
+            join: Nanos(join_nanos),
+            freeze: Nanos(freeze_nanos),
+            thaw: Nanos(thaw_nanos),
+        }
     }
 }
 
@@ -216,7 +232,11 @@ impl Hardware {
             ("cache_mib", read.cache_mib),
             ("memory_nanos", read.memory_nanos),
         ];
-        let costs = [("switch_nanos", read.switch_nanos), ("wake_nanos", read.wake_nanos)];
+        let costs = [
+            ("switch_nanos", read.switch_nanos),
+            ("wake_nanos", read.wake_nanos),
+            ("tick_nanos", read.tick_nanos),
+        ];
         let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos));
         let wrong = |(_, value): &(&str, f64)| !(value.is_finite() && *value >= 0.0);
         if let Some((key, value)) = costs.into_iter().chain(signals).find(wrong) {
@@ -230,6 +250,7 @@ impl Hardware {
         let rates = [
             ("strays_per_second", read.strays_per_second),
             ("interruptions_per_second", read.interruptions_per_second),
+            ("housekeeping_per_second", read.housekeeping_per_second),
         ];
         if let Some((key, value)) = rates.into_iter().find(|(_, rate)| !(0.0..1e6).contains(rate)) {
             let problem = format!("is {value}, but must be from 0 to a million");
@@ -257,6 +278,8 @@ impl Hardware {
             signal_nanos: read.signal_nanos,
             strays_per_second: read.strays_per_second,
             interruptions_per_second: read.interruptions_per_second,
+            housekeeping_per_second: read.housekeeping_per_second,
+            tick_nanos: read.tick_nanos,
             own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
     }
@@ -336,9 +359,10 @@ mod tests {
 
     #[test]
     fn what_cosched_itself_takes_can_be_told() {
-        let own = "[own]\nstart_nanos = 1\nfreeze_nanos = 2\nthaw_nanos = 3\n";
+        let own = "[own]\nstart_nanos = 1\njoin_nanos = 4\nfreeze_nanos = 2\nthaw_nanos = 3\n";
         let told = Hardware::parse(&format!("{TEXT}{own}"), "two.toml").unwrap().own;
-        assert_eq!(told, Costs { start: Nanos(1), freeze: Nanos(2), thaw: Nanos(3) });
+        let [start, freeze, thaw, join] = [1, 2, 3, 4].map(Nanos);
+        assert_eq!(told, Costs { start, join, freeze, thaw });
     }
 
     #[test]

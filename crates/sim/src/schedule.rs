@@ -11,7 +11,7 @@ impl World {
     /// A blocked thread becomes runnable.
     pub(crate) fn wake(&mut self, tid: Tid) {
         let now = self.now;
-        let wake = self.wake_cost(tid);
+        let wake = self.about(self.hardware.wake_nanos, tid);
         let thread = &mut self.threads[tid as usize];
         if thread.place != Place::Blocked {
             return;
@@ -33,12 +33,13 @@ impl World {
         self.make_runnable(tid, Arrival::Woken);
     }
 
-    /// What it takes to wake a thread: from half of the usual to half more. A wake-up that always took the same would
-    /// fall into step with a lock that is taken and given back at a steady pace, which no real one does.
-    fn wake_cost(&self, tid: Tid) -> f64 {
+    /// What something takes that takes so long usually, to wake a thread for example: from half of that to half more. What
+    /// always took the same would fall into step with a lock that is taken and given back at a steady pace, which
+    /// nothing real does.
+    fn about(&self, usual: f64, tid: Tid) -> f64 {
         const PARTS: u64 = 1 << 20;
         let part = (self.chance(tid, 0) % PARTS) as f64 / PARTS as f64;
-        self.hardware.wake_nanos * (0.5 + part)
+        usual * (0.5 + part)
     }
 
     /// Queues a thread on the CPU that suits it, or keeps it aside while its program is frozen.
@@ -111,14 +112,14 @@ impl World {
         }
     }
 
-    /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there, or at an interruption before.
+    /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there or if ticks take time, or at an
+    /// interruption before.
     fn set_clock(&mut self, cpu: usize) {
-        let tick = self.kernel.tick.0;
-        let next = match self.cpus[cpu].ticking {
-            true => self.now + tick - (self.now + tick - self.phase(cpu)) % tick,
+        let next = match self.cpus[cpu].ticking || self.hardware.tick_nanos > 0.0 {
+            true => self.tick_after(cpu, self.now),
             false => u64::MAX,
         };
-        let at = next.min(self.next_interruption(cpu));
+        let at = next.min(self.next_interruption(cpu)).min(self.next_housekeeping(cpu));
         if at < u64::MAX {
             let slot = self.tick_slot(cpu);
             self.agenda.set(slot, at);
@@ -139,6 +140,27 @@ impl World {
         self.cpus[cpu].interruption
     }
 
+    /// When a CPU ticks next after a time.
+    fn tick_after(&self, cpu: usize, time: u64) -> u64 {
+        let tick = self.kernel.tick.0;
+        time + tick - (time + tick - self.phase(cpu)) % tick
+    }
+
+    /// At which tick a thread of the kernel's own will want the CPU that a timer wakes. Where others wait for the CPU, it
+    /// comes between two of them, and is no switch more.
+    fn next_housekeeping(&mut self, cpu: usize) -> u64 {
+        let often = self.hardware.housekeeping_per_second;
+        if often <= 0.0 {
+            return u64::MAX;
+        }
+        if self.cpus[cpu].housekeeping <= self.now {
+            let most = ((2e9 / often) as u64).max(1);
+            let timer = self.now + self.chance(u32::MAX - 2, cpu) % most;
+            self.cpus[cpu].housekeeping = self.tick_after(cpu, timer);
+        }
+        self.cpus[cpu].housekeeping
+    }
+
     /// When in each period the clock of a CPU ticks: together with the others, where what disturbs them is modelled.
     pub(crate) fn phase(&self, cpu: usize) -> u64 {
         let skewed = self.kernel.skew_tick && self.hardware.interruptions_per_second == 0.0;
@@ -157,18 +179,36 @@ impl World {
             return;
         };
         self.account(current);
+        if is_tick && self.hardware.tick_nanos > 0.0 {
+            let cost = self.about(self.hardware.tick_nanos, current);
+            self.threads[current as usize].owes += cost;
+            self.unprice(cpu);
+        }
         if waited_for {
             self.reweigh(cpu, current);
         }
+        let kernel = [self.cpus[cpu].interruption, self.cpus[cpu].housekeeping];
         if waited_for && self.turn_is_over(cpu) {
             self.unsettle(cpu);
-        } else if self.now == self.cpus[cpu].interruption {
-            self.threads[current as usize].used.switches[1] += 1;
+        } else if kernel.contains(&self.now) {
+            self.interrupt(cpu, current);
         }
         if waited_for && is_tick {
             self.push_away(cpu);
         }
         self.set_clock(cpu);
+    }
+
+    /// Somebody else has had the CPU for a moment. Who comes then is chosen as if nobody had run before.
+    fn interrupt(&mut self, cpu: usize, current: Tid) {
+        self.threads[current as usize].protected = f64::NEG_INFINITY;
+        match self.next_in(cpu) {
+            Some(_) => self.unsettle(cpu),
+            None => {
+                self.threads[current as usize].used.switches[1] += 1;
+                self.begin_turn(current, cpu);
+            }
+        }
     }
 
     /// Shares of programs are divided anew among those of their threads that now want to run.

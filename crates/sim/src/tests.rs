@@ -24,11 +24,14 @@ pub(crate) fn ideal(shape: &str) -> Hardware {
         signal_nanos: [0.0; 3],
         strays_per_second: 0.0,
         interruptions_per_second: 0.0,
+        housekeeping_per_second: 0.0,
+        tick_nanos: 0.0,
         own: FREE,
     }
 }
 
-const FREE: Costs = Costs { start: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
+const FREE: Costs =
+    Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 /// 100 ms at 1 GHz.
 const WORK: f64 = 1e8;
 
@@ -253,6 +256,43 @@ fn an_interruption_is_a_switch_that_takes_no_time() {
     near(program.done.unwrap().as_secs_f64(), 1.0, 1e-6);
     let switches = program.completions[0].usage.involuntary_switches;
     assert!((70..130).contains(&switches), "{switches}");
+}
+
+#[test]
+fn a_timer_of_the_kernel_is_a_switch_only_where_nobody_waits_for_the_cpu() {
+    let switches = |programs: usize, often: f64| {
+        let models = vec![Model::parallel(1, 10.0 * WORK, plain()); programs];
+        let mut scenario = Scenario::new("core:1", models);
+        scenario.kernel.skew_tick = false;
+        scenario.hardware.housekeeping_per_second = often;
+        let programs = scenario.run().0.programs;
+        let usage = |i: usize| programs[i].completions[0].usage.involuntary_switches;
+        (0..programs.len()).map(usage).sum::<u64>()
+    };
+    let alone = switches(1, 50.0);
+    assert!((35..65).contains(&alone), "{alone}");
+    // Two for two seconds: they change places at every tick anyway.
+    let (without, with) = (switches(2, 0.0), switches(2, 50.0));
+    assert!(without.abs_diff(with) <= 10, "{without}, {with}");
+}
+
+#[test]
+fn a_tick_takes_time_and_lets_threads_that_share_a_lock_meet() {
+    let time = |tick: f64| {
+        let mut scenario = Scenario::new("core:1", vec![Model::parallel(1, WORK, plain())]);
+        scenario.hardware.tick_nanos = tick;
+        scenario.ends()[0]
+    };
+    // 25 ticks in 0.1 s, of 40 us each.
+    near(time(40_000.0) - time(0.0), 0.001, 0.2);
+    let sleeps = |tick: f64| {
+        let model = Model::lock(2, 100_000, 1000.0, 300.0, plain(), Nanos::ZERO);
+        let mut scenario = Scenario::new("core:2", vec![model]);
+        scenario.hardware.wake_nanos = 20_000.0;
+        scenario.hardware.tick_nanos = tick;
+        scenario.run().0.programs[0].completions[0].usage.voluntary_switches
+    };
+    assert!(sleeps(5000.0) > 5 * (1 + sleeps(0.0)), "{} {}", sleeps(5000.0), sleeps(0.0));
 }
 
 #[test]

@@ -111,6 +111,8 @@ pub(crate) struct Cpu {
     pub(crate) ticking: bool,
     /// When somebody else interrupts it next, if it is busy then; nanoseconds.
     pub(crate) interruption: u64,
+    /// At which of its ticks a thread of the kernel's own takes it next; nanoseconds.
+    pub(crate) housekeeping: u64,
     /// How many threads are on it or wait for it.
     pub(crate) load: u32,
     /// See [`World::keep_average`].

@@ -35,8 +35,8 @@ use suite::Mixture;
 
 /// The policies that are compared. The others of the same family differ from these in whom they bring together only.
 const POLICIES: [Kind; 5] = [Kind::Linux, Kind::LinuxGroups, Kind::Fcfs, Kind::Gang, Kind::Minwait];
-/// How many seeds the simulator gets at least: a median of one is a chance.
-const FEWEST_SEEDS: u16 = 5;
+/// How many seeds the simulator gets at least: where chance decides, the median of a few is a chance itself.
+const FEWEST_SEEDS: u16 = 25;
 /// How much of the calibrating runs `--quick` makes.
 const QUICK: f64 = 0.05;
 
@@ -65,6 +65,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
         ));
     }
     let seeds = rounds.max(if args.quick { 1 } else { FEWEST_SEEDS });
+    let hardware = constants.machine(hardware);
     let model = Twin { hardware: &hardware, constants: &constants, how: &args.how };
     let mut samples = Vec::new();
     for (i, (mixture, live)) in mixtures.iter().zip(live.samples).enumerate() {

@@ -89,17 +89,19 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
     let wake = threads::wake(&topology, effort)?;
     let signals = threads::signals(&topology, effort)?;
     let interruptions = threads::interruptions(&cpus, effort)?;
+    let tick = threads::tick(&cpus, effort)?;
     let strays = threads::strays(cpus.len(), effort)?;
     say(format_args!("measuring how long starting, freezing and thawing take"));
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
-    let starts: Vec<f64> = gaps::starts(session, &rights, effort.repetitions)?
-        .iter()
-        .map(|start| start.0 as f64)
-        .collect();
+    let [start, joined] = gaps::starts(session, &rights, effort.repetitions)?.map(|starts| {
+        let nanos: Vec<f64> = starts.iter().map(|start| start.0 as f64).collect();
+        Nanos(median(&nanos) as u64)
+    });
     let turns = gaps::measure_best(session, &rights, cpus.len() as u16)?;
     let milliseconds = |time: f64| Nanos((time * 1e6) as u64);
     let own = Costs {
-        start: Nanos(median(&starts) as u64),
+        start,
+        join: joined.since(start),
         freeze: milliseconds(turns.freeze_ms_p50),
         thaw: milliseconds(turns.thaw_ms_p50),
     };
@@ -111,6 +113,7 @@ fn figures(session: &Session, effort: Effort) -> Result<Figures, Stop> {
         wake,
         signals,
         interruptions,
+        tick,
         strays,
         own,
         rung: turns.rung,

@@ -41,6 +41,8 @@ impl Hardware {
             signal_nanos: [0.0; 3],
             strays_per_second: 0.0,
             interruptions_per_second: 0.0,
+            housekeeping_per_second: 0.0,
+            tick_nanos: 0.0,
             own: None,
         };
         let has_bus = values.iter().any(|word| word.starts_with("bus="));

@@ -10,7 +10,8 @@ use cosched_sim::model::{Mix, Op};
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 /// Steps that take no time.
-pub(crate) const FREE: Costs = Costs { start: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
+pub(crate) const FREE: Costs =
+    Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 
 /// A machine of 1 GHz on which nothing costs anything but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {

@@ -4,9 +4,10 @@
 //! Every constant is a difference between two runs that differ in one thing (whether there is any work, or how much), so
 //! that what both have in common falls out. None comes from a run beside another program.
 
+use cosched_core::Nanos;
 use cosched_core::statistics::median;
-use cosched_sim::Hardware;
 use cosched_sim::model::Mix;
+use cosched_sim::{Costs, Hardware};
 use serde::Serialize;
 
 use super::program::{Kernel, MISSES_PER_LINE, Program};
@@ -44,6 +45,8 @@ pub(super) struct Constants {
     pub(super) spin_turn: f64,
     /// Switches of a program that does nothing else: it waits for its own pages, and for its end to be noticed.
     pub(super) switches: f64,
+    /// How often others interrupt a program that never waits, per second of its CPU time.
+    pub(super) interruptions: f64,
 }
 
 /// Which of the programs of [`Runs::new`] tells what.
@@ -112,6 +115,8 @@ impl Runs {
             (round(few) - step * steps(few), step)
         };
         let ((barrier, barrier_step), (lock, lock_step)) = (line(BARRIERS), line(LOCKS));
+        let more = BLOCK.map(|i| (switches[i] - switches[EMPTY]).max(0.0));
+        let cpu_time = BLOCK.map(|i| (times[i] - empty) * f64::from(self.programs[i].threads));
         let block = BLOCK.map(|i| round(i) * f64::from(self.programs[i].threads));
         // From two programs that differ in how often they go over the same arrays: once over, and the first touch.
         let [few, many] = STREAMS.map(|i| (times[i], self.programs[i].rounds()));
@@ -132,6 +137,7 @@ impl Runs {
             line: least(sweep / big.lines()),
             spin_turn: measure::spin_turn(),
             switches: switches[EMPTY],
+            interruptions: more.iter().sum::<f64>() / cpu_time.iter().sum::<f64>().max(LEAST) * 1e9,
         })
     }
 }
@@ -143,9 +149,19 @@ impl Constants {
         steps.iter().chain(&self.block).any(|nanos| *nanos <= LEAST)
     }
 
-    /// What a program does before its own work, beside what the simulator has for a start.
+    /// What a program does before its own work, beside what the simulator has for a start: alone, programs run in cgroups.
     pub(super) fn start_nanos(&self, hardware: &Hardware) -> f64 {
-        self.empty - hardware.own.start.0 as f64
+        self.empty - (hardware.own.start + hardware.own.join).0 as f64
+    }
+
+    /// The machine as programs find it: cosched and the programs themselves give the kernel more to do at its ticks
+    /// than it has while nobody starts and ends; and nobody joins a cgroup later than a program that does nothing ends.
+    pub(super) fn machine(&self, measured: Hardware) -> Hardware {
+        let others = (self.interruptions - measured.interruptions_per_second).max(0.0);
+        let empty = Nanos(self.empty as u64);
+        let join = measured.own.join.min(empty.since(measured.own.start));
+        let own = Costs { join, ..measured.own };
+        Hardware { housekeeping_per_second: others, own, ..measured }
     }
 
     /// From one barrier to the next.
@@ -201,6 +217,7 @@ mod tests {
         line: 20.0,
         spin_turn: 0.0,
         switches: 5.0,
+        interruptions: 40.0,
     };
 
     #[test]
@@ -224,8 +241,10 @@ mod tests {
             let work = if position == EMPTY { 0.0 } else { touch + program.rounds() * round };
             let nanos = expected.empty + work;
             // Two runs that others have slowed down do not move the median of five.
+            let busy = if program.kernel == Kernel::Compute { work } else { 0.0 };
+            let others = expected.interruptions * busy * f64::from(program.threads) * 1e-9;
             for slow in [1.0, 1.0, 3.0, 1.0, 2.0] {
-                runs.samples[position].push([slow * nanos, slow * expected.switches]);
+                runs.samples[position].push([slow * nanos, slow * (expected.switches + others)]);
             }
         }
         let found = runs.constants().unwrap();
@@ -236,10 +255,26 @@ mod tests {
         near(found.block(1), expected.block(1));
         near(found.block(4), expected.block(4));
         near(found.switches, expected.switches);
+        near(found.interruptions, expected.interruptions);
         near(found.touch, expected.touch);
         near(found.line, expected.line);
         // A mebibyte that is touched once weighs little in many rounds over it.
         assert!(found.line_cached < 1.01 * expected.line_cached, "{found:?}");
+    }
+
+    #[test]
+    fn what_the_machine_does_beside_programs_is_what_was_measured_and_what_solo_runs_show() {
+        let measured = Hardware::named("e5410-8").unwrap();
+        let own = Costs { start: Nanos(500_000), join: Nanos(9_000_000), ..measured.own };
+        let measured = Hardware { own, interruptions_per_second: 15.0, ..measured };
+        let machine = MADE_UP.machine(measured);
+        assert_eq!(
+            (machine.interruptions_per_second, machine.housekeeping_per_second),
+            (15.0, 25.0)
+        );
+        // The program that does nothing took two milliseconds.
+        assert_eq!(machine.own.join, Nanos(1_500_000));
+        assert_eq!(MADE_UP.start_nanos(&machine), 0.0);
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub(super) struct Figures([Option<f64>; 4]);
 const METRICS: [&str; 4] =
     ["total_seconds", "mean_turnaround_seconds", "switches_per_second", "unfairness"];
 const TIMES: usize = 2;
+/// An interval is wide if it is this share of what it belongs to.
+const SCATTERED: f64 = 0.5;
 
 impl Figures {
     /// The same with so many switches more.
@@ -58,6 +60,11 @@ struct Cell {
     simulated: f64,
     /// How far that is from the live figure, as a share of the live figure.
     error: f64,
+    /// Whether it lies within the live interval.
+    within: bool,
+    /// Whether the live runs differ so much among themselves that their median says little: the interval is wider than
+    /// half of it.
+    scattered: bool,
 }
 
 /// A policy with its figures.
@@ -121,6 +128,9 @@ pub(super) struct Report {
     worst_error: f64,
     /// For each metric, its median error.
     median_error_of: Vec<(&'static str, f64)>,
+    /// Of all cells, the share within the live interval; and the worst error of those whose live runs agree.
+    within: f64,
+    worst_settled_error: f64,
     told_apart: usize,
     wrong_orders: usize,
 }
@@ -150,6 +160,11 @@ impl Report {
             alone,
             median_error: median(&errors).unwrap_or(0.0),
             worst_error: errors.iter().copied().fold(0.0, f64::max),
+            within: cells().filter(|cell| cell.within).count() as f64 / errors.len().max(1) as f64,
+            worst_settled_error: cells()
+                .filter(|cell| !cell.scattered)
+                .map(|cell| cell.error)
+                .fold(0.0, f64::max),
             median_error_of: METRICS.into_iter().filter_map(of).collect(),
             told_apart: sections.iter().map(|section| section.told_apart).sum(),
             wrong_orders: sections.iter().map(|section| section.wrong.len()).sum(),
@@ -184,7 +199,10 @@ impl Report {
             }
         }
         parts.push(shown.to_string());
-        parts.push("Each figure: live, model, error in %.".to_owned());
+        parts.push(
+            "Each figure: live, model, error in %; ~ where live runs scatter by more than half of it."
+                .to_owned(),
+        );
         for section in &self.sections {
             parts.extend(section.wrong.iter().map(|wrong| wrong.sentence(&section.workload)));
         }
@@ -192,10 +210,13 @@ impl Report {
         let of: Vec<String> =
             of.map(|(metric, error)| format!("{metric} {} %", percent(*error))).collect();
         parts.push(format!(
-            "Medians of {} run(s) each; {} pairs of policies told apart. Median errors: {}.",
+            "Medians of {} run(s) each; {} pairs of policies told apart. Median errors: {}. {} % lie within the live \
+             intervals; the worst error where live runs agree is {} %.",
             self.rounds,
             self.told_apart,
-            of.join(", ")
+            of.join(", "),
+            percent(self.within),
+            percent(self.worst_settled_error)
         ));
         parts.push(format!(
             "median error {} %, worst {} %, policy orders wrong: {}",
@@ -211,7 +232,8 @@ impl Cell {
     fn text(&self) -> String {
         let digits = if self.live.value < 10.0 { 3 } else { 0 };
         let (live, model) = (self.live.value, self.simulated);
-        format!("{live:.digits$} {model:.digits$} {:>4}", percent(self.error))
+        let mark = if self.scattered { "~" } else { "" };
+        format!("{mark}{live:.digits$} {model:.digits$} {:>4}", percent(self.error))
     }
 }
 
@@ -251,7 +273,11 @@ fn cell(metric: usize, samples: &Samples) -> Option<Cell> {
     let live = median_estimate(&column(&samples.live)?)?;
     let simulated = median(&column(&samples.simulated)?)?;
     let error = relative_error(live.value, simulated);
-    Some(Cell { metric: METRICS[metric], live, simulated, error })
+    let (within, scattered) = live.interval.map_or((false, false), |(low, high)| {
+        let within = (low..=high).contains(&simulated);
+        (within, high - low > SCATTERED * live.value.abs())
+    });
+    Some(Cell { metric: METRICS[metric], live, simulated, error, within, scattered })
 }
 
 /// Of what was found, as a share of what is true; a truth of zero is missed by all of whatever was found.
@@ -325,6 +351,20 @@ mod tests {
         // Two times and a rate that is met; unfairness is not known.
         assert_eq!((cells.len(), report.median_error, report.worst_error), (3, 0.25, 0.25));
         assert_eq!(report.rounds, 3);
+    }
+
+    #[test]
+    fn where_live_runs_scatter_a_median_says_little_and_the_model_can_lie_within() {
+        let settled = report(&[("linux", samples(&[2.0, 2.1, 2.0, 2.1, 2.2, 2.1], &[3.0]))]);
+        let cell = &settled.sections[0].rows[0].cells[0];
+        assert!(!cell.scattered && !cell.within);
+        assert!((settled.worst_settled_error - 0.9 / 2.1).abs() < 1e-9);
+        let scattered = report(&[("linux", samples(&[0.8, 4.0, 0.9, 3.8, 2.0, 2.0], &[3.0]))]);
+        let cell = &scattered.sections[0].rows[0].cells[0];
+        assert!(cell.scattered && cell.within && cell.text().starts_with("~2.000 3.000"));
+        // What is left agrees: the rate, which is the same in all.
+        assert_eq!(scattered.worst_settled_error, 0.0);
+        assert!((scattered.within - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -27,6 +27,8 @@ pub(super) struct Figures {
     pub(super) signals: [f64; 3],
     /// Per second and CPU.
     pub(super) interruptions: f64,
+    /// Nanoseconds.
+    pub(super) tick: f64,
     /// Per second and CPU; `None` where the kernel does not tell.
     pub(super) strays: Option<f64>,
     pub(super) own: Costs,
@@ -110,6 +112,11 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         format!("{:.1}", figures.interruptions),
         "Switches of a thread on each CPU that never waits: what the kernel and others interrupt.",
     );
+    line(
+        "tick_nanos",
+        format!("{:.0}", figures.tick),
+        "How long a thread that only looks at the clock stands still when it does: mostly ticks.",
+    );
     if let Some(strays) = figures.strays {
         line(
             "strays_per_second",
@@ -117,15 +124,15 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
             "Two threads for each CPU that never wait: how often one is moved, per CPU; moves back do not count.",
         );
     }
-    let Costs { start, freeze, thaw } = figures.own;
+    let Costs { start, join, freeze, thaw } = figures.own;
     let _ = writeln!(
         text,
         "\n# The triad got {:.2} bytes per nanosecond on one CPU and {:.2} on {}: the limit at which the\n\
          # simulator's queue slows them down as much, or {} times what they moved if nothing was slowed down.\n\
          [[bus]]\nof = \"package\"\nbytes_per_nano = {:.2}\n\n\
-         # What cosched itself takes: from the order to start a program that does nothing until its end is known;\n\
-         # to freeze and to thaw one of {} spinning threads by {}.\n\
-         [own]\nstart_nanos = {}\nfreeze_nanos = {}\nthaw_nanos = {}",
+         # What cosched itself takes: from the order to start a program that does nothing until its end is known, and how\n\
+         # much longer in a cgroup, as the policies that freeze programs or share CPUs by program start them; to freeze and to thaw one of {} spinning threads by {}.\n\
+         [own]\nstart_nanos = {}\njoin_nanos = {}\nfreeze_nanos = {}\nthaw_nanos = {}",
         memory.triad[0],
         memory.triad[1],
         memory.cpus,
@@ -134,6 +141,7 @@ pub(super) fn text(figures: &Figures, session: &Session) -> String {
         session.usable.cpus.len(),
         figures.rung,
         start.0,
+        join.0,
         freeze.0,
         thaw.0,
     );
@@ -167,7 +175,8 @@ mod tests {
         let topology = Topology::regular(2, 1, 4, 1, 2);
         let description = MachineDescription { cpus: 16, model: None, kernel: "6.18".into() };
         let session = Session::of(topology.clone(), description);
-        let own = Costs { start: Nanos(900_000), freeze: Nanos(50_000), thaw: Nanos(20_000) };
+        let [start, join, freeze, thaw] = [900_000, 14_000_000, 50_000, 20_000].map(Nanos);
+        let own = Costs { start, join, freeze, thaw };
         let memory =
             Memory { cache_mib: Some(32.0), nanos: 110.5, triad: [9.0, 17.0], cpus: 8, bus: 40.0 };
         let figures = Figures {
@@ -178,6 +187,7 @@ mod tests {
             wake: [5000.0, 4000.0, 9000.0],
             signals: [20.0, 60.0, 150.0],
             interruptions: 60.0,
+            tick: 4000.0,
             strays: Some(0.25),
             own,
             rung: "cgroup-v2",
@@ -190,6 +200,7 @@ mod tests {
             (1500.0, 5000.0, [20.0, 60.0, 150.0])
         );
         assert_eq!((read.strays_per_second, read.interruptions_per_second), (0.25, 60.0));
+        assert_eq!(read.tick_nanos, 4000.0);
         assert_eq!((read.own, read.buses[0].bytes_per_nano), (own, 40.0));
     }
 

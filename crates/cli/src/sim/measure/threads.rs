@@ -127,6 +127,26 @@ pub(super) fn interruptions(cpus: &[usize], effort: Effort) -> Result<f64, Failu
     Ok(switches.iter().sum::<u64>() as f64 / time.as_secs_f64() / cpus.len() as f64)
 }
 
+/// What a tick takes of a thread that runs, nanoseconds: how long one that does nothing but look at the clock stands still
+/// at a time. Most of these times are ticks; the rare long ones, others' turns, do not move the median.
+pub(super) fn tick(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
+    const SEEN: Duration = Duration::from_micros(1);
+    let time = Duration::from_secs(1) / effort.less as u32;
+    let gaps = on_each(cpus, |_| {
+        let (since, mut last, mut gaps) = (Instant::now(), Instant::now(), Vec::new());
+        while last - since < time {
+            let now = Instant::now();
+            if now - last > SEEN {
+                gaps.push((now - last).as_nanos() as f64);
+            }
+            last = now;
+        }
+        gaps
+    })?;
+    let gaps = gaps.concat();
+    Ok(if gaps.is_empty() { 0.0 } else { median(&gaps) })
+}
+
 /// How often the calling thread was moved to another CPU.
 fn migrations() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/thread-self/sched").ok()?;

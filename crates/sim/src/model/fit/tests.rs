@@ -10,7 +10,8 @@ use super::*;
 use crate::tests::ideal;
 use crate::{Costs, Job, Kernel, Sim};
 
-const FREE: Costs = Costs { start: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
+const FREE: Costs =
+    Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 
 /// How long a model takes alone on eight CPUs and a bus of 6.4 GB/s.
 fn run(model: &Model) -> Result<Nanos, Infallible> {
