@@ -7,13 +7,14 @@
 # another, so only the small one with the tests is made anew each time.
 set -euo pipefail
 source "$(dirname "$0")/places.sh"
+source "$ROOT/guest/small.sh"
 
 STAGE=$GUEST/stage
 rm -rf "$STAGE"
 mkdir -p "$STAGE/tests" "$STAGE/etc/systemd/system/multi-user.target.wants"
 
 # Copies without what only a debugger reads: a guest has little memory.
-pack() { strip --strip-debug -o "$2" "$1"; chmod 755 "$2"; }
+stripped() { strip --strip-debug -o "$2" "$1"; chmod 755 "$2"; }
 
 cd "$ROOT"
 if ! cargo test --locked -p cosched -p cosched-linux --no-run >"$GUEST/build.log" 2>&1; then
@@ -23,14 +24,24 @@ fi
 # "  Executable tests/live/main.rs (target/debug/deps/live-0123)"
 sed -n 's/^ *Executable .*(\(.*\))$/\1/p' "$GUEST/build.log" | while read -r built; do
     name=$(basename "$built")
-    pack "$built" "$STAGE/tests/${name%-*}"
+    stripped "$built" "$STAGE/tests/${name%-*}"
 done
 for command in cosched cosched-hidden examples/trap; do
     mkdir -p "$(dirname "$STAGE$TARGET/debug/$command")"
-    pack "$TARGET/debug/$command" "$STAGE$TARGET/debug/$command"
+    stripped "$TARGET/debug/$command" "$STAGE$TARGET/debug/$command"
 done
 cp guest/inside/init guest/inside/tests.sh "$STAGE/tests/"
 cp -r guest/variants "$STAGE/tests/"
+
+# For variants with a SMALL userland: one list of tests, and the commands that they and their programs call.
+small "$GUEST/small"
+mkdir -p "$SMALL/tests" "$SMALL$TARGET"
+cp -r "$STAGE/tests/"{guest,init,tests.sh,variants} "$SMALL/tests/"
+cp -r "$STAGE$TARGET/debug" "$SMALL$TARGET/"
+take /bin/{sh,bash,mount,hostname,sleep,cat,mkdir,ln,sed,grep,cut,uname,nproc}
+need "$SMALL/tests/guest" "$SMALL$TARGET/debug/cosched"
+pack "$GUEST/small.cpio"
+
 # systemd empties /tmp when it starts, and the build may lie there.
 mkdir -p "$STAGE/etc/tmpfiles.d"
 ln -s /dev/null "$STAGE/etc/tmpfiles.d/tmp.conf"

@@ -8,28 +8,24 @@ set -euo pipefail
 source "$(dirname "$0")/places.sh"
 
 variant=${1:?which variant? one of: $(cd "$ROOT/guest/variants" && echo *)}
+source "$ROOT/guest/machine.sh"
 source "$ROOT/guest/variants/$variant"
 log=$GUEST/$variant.log
 # Seconds; a guest takes two minutes at most on an idle machine.
 LIMIT=420
 
-# Emulated everywhere, so that a guest is the same machine on every host. Its CPUs take turns on one real
-# CPU: side by side, a lock holder would be preempted by those that wait for it. The processor is an Intel
-# one because those show siblings and dies without further ado, and of a level below the
-# table of dies (1Fh), at which QEMU 10 gives up; caches are told apart all the same.
-engine="-accel tcg,thread=single -cpu max,vendor=GenuineIntel,level=13,la57=off"
-# The clock is said to be reliable because the kernel would otherwise take a slow one; self-tests,
-# address randomisation and mitigations only cost time here.
-words="console=ttyS0 quiet panic=-1 tsc=reliable cryptomgr.notests nokaslr mitigations=off"
-words+=" rdinit=${INIT:-/tests/init} systemd.unified_cgroup_hierarchy=1 systemd.show_status=0 systemd.getty_auto=0"
+words="rdinit=${INIT:-/tests/init} systemd.unified_cgroup_hierarchy=1 systemd.show_status=0 systemd.getty_auto=0"
 words+=" guest=$variant"
+initrd=$GUEST/initrd
+[[ -z ${SMALL_USERLAND:-} ]] || initrd=$GUEST/small.cpio
+[[ ${CLOCK:-} != instructions ]] || MACHINE+=("${COUNTED[@]}")
+
+# What the guest says goes to this file too.
+boot() { emulate "$LIMIT" "$initrd" "$words" "${MACHINE[@]}" | tee "$1"; }
 
 began=$SECONDS
 echo "guest: $variant: $ABOUT"
-timeout --kill-after=5 "$LIMIT" qemu-system-x86_64 $engine "${MACHINE[@]}" \
-    -kernel "$GUEST/vmlinuz" -initrd "$GUEST/initrd" -append "$words" \
-    -nodefaults -display none -serial stdio -no-reboot </dev/null \
-    | sed -u "s/\r//" | tee "$log" | grep --line-buffered '^guest: \|^test .* FAILED$' || true
+boot "$log" | grep --line-buffered '^guest: \|^test .* FAILED$' || true
 status=$(sed -n 's/^guest: lists failed: //p' "$log")
 took=$((SECONDS - began))
 passed=$(grep -c '^test .* ok$' "$log" || true)
@@ -39,4 +35,13 @@ if [[ $status != 0 ]]; then
     echo "guest: $variant has failed (${status:-no last word}); the end of $log:" >&2
     tail -60 "$log" >&2
     exit 1
+fi
+if ((${BOOTS:-1} > 1)); then
+    boot "$log.again" >/dev/null
+    if ! cmp "$log" "$log.again"; then
+        echo "guest: $variant has said something else the second time:" >&2
+        diff "$log" "$log.again" | head -20 >&2
+        exit 1
+    fi
+    echo "guest: $variant: said the same the second time, to the byte: $(wc -c <"$log") of them"
 fi
