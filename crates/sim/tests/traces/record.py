@@ -2,9 +2,11 @@
 """Records what this kernel does with a few threads, and prints it as a table (TOML).
 
     sudo ./record.py > linux-6.18-2cpus.toml
+    guest/record.sh 8 > linux-6.12-8cpus.toml     the same in an emulated machine, whose clock counts instructions
 
-Needs root, gcc, tracefs and an otherwise idle machine with 2 CPUs. Every case is recorded three times for four seconds with the events
-sched_switch and sched_waking; the run whose switches are the median of the three is kept.
+Needs root, gcc, tracefs and an otherwise idle machine with 2, 4 or 8 CPUs: each has cases of its own. Every case is recorded three times
+for four seconds with the events sched_switch and sched_waking; the run whose switches are the median of the three is kept. With threads.c,
+compiled, as an argument (`record.py PROGRAM`), every case is recorded once: for machines without chance, and without gcc.
 """
 import os
 import re
@@ -15,7 +17,7 @@ import tempfile
 TRACING = "/sys/kernel/tracing/instances/threads"
 SECONDS = 4
 # Name, mask of CPUs, threads: microseconds of CPU time / of sleep.
-CASES = [
+TWO_CPUS = [
     ("two spin on one CPU", 2, ["1000/0"] * 2),
     ("three spin on one CPU", 2, ["1000/0"] * 3),
     ("three spin on two CPUs", 3, ["1000/0"] * 3),
@@ -31,6 +33,26 @@ CASES = [
     ("a short slice wakes up on one CPU", 2, ["1000/0", "1000/0", "200/5000,slice=100"]),
     ("batch wakes up on one CPU", 2, ["1000/0", "1000/0", "1000/4000,batch"]),
 ]
+# CPUs of an emulated machine take turns, so each is slower the more of them are busy, and a wake-up takes long. So here all are busy, and
+# threads compute and sleep for 10 ms or more.
+FOUR_CPUS = [
+    ("three spin on four CPUs", 15, ["1000/0"] * 3),
+    ("five spin on four CPUs", 15, ["1000/0"] * 5),
+    ("six spin on four CPUs", 15, ["1000/0"] * 6),
+    ("eight spin on four CPUs", 15, ["1000/0"] * 8),
+    ("twelve spin on four CPUs", 15, ["1000/0"] * 12),
+    ("eight spin, four sleep, on four CPUs", 15, ["1000/0"] * 8 + ["3000/30000"] * 4),
+    ("four spin, four sleep, on four CPUs", 15, ["1000/0"] * 4 + ["3000/50000"] * 4),
+    ("nice 0 and nice 5 on four CPUs", 15, ["1000/0"] * 4 + ["1000/0,nice=5"] * 4),
+]
+EIGHT_CPUS = [
+    ("six spin on eight CPUs", 255, ["1000/0"] * 6),
+    ("nine spin on eight CPUs", 255, ["1000/0"] * 9),
+    ("twelve spin on eight CPUs", 255, ["1000/0"] * 12),
+    ("sixteen spin on eight CPUs", 255, ["1000/0"] * 16),
+    ("eight spin, four sleep, on eight CPUs", 255, ["1000/0"] * 8 + ["1500/30000"] * 4),
+]
+CASES = {2: TWO_CPUS, 4: FOUR_CPUS, 8: EIGHT_CPUS}
 
 
 def write(name, text):
@@ -72,22 +94,27 @@ def latencies(tids, trace):
     return found
 
 
-def main():
+def compiled():
     program = os.path.join(tempfile.mkdtemp(), "threads")
     source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "threads.c")
     subprocess.run(["gcc", "-O2", "-pthread", "-o", program, source], check=True)
+    return program
+
+
+def main():
+    program, times = (sys.argv[1], 1) if len(sys.argv) > 1 else (compiled(), 3)
     if not os.path.exists("/sys/kernel/tracing/trace"):
         subprocess.run(["mount", "-t", "tracefs", "nodev", "/sys/kernel/tracing"], check=True)
     os.makedirs(TRACING, exist_ok=True)
     print("# Recorded by record.py; per thread: share of one CPU, switches per second because it waited and because the CPU was")
     print("# taken away, share of the time in queues, and microseconds from waking to running (median, 95 %).")
     print(f"kernel = \"{os.uname().release.split('-')[0]}\"\ncpus = {os.cpu_count()}\nseconds = {SECONDS}")
-    for name, mask, threads in CASES[int(sys.argv[1]) if len(sys.argv) > 1 else 0 :]:
+    for name, mask, threads in CASES[os.cpu_count()]:
         runs = []
-        for _ in range(3):
+        for _ in range(times):
             lines, trace = record(program, mask, threads)
             runs.append((sum(int(l[2]) + int(l[3]) for l in lines), lines, trace))
-        _, lines, trace = sorted(runs, key=lambda run: run[0])[1]
+        _, lines, trace = sorted(runs, key=lambda run: run[0])[times // 2]
         waits = latencies([line[0] for line in lines], trace)
         print(f"\n[[case]]\nname = \"{name}\"\ncpus = {bin(mask).count('1')}")
         for thread, line in zip(threads, lines):
