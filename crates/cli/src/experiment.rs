@@ -5,10 +5,12 @@
 //! pair](summary) within rounds. The times alone, where they are asked for, are measured in every round
 //! too. One run that does not count comes first: it fills the page cache.
 
+mod pace;
 mod rounds;
 mod summary;
 mod way;
 
+pub(crate) use pace::Pace;
 pub(crate) use rounds::{Experiment, Plan};
 pub(crate) use summary::Comparison;
 pub(crate) use way::Way;

@@ -4,7 +4,6 @@
 //! then does it to all of them alike.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
@@ -12,6 +11,7 @@ use cosched_core::result::RunResult;
 use cosched_core::workload::{Repeat, Workload};
 
 use super::Way;
+use super::pace::Pace;
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
@@ -97,7 +97,7 @@ impl Experiment {
             ended: Ended::Complete,
             all_succeeded: true,
         };
-        let mut pace = Pace::new(plan);
+        let mut pace = Pace::new(plan.ways.len() + usize::from(plan.solo), plan.rounds);
         if plan.rounds > 1 {
             say(format_args!("{} once, to warm up", plan.ways[0]));
             let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
@@ -149,50 +149,6 @@ fn run_folder(folder: &Path, plan: &Plan<'_>, round: u16, i: usize) -> PathBuf {
     }
 }
 
-/// Tells what is going on, and how long it will take.
-struct Pace {
-    began: Instant,
-    parts: u32,
-    rounds: u16,
-    done: u32,
-}
-
-impl Pace {
-    fn new(plan: &Plan<'_>) -> Pace {
-        let parts = plan.ways.len() as u32 + u32::from(plan.solo);
-        Pace { began: Instant::now(), parts, rounds: plan.rounds, done: 0 }
-    }
-
-    fn begin(&mut self, round: u16, what: &str) {
-        let part = self.done % self.parts + 1;
-        let left = self.left(self.began.elapsed());
-        self.done += 1;
-        let left = left.map_or(String::new(), |left| {
-            format!(", about {} left", humantime::format_duration(rounded(left)))
-        });
-        say(format_args!(
-            "round {} of {}: {what} ({part} of {}){left}",
-            round + 1,
-            self.rounds,
-            self.parts
-        ));
-    }
-
-    /// As long for every part that is left as the others took on average.
-    fn left(&self, elapsed: Duration) -> Option<Duration> {
-        let all = self.parts * u32::from(self.rounds);
-        (self.done >= self.parts.min(2)).then(|| elapsed * (all - self.done) / self.done)
-    }
-}
-
-/// To the second below two minutes, else to the minute: an estimate promises no more.
-fn rounded(time: Duration) -> Duration {
-    match time.as_secs() {
-        seconds @ ..120 => Duration::from_secs(seconds.max(1)),
-        seconds => Duration::from_secs(seconds.div_ceil(60) * 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,15 +157,5 @@ mod tests {
     fn every_way_begins_a_round_in_its_turn_and_none_is_left_out() {
         let rounds = (0..4).map(|round| order(3, round).collect::<Vec<_>>());
         assert_eq!(rounds.collect::<Vec<_>>(), [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2]]);
-    }
-
-    #[test]
-    fn the_time_left_follows_from_what_the_parts_took_so_far() {
-        let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
-        assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
-        assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
-        assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
-        let fresh = Pace { done: 0, ..pace };
-        assert_eq!(fresh.left(Duration::from_secs(10)), None);
     }
 }

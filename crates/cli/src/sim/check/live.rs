@@ -1,7 +1,6 @@
 //! The live side of the check: rounds of every program alone and every mixture under every policy.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
@@ -14,6 +13,7 @@ use super::report::Figures;
 use super::suite::Mixture;
 use super::{POLICIES, workload};
 use crate::args::HowArgs;
+use crate::experiment::Pace;
 use crate::failure::Failure;
 use crate::profile::{self, Alone};
 use crate::session::{Request, Session, say};
@@ -71,19 +71,9 @@ impl<'a> Live<'a> {
                 }
             }
         }
-        let began = Instant::now();
-        for round in 1..=rounds {
-            let left = match round {
-                1 => String::new(),
-                _ => {
-                    let left =
-                        began.elapsed() / u32::from(round - 1) * u32::from(rounds - round + 1);
-                    let left = Duration::from_secs(left.as_secs().max(1));
-                    format!(", about {} left", humantime::format_duration(left))
-                }
-            };
-            say(format_args!("round {round} of {rounds}: each program alone{left}"));
-            if let Some(ended) = self.round(round, rounds)? {
+        let mut pace = Pace::new(1 + self.mixtures.len(), rounds);
+        for round in 0..rounds {
+            if let Some(ended) = self.round(round, &mut pace)? {
                 return Ok(ended);
             }
         }
@@ -95,7 +85,8 @@ impl<'a> Live<'a> {
         self.samples.iter().flatten().all(|figures| !figures.is_empty())
     }
 
-    fn round(&mut self, round: u16, rounds: u16) -> Result<Option<Ended>, Failure> {
+    fn round(&mut self, round: u16, pace: &mut Pace) -> Result<Option<Ended>, Failure> {
+        pace.begin(round, "each program alone");
         for _ in 0..REPEATS {
             for position in 0..self.runs.programs().len() {
                 match self.alone(self.runs.programs()[position])? {
@@ -111,12 +102,7 @@ impl<'a> Live<'a> {
             }
         }
         for (position, mixture) in self.mixtures.iter().enumerate() {
-            let all = self.mixtures.len();
-            say(format_args!(
-                "round {round} of {rounds}: {} ({} of {all})",
-                mixture.name,
-                position + 1
-            ));
+            pace.begin(round, mixture.name);
             let workload = workload(&mixture.programs, self.folder)?;
             let profiles: Vec<Profile> =
                 mixture.programs.iter().map(|program| self.profile(program)).collect();

@@ -1,0 +1,65 @@
+//! How far the rounds are, told while they run.
+
+use std::time::{Duration, Instant};
+
+use crate::session::say;
+
+/// Tells what is going on, and how long it will take.
+pub(crate) struct Pace {
+    began: Instant,
+    parts: u32,
+    rounds: u16,
+    done: u32,
+}
+
+impl Pace {
+    /// For so many parts in each of so many rounds.
+    pub(crate) fn new(parts: usize, rounds: u16) -> Pace {
+        Pace { began: Instant::now(), parts: parts as u32, rounds, done: 0 }
+    }
+
+    /// A part of a round, counted from 0, begins.
+    pub(crate) fn begin(&mut self, round: u16, what: &str) {
+        let part = self.done % self.parts + 1;
+        let left = self.left(self.began.elapsed());
+        self.done += 1;
+        let left = left.map_or(String::new(), |left| {
+            format!(", about {} left", humantime::format_duration(rounded(left)))
+        });
+        say(format_args!(
+            "round {} of {}: {what} ({part} of {}){left}",
+            round + 1,
+            self.rounds,
+            self.parts
+        ));
+    }
+
+    /// As long for every part that is left as the others took on average.
+    fn left(&self, elapsed: Duration) -> Option<Duration> {
+        let all = self.parts * u32::from(self.rounds);
+        (self.done >= self.parts.min(2)).then(|| elapsed * (all - self.done) / self.done)
+    }
+}
+
+/// To the second below two minutes, else to the minute: an estimate promises no more.
+fn rounded(time: Duration) -> Duration {
+    match time.as_secs() {
+        seconds @ ..120 => Duration::from_secs(seconds.max(1)),
+        seconds => Duration::from_secs(seconds.div_ceil(60) * 60),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_left_follows_from_what_the_parts_took_so_far() {
+        let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
+        assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
+        assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
+        assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));
+        let fresh = Pace { done: 0, ..pace };
+        assert_eq!(fresh.left(Duration::from_secs(10)), None);
+    }
+}
