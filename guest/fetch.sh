@@ -19,6 +19,14 @@ USERLAND=systemd-sysv,dbus,dbus-user-session,libpam-systemd,login,passwd,util-li
 
 say() { echo "guest: $*"; }
 
+# Of what could not be fetched: ends the script.
+unreachable() {
+    say "$1 cannot be fetched: is ${MIRROR:-the mirror of this machine} out of reach? apt said why above." >&2
+    say "Remedy: connect this machine (behind a proxy, set http_proxy), check with apt-get update, and run" \
+        "guest/fetch.sh again; what is there is kept." >&2
+    exit 1
+}
+
 install_tools() {
     local missing=() tool
     for tool in "${TOOLS[@]}"; do
@@ -26,8 +34,9 @@ install_tools() {
     done
     ((${#missing[@]})) || return 0
     say "installing ${missing[*]}"
-    apt-get update -q
-    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}"
+    apt-get update -q -o APT::Update::Error-Mode=any || unreachable "the list of packages"
+    DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${missing[@]}" \
+        || unreachable "${missing[*]}"
 }
 
 qemu_version() { qemu-system-x86_64 --version | sed -n 's/.*version \([0-9]*\).*/\1/p'; }
@@ -40,8 +49,8 @@ know_releases() {
     for release; do echo "deb [signed-by=$KEYS] $MIRROR $release main"; done >"$GUEST/apt/sources.list"
     apt_options=(-q -o Dir::Etc::sourcelist="$GUEST/apt/sources.list" -o Dir::Etc::sourceparts=/dev/null
         -o Dir::State::lists="$GUEST/apt/lists" -o Dir::Cache="$GUEST/apt" -o APT::Sandbox::User=root
-        -o Acquire::Languages=none)
-    apt update >/dev/null
+        -o Acquire::Languages=none -o APT::Update::Error-Mode=any)
+    apt update >/dev/null || unreachable "the list of packages of $*"
 }
 apt() { apt-get "${apt_options[@]}" "$@"; }
 
@@ -50,7 +59,8 @@ renew_qemu() {
     release=$(. /etc/os-release && echo "$VERSION_CODENAME")
     say "QEMU $(qemu_version) is too old; installing the one of $release-backports"
     know_releases "$release" "$release-backports"
-    DEBIAN_FRONTEND=noninteractive apt install -y --no-install-recommends -t "$release-backports" qemu-system-x86
+    DEBIAN_FRONTEND=noninteractive apt install -y --no-install-recommends -t "$release-backports" qemu-system-x86 \
+        || unreachable "a newer QEMU"
     rm -rf "$GUEST/apt"
 }
 
@@ -60,7 +70,7 @@ fetch_kernel() {
     know_releases "$KERNEL_RELEASE"
     # The package of that name is empty, and depends on the kernel of the day.
     name=$(apt-cache "${apt_options[@]}" show "$KERNEL" | sed -n 's/^Depends: \([^ ,]*\).*/\1/p' | head -1)
-    (cd "$GUEST/apt/archives" && apt download "$name")
+    (cd "$GUEST/apt/archives" && apt download "$name") || unreachable "the kernel"
     rm -rf "$unpacked"
     dpkg-deb -x "$GUEST/apt/archives/${name}"_*.deb "$unpacked"
     mv "$unpacked"/boot/vmlinuz-* "$GUEST/vmlinuz"
@@ -77,7 +87,7 @@ fetch_userland() {
         --dpkgopt='path-exclude=/usr/share/doc/*' --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' \
         --customize-hook='chroot "$1" useradd --create-home --shell /bin/bash tester' \
-        "$release" "$tree" "deb [signed-by=$KEYS] $MIRROR $release main"
+        "$release" "$tree" "deb [signed-by=$KEYS] $MIRROR $release main" || unreachable "the userland"
     # Not compressed: under emulation, unpacking costs more than loading.
     (cd "$tree" && find . -path ./dev/\* -prune -o -print0 | cpio --quiet -0 -o -H newc) >"$GUEST/userland.cpio.part"
     mv "$GUEST/userland.cpio.part" "$GUEST/userland.cpio"

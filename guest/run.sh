@@ -7,6 +7,14 @@
 set -euo pipefail
 source "$(dirname "$0")/places.sh"
 
+# Both are said here: what the commands below would say of a missing file helps nobody.
+if [[ -n ${1:-} && ! -f $ROOT/guest/variants/$1 ]]; then
+    echo "guest: there is no variant $1; there are: $(cd "$ROOT/guest/variants" && echo *)" >&2
+    exit 2
+elif [[ ! -e $GUEST/vmlinuz || ! -e $GUEST/tests.cpio ]]; then
+    echo "guest: nothing to start in $GUEST; run guest/fetch.sh and guest/build.sh first" >&2
+    exit 2
+fi
 variant=${1:?which variant? one of: $(cd "$ROOT/guest/variants" && echo *)}
 source "$ROOT/guest/machine.sh"
 source "$ROOT/guest/variants/$variant"

@@ -5,7 +5,8 @@
 # and the fewest threads with 95 % of it are those that saturate the bus. With
 # that many threads, the additions per cache line are then found by halving an
 # interval. Everything runs three times and the best counts, since others can
-# only take bandwidth away. Run it on the idle machine, some minutes at most.
+# only take bandwidth away. Run it on the idle machine, some minutes at most: it
+# waits a minute for that, and keeps nothing if the machine is busy when it has measured.
 #
 # The result, bin/triad.calibration, is what `triad --percent` reads.
 set -euo pipefail
@@ -24,6 +25,7 @@ bandwidth() {
     echo "$best"
 }
 
+be_idle calibrate 60
 peak=0
 declare -A found
 for threads in $(thread_counts); do
@@ -54,6 +56,7 @@ for percent in 80 60 40 20; do
     lines+=("percent $percent additions $high")
     low=$high
 done
+be_idle calibrate 5
 # A file that is there is complete: triad may be starting just now.
 printf '%s\n' "${lines[@]}" >"$result.new"
 mv "$result.new" "$result"

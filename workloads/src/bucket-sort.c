@@ -7,9 +7,12 @@
  * matter, or with many --keys the memory; four phases with barriers make
  * lateness matter.
  *
- * Check: every round sorts fresh keys; they must be in order, and their sum
- * must be what was drawn.
+ * Check: every round sorts fresh keys; they must be in order, and their sum and
+ * the sum of their squares must be what was drawn. After the last round, each
+ * different key must be there as often as it was drawn.
  */
+#include <errno.h>
+
 #include "common.h"
 #include "random.h"
 
@@ -50,11 +53,18 @@ static void sort_bucket(int bucket)
             sorted[place++] = (uint32_t)bucket * WIDTH + low;
 }
 
-/* One round, by a team that is already running. Returns this thread's share of drawn minus found. */
-static int64_t sort_round(int64_t round, int *wrong)
+/* Drawn minus found: sums of keys and of their squares; and how many keys are out of order. */
+struct balance {
+    uint64_t sum, squares;
+    int64_t disorder;
+};
+
+/* One round, by a team that is already running. Adds this thread's share to `balance`. */
+static void sort_round(int64_t round, struct balance *balance)
 {
     uint32_t *mine = places[omp_get_thread_num()];
-    int64_t balance = 0;
+    uint64_t sum = 0, squares = 0;
+    int64_t disorder = 0;
     memset(mine, 0, sizeof places[0]);
     /* Static loops give a thread the same keys each time, so drawing, counting
      * and scattering need no barrier but the one before the places are known. */
@@ -64,7 +74,8 @@ static int64_t sort_round(int64_t round, int *wrong)
         for (int64_t i = block * 1024; i < (block + 1) * 1024; i++) {
             state = random_step(state);
             keys[i] = (uint32_t)(state >> (64 - KEY_BITS));
-            balance += keys[i];
+            sum += keys[i];
+            squares += (uint64_t)keys[i] * keys[i];
             mine[keys[i] / WIDTH]++;
         }
     }
@@ -81,10 +92,36 @@ static int64_t sort_round(int64_t round, int *wrong)
     sorted[0] += (uint32_t)spoilt();
 #pragma omp for schedule(static)
     for (int64_t i = 0; i < count_of_keys; i++) {
-        balance -= sorted[i];
-        *wrong += i > 0 && sorted[i - 1] > sorted[i];
+        sum -= sorted[i];
+        squares -= (uint64_t)sorted[i] * sorted[i];
+        disorder += i > 0 && sorted[i - 1] > sorted[i];
     }
-    return balance;
+    balance->sum += sum;
+    balance->squares += squares;
+    balance->disorder += disorder;
+}
+
+/* How many different keys are not there as often as they were drawn in a round. */
+static int64_t miscounted(int64_t round)
+{
+    uint32_t *count = calloc((size_t)1 << KEY_BITS, sizeof *count);
+    if (!count)
+        refused("memory", ENOMEM);
+    uint64_t state = (uint64_t)round;
+    for (int64_t i = 0; i < count_of_keys; i++) {
+        state = random_step(state);
+        count[state >> (64 - KEY_BITS)]++;
+    }
+    int64_t wrong = 0;
+    for (int64_t i = 0; i < count_of_keys; i++)
+        if (sorted[i] >> KEY_BITS)
+            wrong++;
+        else
+            count[sorted[i]]--;
+    for (uint32_t key = 0; key < 1u << KEY_BITS; key++)
+        wrong += count[key] != 0;
+    free(count);
+    return wrong;
 }
 
 int main(int argc, char **argv)
@@ -95,19 +132,27 @@ int main(int argc, char **argv)
          .most = MOST_MILLIONS}, {0}};
     begin(argc, argv, "bucket-sort", "parallel integer sort, with OpenMP", knobs);
 
+    must_fit("--keys", 8 * millions);
     count_of_keys = (int64_t)millions << 20;
-    int64_t rounds = repetitions(work, 120 / millions), balance = 0;
-    int wrong = 0;
+    int64_t rounds = repetitions(work, 120 / millions), disorder = 0;
+    uint64_t sum = 0, squares = 0;
     keys = allocate((size_t)count_of_keys, sizeof *keys);
     sorted = allocate((size_t)count_of_keys, sizeof *sorted);
     places = allocate((size_t)omp_get_max_threads(), sizeof *places);
 
-#pragma omp parallel reduction(+ : wrong, balance)
-    for (int64_t round = 0; round < rounds; round++)
-        balance += sort_round(round, &wrong);
+#pragma omp parallel reduction(+ : sum, squares, disorder)
+    {
+        struct balance mine = {0, 0, 0};
+        for (int64_t round = 0; round < rounds; round++)
+            sort_round(round, &mine);
+        sum += mine.sum;
+        squares += mine.squares;
+        disorder += mine.disorder;
+    }
 
     uint64_t checksum = 0;
     for (int64_t i = 0; i < count_of_keys; i++)
         checksum = checksum * 31 + sorted[i];
-    return report(wrong == 0 && balance == 0, checksum);
+    bool right = sum == 0 && squares == 0 && disorder == 0 && miscounted(rounds - 1) == 0;
+    return report(right, checksum);
 }

@@ -9,7 +9,8 @@
  * The matrix is that of a ring of n points, each tied to twelve others at
  * fixed distances, plus a small shift that makes it positive definite.
  *
- * Check: the right-hand side is made from a known solution, which must come out.
+ * Check: the right-hand side is made from a known solution, which must come out
+ * of every solve. The next solve looks at it where it clears it, which costs no barrier.
  */
 #include "common.h"
 
@@ -24,15 +25,15 @@ static const int distances[TIES / 2] = {1, 7, 131, 1021, 4099, 13001};
 static int *columns;             /* ROWS x (TIES + 1), the diagonal first */
 static double *entries;
 static double *x, *r, *p, *q, *b; /* solution, residual, direction, A p, right-hand side */
+static double *known;             /* the solution that must come out */
 static double rr, pq, rr_new;     /* the team's sums: r.r, p.q, and the next r.r */
-
-static double known(int row)
-{
-    return 1 + row % 10;
-}
+static int64_t wrong;             /* elements of earlier solutions */
 
 static void build(void)
 {
+#pragma omp parallel for schedule(static)
+    for (int row = 0; row < ROWS; row++)
+        x[row] = known[row] = 1 + row % 10;
 #pragma omp parallel for schedule(static)
     for (int row = 0; row < ROWS; row++) {
         int *column = columns + (size_t)row * (TIES + 1);
@@ -46,7 +47,7 @@ static void build(void)
         }
         b[row] = 0;
         for (int k = 0; k <= TIES; k++)
-            b[row] += entry[k] * known(column[k]);
+            b[row] += entry[k] * known[column[k]];
     }
 }
 
@@ -55,8 +56,9 @@ static void solve(void)
 {
 #pragma omp single
     rr = 0;
-#pragma omp for schedule(static) reduction(+ : rr)
+#pragma omp for schedule(static) reduction(+ : rr, wrong)
     for (int i = 0; i < ROWS; i++) {
+        wrong += !is_near(x[i], known[i], TOLERANCE);
         x[i] = 0;
         p[i] = r[i] = b[i];
         rr += r[i] * r[i];
@@ -97,8 +99,8 @@ int main(int argc, char **argv)
 
     columns = allocate((size_t)ROWS * (TIES + 1), sizeof *columns);
     entries = allocate((size_t)ROWS * (TIES + 1), sizeof *entries);
-    double **vectors[] = {&x, &r, &p, &q, &b};
-    for (int i = 0; i < 5; i++)
+    double **vectors[] = {&x, &r, &p, &q, &b, &known};
+    for (int i = 0; i < 6; i++)
         *vectors[i] = allocate(ROWS, sizeof(double));
     build();
 
@@ -108,10 +110,10 @@ int main(int argc, char **argv)
         solve();
 
     x[ROWS / 2] += spoilt();
-    double worst = 0, sum = 0;
+    double sum = 0;
     for (int i = 0; i < ROWS; i++) {
-        worst = fmax(worst, fabs(x[i] - known(i)));
+        wrong += !is_near(x[i], known[i], TOLERANCE);
         sum += x[i];
     }
-    return report(worst < TOLERANCE, (uint64_t)llround(sum));
+    return report(wrong == 0, (uint64_t)llround(sum));
 }

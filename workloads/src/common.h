@@ -27,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 struct knob {
     const char *name; /* as typed, with its dashes; NULL ends the list */
@@ -35,6 +36,7 @@ struct knob {
     const char *help;
     bool zero;        /* may also be nothing at all */
     double most;      /* 0: MOST */
+    double least;     /* 0: anything above 0 */
 };
 
 #define MOST_THREADS 1024.0
@@ -91,10 +93,11 @@ static inline void turn_knob(const struct knob *knob, const char *text)
     char *end;
     double number = strtod(text, &end);
     double most = knob->most > 0 ? knob->most : MOST;
-    bool in_range = (knob->zero ? number >= 0 : number > 0) && number <= most;
+    bool in_range = (knob->zero ? number >= 0 : number > 0) && number >= knob->least && number <= most;
     if (end == text || *end || !in_range || (knob->whole && number != floor(number))) {
-        fprintf(stderr, "%s: %s takes a %s %s 0 and up to %.0f, not \"%s\"\n", kernel, knob->name,
-                knob->whole ? "whole number" : "number", knob->zero ? "from" : "above", most, text);
+        fprintf(stderr, "%s: %s takes a %s %s %.0f and up to %.0f, not \"%s\"\n", kernel, knob->name,
+                knob->whole ? "whole number" : "number", knob->zero || knob->least > 0 ? "from" : "above",
+                knob->least, most, text);
         exit(2);
     }
     *knob->value = number;
@@ -142,6 +145,12 @@ static inline int64_t repetitions(double amount, double per_second)
     return count > 0 ? count : 1;
 }
 
+/* Whether a value is what it must be; one that is not a number is not. */
+static inline bool is_near(double value, double wanted, double tolerance)
+{
+    return fabs(value - wanted) < tolerance;
+}
+
 /* Prints the last line with one more figure; its value is the exit status. */
 static inline int report_with(bool right, uint64_t checksum, const char *figure, double value)
 {
@@ -164,6 +173,17 @@ static inline void refused(const char *what, int error)
 {
     fprintf(stderr, "%s: %s: %s\n", kernel, what, strerror(error));
     exit(1);
+}
+
+/* Ends the program when an option asks for more memory than the machine has: it would only be killed for it later. */
+static inline void must_fit(const char *knob, double mebibytes)
+{
+    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE) / 1048576;
+    if (mebibytes > machine) {
+        fprintf(stderr, "%s: %s asks for %.0f MiB of memory, and this machine has %.0f MiB\n", kernel, knob,
+                mebibytes, machine);
+        exit(2);
+    }
 }
 
 /* Memory on pages of its own, or the end of the program. */

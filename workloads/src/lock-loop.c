@@ -20,15 +20,17 @@
 #define LOCK_NANOSECONDS 60.0 /* to take and release a lock that nobody wants */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t counter; /* under the lock */
+static volatile int64_t counter; /* under the lock */
 static int64_t hold, gap, turns;
 
 static void contend(struct member *me)
 {
     for (int64_t i = 0; i < turns; i++) {
         pthread_mutex_lock(&lock);
-        counter++;
+        /* Read long before it is written: without the lock, hardly an increment would survive. */
+        int64_t found = counter;
         me->state = random_walk(me->state, hold);
+        counter = found + 1;
         pthread_mutex_unlock(&lock);
         me->state = random_walk(me->state, gap);
     }

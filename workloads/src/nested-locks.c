@@ -13,13 +13,14 @@
 #include "random.h"
 #include "team.h"
 
+#define LEAST_ACCOUNTS 2
 #define MOST_ACCOUNTS 4096
 #define OVERHEAD_NANOSECONDS 150.0 /* of drawing, and of two locks that nobody wants */
 
 struct account {
     _Alignas(64) pthread_mutex_t lock;
-    int64_t balance;  /* under its lock */
-    int64_t expected; /* by the replay */
+    volatile int64_t balance; /* under its lock */
+    int64_t expected;         /* by the replay */
 };
 
 struct transfer {
@@ -51,9 +52,11 @@ static void trade(struct member *me)
         pthread_mutex_lock(&outer->lock);
         me->state = random_walk(me->state, hold);
         pthread_mutex_lock(&inner->lock);
+        /* Read long before they are written: without locks, hardly a transfer would be right. */
+        int64_t giver = from->balance, taker = to->balance;
         me->state = random_walk(me->state, hold);
-        from->balance -= move.amount;
-        to->balance += move.amount;
+        from->balance = giver - move.amount;
+        to->balance = taker + move.amount;
         pthread_mutex_unlock(&inner->lock);
         pthread_mutex_unlock(&outer->lock);
         me->state = random_walk(me->state, gap);
@@ -76,14 +79,15 @@ int main(int argc, char **argv)
 {
     double number = 8, hold_nanoseconds = 500, gap_nanoseconds = 2000;
     const struct knob knobs[] = {
-        {"--accounts", &number, true, "locks to take two of; two at least", .most = MOST_ACCOUNTS},
+        {"--accounts", &number, true, "locks to take two of", .most = MOST_ACCOUNTS,
+         .least = LEAST_ACCOUNTS},
         {"--hold", &hold_nanoseconds, false, "nanoseconds before and after the inner lock, about"},
         {"--gap", &gap_nanoseconds, false, "nanoseconds without any lock, about", .zero = true},
         {0}};
     begin(argc, argv, "nested-locks", "pthreads that hold one mutex while they wait for another", knobs);
 
     int size = team_size();
-    account_count = (int)fmax(number, 2);
+    account_count = (int)number;
     hold = repetitions(hold_nanoseconds, STEPS_PER_MICROSECOND / 1e3);
     gap = (int64_t)(gap_nanoseconds * STEPS_PER_MICROSECOND / 1e3);
     /* The sum over the threads stays, however many there are. */

@@ -23,7 +23,7 @@
 #define TURNS_PER_MILLISECOND 2500.0
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int64_t counter; /* under the lock */
+static volatile int64_t counter; /* under the lock */
 static const int64_t hold = (int64_t)(HOLD_NANOSECONDS * STEPS_PER_MICROSECOND / 1e3);
 
 static void stream(int64_t *elements)
@@ -36,8 +36,10 @@ static void stream(int64_t *elements)
 static uint64_t contend(uint64_t state)
 {
     pthread_mutex_lock(&lock);
-    counter++;
+    /* Read long before it is written: without the lock, hardly an increment would survive. */
+    int64_t found = counter;
     state = random_walk(state, hold);
+    counter = found + 1;
     pthread_mutex_unlock(&lock);
     return state;
 }

@@ -52,14 +52,15 @@ int main(int argc, char **argv)
     }
 
     from[SIDE / 2 * STRIDE + 1] += spoilt();
-    double shrunk = pow(cos(PI / (SIDE + 1)), (double)sweeps), worst = 0, sum = 0;
+    double shrunk = pow(cos(PI / (SIDE + 1)), (double)sweeps), sum = 0;
+    int64_t wrong = 0;
     for (int row = 1; row <= SIDE; row++)
         for (int column = 1; column <= SIDE; column++) {
             double value = from[row * STRIDE + column];
-            worst = fmax(worst, fabs(value - shrunk * arch(row, column)));
+            wrong += !is_near(value, shrunk * arch(row, column), TOLERANCE);
             sum += value;
         }
     free(from);
     free(to);
-    return report(worst < TOLERANCE, (uint64_t)llround(sum * 1e3));
+    return report(wrong == 0, (uint64_t)llround(sum * 1e3));
 }

@@ -19,16 +19,19 @@
  * We add per cache line, not per element, since a percentage then can be met
  * to within one.
  *
- * Check: every second sweep uses -s and goes back, so that after an even
- * number of sweeps the values of the beginning are there again, exactly. The
- * additions are counted in whole numbers, which are exact as well.
+ * Check: sweeps go from b to a with one s and back to b with another, negative
+ * one. So every pair of sweeps leaves one c more in each element of b, and the
+ * last sweep but one can be told from a. No element of c is zero and all numbers
+ * are whole, so a sweep that was left out, in one element, shows. The additions
+ * are counted in whole numbers, which are exact as well.
  */
 #include <errno.h>
 #include <unistd.h>
 
 #include "common.h"
 
-#define SCALE 3.0
+#define THERE 3.0 /* times c, from b to a */
+#define BACK (-2.0) /* times c, from a to b */
 #define LINE 8 /* elements of a cache line */
 #define CALIBRATION "triad.calibration"
 
@@ -100,6 +103,7 @@ int main(int argc, char **argv)
     begin(argc, argv, "triad", "OpenMP threads that stream through memory", knobs);
 
     int64_t additions = additions_for(percent) + (int64_t)chosen;
+    must_fit("--mebibytes", mebibytes);
     int64_t n = (int64_t)(mebibytes * 1048576 / 24) / LINE * LINE;
     /* As many bytes in all, however large the arrays are. */
     int64_t pairs = repetitions(work, 8500 / mebibytes);
@@ -112,12 +116,12 @@ int main(int argc, char **argv)
     for (int64_t i = 0; i < n; i++) {
         a[i] = 0;
         b[i] = (double)(i % 1000);
-        c[i] = (double)(i % 77);
+        c[i] = (double)(1 + i % 77);
     }
     double since = seconds_now(), added = 0;
     for (int64_t pair = 0; pair < pairs; pair++) {
-        added += sweep(a, b, c, n, SCALE, additions);
-        added += sweep(b, a, c, n, -SCALE, additions);
+        added += sweep(a, b, c, n, THERE, additions);
+        added += sweep(b, a, c, n, BACK, additions);
     }
     double seconds = seconds_now() - since;
     double gigabytes = 24e-9 * (double)n * 2 * (double)pairs;
@@ -126,7 +130,9 @@ int main(int argc, char **argv)
     int64_t wrong = 0, sum = 0;
 #pragma omp parallel for schedule(static) reduction(+ : wrong, sum)
     for (int64_t i = 0; i < n; i++) {
-        wrong += b[i] != (double)(i % 1000);
+        int64_t first = i % 1000, step = 1 + i % 77;
+        wrong += a[i] != (double)(first + (pairs - 1) * step + (int64_t)THERE * step);
+        wrong += b[i] != (double)(first + pairs * step);
         sum += (int64_t)(a[i] + b[i]);
     }
     bool right = wrong == 0 && added == (double)(2 * pairs * (n / LINE) * additions);

@@ -25,6 +25,10 @@ use crate::procfs::{Proc, State, StateReader};
 use crate::signals;
 use crate::tree::{Process, Tree};
 
+/// How many threads are looked at for one that runs. A look costs some ten microseconds: after more of them, the
+/// stop would have begun by itself.
+const MOST_LOOKS: usize = 64;
+
 /// How one program is stopped.
 #[derive(Debug)]
 pub enum Freezer {
@@ -194,7 +198,7 @@ fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     let runs = |tid: &i32| {
         proc.thread_stat(process.pid, *tid).is_ok_and(|stat| stat.state == State::Running)
     };
-    if let Some(tid) = threads.into_iter().find(runs) {
+    if let Some(tid) = threads.into_iter().take(MOST_LOOKS).find(runs) {
         signals::send_to_thread(process.pid, tid, Signal::STOP);
     }
 }
@@ -203,3 +207,6 @@ fn stop_by_a_running_thread(process: Process, proc: &Proc) {
 fn cannot_run(state: State) -> bool {
     matches!(state, State::Stopped | State::Traced | State::DiskSleep) || state.has_ended()
 }
+
+#[cfg(test)]
+mod tests;

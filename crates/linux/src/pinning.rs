@@ -170,3 +170,6 @@ fn outcome<T>(result: Result<T, AffinityError>) -> Result<Option<T>, PinError> {
         Err(_) => Err(PinError::Refused(Refusal::NotSupported)),
     }
 }
+
+#[cfg(test)]
+mod tests;

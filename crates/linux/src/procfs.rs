@@ -23,6 +23,9 @@ use crate::files::{self, FileError};
 pub use stat::{Stat, State};
 pub use state_reader::StateReader;
 
+/// From so many threads on it may cost less to ask every process for its parent than every thread for its children.
+const MANY_THREADS: usize = 64;
+
 /// The proc file system.
 #[derive(Clone, Debug)]
 pub struct Proc {
@@ -125,6 +128,9 @@ impl Proc {
             Err(error) if error.is_gone() => return Ok(Vec::new()),
             other => other?,
         };
+        if threads.len() >= MANY_THREADS && threads.len() > self.processes()?.len() {
+            return Ok(self.by_parent()?.remove(&pid).unwrap_or_default());
+        }
         let mut children = Vec::new();
         for tid in threads {
             let path = self.folder(pid).join(format!("task/{tid}/children"));

@@ -50,6 +50,19 @@ fn children_of_every_thread_count() {
     assert_eq!(proc.children(1).unwrap(), [2, 4, 5]);
 }
 
+/// Every thread has a list of children, but here all lists are empty: only who asks the children finds them.
+#[test]
+fn a_process_with_more_threads_than_there_are_processes_is_not_asked_thread_by_thread() {
+    let (root, proc) = family(true);
+    put(&root, "1/task/1/children", "");
+    for other in 1..MANY_THREADS {
+        assert_eq!(proc.children(1).unwrap(), [0; 0], "{other}");
+        put(&root, &format!("1/task/{}/children", 100 + other), "");
+    }
+    assert_eq!(proc.children(1).unwrap(), [2, 5]);
+    assert_eq!(proc.descendants(1).unwrap(), [2, 3, 5]);
+}
+
 #[test]
 fn a_process_is_the_same_only_with_the_same_start_time() {
     let (_root, proc) = family(true);

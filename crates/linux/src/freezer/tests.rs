@@ -1,0 +1,166 @@
+//! Signals go to real processes; what their threads do is read from a made-up `/proc`, so each moment of a freeze can be held.
+
+use std::fs;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::cgroup::{Dir, Version};
+
+/// The number of a thread that no process has: the kernel gives out at most 2^22.
+const SECOND: i32 = i32::MAX - 1;
+const THIRD: i32 = i32::MAX;
+
+/// Processes that sleep, and the `/proc` that is made up about them.
+struct Stage {
+    root: TempDir,
+    proc: Proc,
+    children: Vec<Child>,
+}
+
+impl Stage {
+    fn new() -> Stage {
+        let root = tempfile::tempdir().unwrap();
+        Stage { proc: Proc::new(root.path()), root, children: Vec::new() }
+    }
+
+    /// Starts a process; its only thread sleeps.
+    fn start(&mut self) -> i32 {
+        let child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let pid = child.id() as i32;
+        self.children.push(child);
+        self.says(pid, pid, 'S');
+        pid
+    }
+
+    /// From now on a thread is in this state.
+    fn says(&self, pid: i32, tid: i32, state: char) {
+        let line = format!("{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0");
+        let folder = self.root.path().join(pid.to_string());
+        fs::create_dir_all(folder.join(format!("task/{tid}"))).unwrap();
+        fs::write(folder.join(format!("task/{tid}/stat")), &line).unwrap();
+        if tid == pid {
+            fs::write(folder.join("stat"), line).unwrap();
+        }
+        let children = folder.join(format!("task/{tid}/children"));
+        if !children.exists() {
+            fs::write(children, "").unwrap();
+        }
+    }
+
+    /// From now on the one process is a child of the other.
+    fn gives_birth(&self, parent: i32, child: i32) {
+        let path = format!("{parent}/task/{parent}/children");
+        fs::write(self.root.path().join(path), format!("{child} ")).unwrap();
+    }
+
+    fn tree(&self, main: i32) -> Tree {
+        Tree { main: Some(Process { pid: main, start_time: 77 }), ..Tree::default() }
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for child in &mut self.children {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// Waits until the kernel says that a process is stopped, or is not.
+fn eventually_stopped(pid: i32, wanted: bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while (Proc::default().stat(pid).unwrap().state == State::Stopped) != wanted {
+        assert!(Instant::now() < until, "waited in vain: process {pid} stopped: {wanted}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn by_signals() -> Freezer {
+    Freezer::Signals(Stopper::default())
+}
+
+#[test]
+fn a_freeze_by_signals_is_complete_when_the_last_thread_has_stopped_and_not_before() {
+    let mut stage = Stage::new();
+    let main = stage.start();
+    stage.says(main, SECOND, 'R');
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    eventually_stopped(main, true);
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
+    stage.says(main, main, 'T');
+    for not_stopped in ['R', 'S'] {
+        stage.says(main, SECOND, not_stopped);
+        assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false), "{not_stopped}");
+    }
+    // Born by the second before that one stopped.
+    stage.says(main, THIRD, 'R');
+    stage.says(main, SECOND, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
+    stage.says(main, THIRD, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+}
+
+#[test]
+fn a_process_that_is_born_while_its_parent_is_being_stopped_is_stopped_before_the_freeze_is_complete()
+ {
+    let mut stage = Stage::new();
+    let (main, born) = (stage.start(), stage.start());
+    let (mut freezer, tree) = (by_signals(), stage.tree(main));
+    freezer.freeze(&tree, &stage.proc).unwrap();
+    stage.gives_birth(main, born);
+    stage.says(main, main, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false));
+    eventually_stopped(born, true);
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(false), "/proc says that it still sleeps");
+    stage.says(born, born, 'T');
+    assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(true));
+    freezer.thaw(&stage.proc).unwrap();
+    eventually_stopped(main, false);
+    eventually_stopped(born, false);
+}
+
+#[test]
+fn who_cannot_run_counts_as_stopped() {
+    for (state, is_complete) in [
+        ('T', true),
+        ('t', true),
+        ('D', true),
+        ('Z', true),
+        ('X', true),
+        ('R', false),
+        ('S', false),
+    ] {
+        let mut stage = Stage::new();
+        let main = stage.start();
+        let (mut freezer, tree) = (by_signals(), stage.tree(main));
+        stage.says(main, SECOND, state);
+        freezer.freeze(&tree, &stage.proc).unwrap();
+        stage.says(main, main, 'T');
+        assert_eq!(freezer.is_frozen(&tree, &stage.proc), Ok(is_complete), "{state}");
+    }
+}
+
+#[test]
+fn a_freeze_by_cgroup_is_complete_when_the_kernel_says_so_and_not_before() {
+    for (version, answer, not_yet, done) in [
+        (Version::V2, "cgroup.events", "populated 1\nfrozen 0\n", "populated 1\nfrozen 1\n"),
+        (Version::V1, "freezer.state", "FREEZING\n", "FROZEN\n"),
+    ] {
+        let root = tempfile::tempdir().unwrap();
+        let answers = |text: &str| fs::write(root.path().join(answer), text).unwrap();
+        fs::write(root.path().join("cgroup.freeze"), "0").unwrap();
+        answers(not_yet);
+        let switch = FreezeSwitch::open(&Dir::new(root.path(), version)).unwrap();
+        let (mut freezer, tree, proc) = (Freezer::Cgroup(switch), Tree::default(), Proc::default());
+        freezer.freeze(&tree, &proc).unwrap();
+        answers(not_yet);
+        assert_eq!(freezer.is_frozen(&tree, &proc), Ok(false), "{version:?}");
+        answers(done);
+        assert_eq!(freezer.is_frozen(&tree, &proc), Ok(true), "{version:?}");
+    }
+}

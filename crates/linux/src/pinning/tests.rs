@@ -1,0 +1,118 @@
+//! Masks of a real process. Any machine with two CPUs will do: which mask "was found" is for the caller to say.
+
+use std::process::{Child, Command};
+
+use tempfile::TempDir;
+
+use super::*;
+
+/// A process that sleeps, and what its masks are kept with.
+struct Sleeper {
+    child: Child,
+    masks: Masks,
+    log: Log,
+    _folder: TempDir,
+}
+
+impl Sleeper {
+    /// It was started with the test's own mask, and would have had `found` but for cosched.
+    fn start(found: CpuSet) -> Sleeper {
+        let folder = tempfile::tempdir().unwrap();
+        Sleeper {
+            child: Command::new("sleep").arg("1000").spawn().unwrap(),
+            masks: Masks::new(ProgramId::first(0), found, None),
+            log: Log::create(folder.path(), &Proc::default()).unwrap(),
+            _folder: folder,
+        }
+    }
+
+    fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
+    fn bind(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
+        let proc = Proc::default();
+        let main = Process::find(&proc, self.pid()).unwrap();
+        let tree = Tree { main: Some(main), ..Tree::default() };
+        match self.masks.bind(cpus, &tree, &proc, &mut self.log) {
+            Ok(()) => Ok(()),
+            Err(PinError::Refused(why)) => Err(why),
+            Err(PinError::Log(error)) => panic!("{error}"),
+        }
+    }
+
+    fn cpus(&self) -> CpuSet {
+        affinity::get(self.pid()).unwrap()
+    }
+
+    /// Somebody else binds it.
+    fn is_bound_to(&self, cpus: CpuSet) {
+        affinity::set(self.pid(), &cpus).unwrap();
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// All CPUs, the first, and another; `None`, with the reason said, where there are not so many.
+fn two_cpus() -> Option<(CpuSet, CpuSet, CpuSet)> {
+    let all = affinity::get(0).unwrap();
+    let one = |n| all.iter().skip(n).take(1).collect::<CpuSet>();
+    if all.len() < 2 {
+        eprintln!("skipped: with one CPU nothing can be bound otherwise");
+        return None;
+    }
+    Some((all, one(0), one(1)))
+}
+
+#[test]
+fn a_program_goes_where_it_is_bound_and_gets_back_what_was_found() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    for target in [first, second, all, second] {
+        assert_eq!(program.bind(Some(target)), Ok(()));
+        assert_eq!(program.cpus(), target);
+    }
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(program.cpus(), all);
+}
+
+#[test]
+fn what_somebody_else_bound_is_not_widened() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    assert_eq!(program.bind(Some(first)), Ok(()));
+    program.is_bound_to(second);
+    assert_eq!(program.bind(Some(all)), Ok(()));
+    assert_eq!(program.cpus(), second);
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(program.cpus(), second);
+}
+
+#[test]
+fn what_somebody_else_bound_elsewhere_stays_where_it_is_and_that_is_told() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    program.is_bound_to(second);
+    assert_eq!(program.bind(Some(first)), Err(Refusal::NoCpuLeft));
+    assert_eq!(program.cpus(), second);
+}
+
+#[test]
+fn what_somebody_else_bound_is_narrowed_while_it_must_be_and_given_back_at_the_end() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    // Its own mask is wider than what was found.
+    let mut program = Sleeper::start(first);
+    program.is_bound_to(all);
+    assert_eq!(program.bind(Some(second)), Ok(()));
+    assert_eq!(program.cpus(), second);
+    // Remembered, though it now has the mask that cosched gave it.
+    assert_eq!(program.bind(Some(first)), Ok(()));
+    assert_eq!(program.cpus(), first);
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(program.cpus(), all);
+}
