@@ -5,3 +5,12 @@
 //! a pure function from results to text or bytes, so that the same result always gives the same picture.
 
 #![forbid(unsafe_code)]
+
+#[cfg(test)]
+mod by_hand;
+pub mod explain;
+pub mod history;
+mod trace;
+pub mod words;
+
+pub use trace::{Trace, trace};
