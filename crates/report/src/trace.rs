@@ -151,7 +151,10 @@ fn scheduler(history: &History<'_>, writer: &mut Writer) {
 
 fn quantum_slice(quantum: &Quantum, track: Track, writer: &mut Writer) {
     let name = words::place(quantum.round, quantum.gang, quantum.gangs);
-    let notes = [note("planned", words::planned(quantum.length))];
+    let notes = [
+        note("number", quantum.number.to_string()),
+        note("planned", words::planned(quantum.length)),
+    ];
     writer.slice(track, (quantum.from, quantum.to), "quantum", &name, &notes);
 }
 

@@ -69,10 +69,10 @@ fn figures(why: &Why) -> Option<String> {
     }
 }
 
-/// Which gang of which round; the first gang is number 1. Without other gangs, the round counts quanta.
+/// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum is one.
 pub fn place(round: u64, gang: u16, gangs: u16) -> String {
     match gangs {
-        0 | 1 => format!("quantum {round}"),
+        0 | 1 => format!("round {round}"),
         _ => format!("round {round}, gang {} of {gangs}", gang + 1),
     }
 }
@@ -185,7 +185,7 @@ mod tests {
                 "it does not fit beside those that have waited longer (2 CPUs left)",
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
-                "a quantum begins (quantum 7, without an end)",
+                "a quantum begins (round 7, without an end)",
             ]
         );
     }
