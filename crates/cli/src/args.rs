@@ -12,8 +12,10 @@ use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::experiment::Way;
+use crate::explain::ExplainArgs;
 use crate::failure::Failure;
 use crate::report::ReportArgs;
+use crate::trace::TraceArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 ///
@@ -46,6 +48,10 @@ pub(crate) enum Command {
     Recover(RecoverArgs),
     /// Show what came of runs: one HTML page, and plots for a paper.
     Report(ReportArgs),
+    /// Write a run as a trace that Perfetto opens, with every decision and its reasons.
+    Trace(TraceArgs),
+    /// Tell in words why a run took so long, or why a program ran or did not at a time.
+    Explain(ExplainArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),

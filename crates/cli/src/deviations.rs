@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cosched_core::result::RunResult;
-use cosched_core::{Aspect, Refusal};
+use cosched_report::words::{cause, effect};
 
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;
@@ -45,36 +45,4 @@ fn sentence(what: &str, kind: &Kind) -> String {
         named.push(format!("and {} more programs", programs.len() - NAMES));
     }
     format!("{times} a program {what} ({}).", named.join(", "))
-}
-
-fn effect(wanted: Aspect) -> &'static str {
-    match wanted {
-        Aspect::Frozen => "ran outside its turn",
-        Aspect::Running => "did not run in its turn",
-        Aspect::Cpus => "was not bound to the CPUs meant for it",
-        Aspect::Slice => "did not get the time slice meant for it",
-        Aspect::Class => "did not get the scheduling class meant for it",
-        Aspect::Nice => "did not get the priority meant for it",
-        Aspect::CpuGroup => "did not get a share of the CPUs of its own",
-        Aspect::Threads => "did not get the thread count meant for it",
-    }
-}
-
-fn cause(why: Refusal) -> &'static str {
-    match why {
-        Refusal::TimedOut => "because freezing was not confirmed in time",
-        Refusal::FrozenTooLong => "because it had been frozen for as long as --max-frozen allows",
-        Refusal::CoschedStopped => "because cosched itself was stopped, or got no CPU",
-        Refusal::NotPermitted => "because a right is missing",
-        Refusal::NotSupported => "because it cannot be done here",
-        Refusal::NoCpuLeft => "because none of them is allowed to it",
-        Refusal::Traced => "because a debugger traces it",
-        Refusal::HoldsGpu => "because it holds a GPU device",
-        Refusal::Listens => "because it listens on a socket",
-        Refusal::HoldsTerminal => "because it holds a terminal",
-        Refusal::UserSaysNo => "because it must not be frozen",
-        Refusal::GroupRuns => "because a program of its group runs",
-        Refusal::StoppedByOther => "because somebody else stopped it",
-        Refusal::ChangedByOther => "because somebody else changed it",
-    }
 }

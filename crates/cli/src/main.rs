@@ -12,6 +12,7 @@ mod compare;
 mod deviations;
 mod doctor;
 mod experiment;
+mod explain;
 mod failure;
 mod out;
 mod profile;
@@ -24,6 +25,7 @@ mod sim;
 mod source;
 mod store;
 mod table;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -44,6 +46,8 @@ fn main() -> ExitCode {
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
         args::Command::Report(args) => report::report(&args),
+        args::Command::Trace(args) => trace::trace(&args),
+        args::Command::Explain(args) => explain::explain(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {

@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_core::result::temporary;
+use cosched_core::result::{RunResult, temporary};
 use cosched_core::workload::{Workload, shown_path};
 
 use crate::failure::Failure;
@@ -14,6 +14,12 @@ use crate::failure::Failure;
 /// Where the result of a run goes.
 pub(crate) fn result(out: &Path) -> PathBuf {
     out.join("run.json")
+}
+
+/// The result of an earlier run, by its folder or by its file.
+pub(crate) fn load(run: &Path) -> Result<RunResult, Failure> {
+    let file = if run.is_dir() { result(run) } else { run.to_owned() };
+    RunResult::load(&file).map_err(Failure::input)
 }
 
 /// Where a program's `stdout` or `stderr` goes.

@@ -2,8 +2,8 @@
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, Table};
-use cosched_core::Exit;
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
+use cosched_report::words;
 
 use crate::deviations;
 
@@ -71,14 +71,7 @@ fn rungs(rungs: &Rungs) -> String {
 }
 
 fn end(program: &ProgramResult) -> String {
-    let how = match program.exit {
-        None => "not ended".to_owned(),
-        Some(Exit::Code(0)) => "ok".to_owned(),
-        Some(Exit::Code(code)) => format!("status {code}"),
-        Some(Exit::Signal(signal)) => format!("signal {signal}"),
-        Some(Exit::Failed(_)) => "not started".to_owned(),
-        Some(Exit::Unknown) => "unknown".to_owned(),
-    };
+    let how = program.exit.map_or("not ended".to_owned(), words::exit);
     if program.left_running { format!("{how}, left running") } else { how }
 }
 
@@ -109,7 +102,7 @@ fn ratio(value: Option<f64>) -> Cell {
 mod tests {
     use cosched_core::engine::outcome::{Completion, Deviation, Ended, Outcome, ProgramOutcome};
     use cosched_core::result::{Context, MachineDescription, ProgramContext};
-    use cosched_core::{Aspect, Nanos, ProgramId, Refusal, Usage};
+    use cosched_core::{Aspect, Exit, Nanos, ProgramId, Refusal, Usage};
 
     use super::*;
 

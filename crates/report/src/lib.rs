@@ -9,17 +9,23 @@
 
 #![forbid(unsafe_code)]
 
+#[cfg(test)]
+mod by_hand;
 mod colours;
 pub mod comparison;
+pub mod explain;
+pub mod history;
 pub mod html;
 pub mod panels;
 mod report;
 pub mod svg;
+#[cfg(test)]
+mod testkit;
+mod trace;
 mod way;
+pub mod words;
 
 pub use comparison::Comparison;
 pub use report::Report;
+pub use trace::{Trace, trace};
 pub use way::Way;
-
-#[cfg(test)]
-mod testkit;

@@ -1,0 +1,89 @@
+//! `cosched explain`: a run in words.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_core::result::RunResult;
+use cosched_report::explain::{Moment, Story};
+
+use crate::failure::Failure;
+use crate::out;
+use crate::session::print;
+
+#[derive(Debug, Args)]
+pub(crate) struct ExplainArgs {
+    /// An earlier run: its folder, or its run.json.
+    run: PathBuf,
+    /// Only what happened at this time since the run began: seconds as in run.json, or such as 350ms or 2min.
+    #[arg(long, value_name = "T", value_parser = instant)]
+    at: Option<Nanos>,
+    /// Only this program; without --at, more about it.
+    #[arg(long, value_name = "NAME")]
+    program: Option<String>,
+    /// Print the same as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Tells the whole story, or what happened at a time.
+pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
+    let result = out::load(&args.run)?;
+    let slot = args.program.as_ref().map(|name| slot(&result, name)).transpose()?;
+    let (json, lines) = match args.at {
+        Some(at) => {
+            check_time(&result, at)?;
+            let moment = Moment::of(&result, at, slot);
+            (serde_json::to_string(&moment), moment.lines())
+        }
+        None => {
+            let story = Story::of(&result, slot);
+            let lines = match slot {
+                Some(_) => story.programs.iter().flat_map(|p| p.sentences.clone()).collect(),
+                None => story.lines(),
+            };
+            (serde_json::to_string(&story), lines)
+        }
+    };
+    match args.json {
+        true => print(&json.map_err(Failure::broken)?)?,
+        false => print(&lines.join("\n"))?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn slot(result: &RunResult, name: &str) -> Result<usize, Failure> {
+    let names = || result.programs.iter().map(|program| program.name.as_str());
+    names().position(|other| other == name).ok_or_else(|| {
+        let names: Vec<&str> = names().collect();
+        Failure::Input(format!(
+            "--program {name}: this run has no such program; it has {}",
+            names.join(", ")
+        ))
+    })
+}
+
+fn check_time(result: &RunResult, at: Nanos) -> Result<(), Failure> {
+    match at.as_secs_f64() <= result.total_seconds {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "--at {}: the run took {} s; name a time within it",
+            at.as_secs_f64(),
+            result.total_seconds
+        ))),
+    }
+}
+
+/// A time since the beginning of a run.
+fn instant(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
+            Ok(cosched_report::history::nanos(seconds))
+        }
+        Ok(_) => Err("a time in a run is from 0 s on".to_owned()),
+        Err(_) => humantime::parse_duration(text)
+            .map(Nanos::from)
+            .map_err(|error| format!("{error}; write seconds such as 12.35, or 350ms")),
+    }
+}

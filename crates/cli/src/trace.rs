@@ -1,0 +1,96 @@
+//! `cosched trace`: a run as a file that Perfetto opens.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_report::Trace;
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::out;
+use crate::session::{print, say};
+
+/// The file beside `run.json`.
+const FILE: &str = "run.pftrace";
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    /// An earlier run: its folder, or its run.json.
+    run: PathBuf,
+    /// Where to write the trace, or - for standard output; a trace that is there is replaced [default: run.pftrace
+    /// beside run.json]
+    #[arg(long, short, value_name = "FILE")]
+    out: Option<PathBuf>,
+    /// Print what was written as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Written<'a> {
+    schema: &'static str,
+    file: &'a Path,
+    bytes: usize,
+    tracks: usize,
+    events: usize,
+}
+
+/// Writes the trace, and tells how to look at it.
+pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
+    let trace = cosched_report::trace(&out::load(&args.run)?);
+    match &args.out {
+        Some(file) if file.as_os_str() == "-" && args.json => {
+            return Err(Failure::Input(
+                "--json: standard output takes the trace already; name a file with --out"
+                    .to_owned(),
+            ));
+        }
+        Some(file) if file.as_os_str() == "-" => to_stdout(&trace)?,
+        Some(file) => to_file(&trace, file, args.json)?,
+        None => to_file(&trace, &beside(&args.run), args.json)?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn beside(run: &Path) -> PathBuf {
+    if run.is_dir() { run.join(FILE) } else { run.with_file_name(FILE) }
+}
+
+fn to_stdout(trace: &Trace) -> Result<(), Failure> {
+    match std::io::stdout().write_all(&trace.bytes) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::broken(error)),
+        _ => Ok(()),
+    }
+}
+
+fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
+    fs::write(file, &trace.bytes).map_err(|error| {
+        let shown = file.display();
+        Failure::Input(format!(
+            "{shown}: cannot be written: {error}; choose another place with --out"
+        ))
+    })?;
+    let written = Written {
+        schema: "cosched-trace/1",
+        file,
+        bytes: trace.bytes.len(),
+        tracks: trace.tracks,
+        events: trace.events,
+    };
+    if json {
+        return print(&serde_json::to_string(&written).map_err(Failure::broken)?);
+    }
+    say(format_args!(
+        "{}: {} tracks, {} events, {} KiB; open it with Perfetto (https://ui.perfetto.dev reads it in the browser and \
+         sends it nowhere)",
+        file.display(),
+        written.tracks,
+        written.events,
+        written.bytes.div_ceil(1024),
+    ));
+    Ok(())
+}

@@ -1,0 +1,224 @@
+//! One instant of a run: what each program did, since when and until when, and the reason that was in force.
+//!
+//! A decision comes before its effect. So a program that runs although its last reason says "wait" is either on its way
+//! (the freeze is not confirmed yet), or the freeze failed: then a deviation tells why. The same holds the other way
+//! round for a start or a thaw.
+
+use cosched_core::result::{DeviationResult, RunResult};
+use cosched_core::{Aspect, CpuSet, Nanos, Why};
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::history::{History, Phase, State, Told, nanos};
+use crate::words;
+
+/// What happened at an instant, and why.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Moment {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The instant, since the run began.
+    pub at_seconds: f64,
+    /// The policy's name.
+    pub policy: String,
+    /// The quantum under way; `None` before the first, and where the policy has none.
+    pub quantum: Option<QuantumMoment>,
+    /// One per program, or the one that was asked for; in the workload's order.
+    pub programs: Vec<ProgramMoment>,
+}
+
+/// The quantum at an instant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct QuantumMoment {
+    /// Its number in the run, from 1.
+    pub number: usize,
+    /// When it was decided.
+    pub from_seconds: f64,
+    /// When the next one was, or the run ended.
+    pub to_seconds: f64,
+    /// How long it was planned to last; `None`: without an end.
+    pub planned_seconds: Option<f64>,
+    /// In words: where it is in its round, how long it was planned to last, and what else the plan says of itself.
+    pub sentence: String,
+}
+
+/// A program at an instant.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProgramMoment {
+    /// Its name.
+    pub name: String,
+    /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by somebody else"` or `"ended"`.
+    pub state: &'static str,
+    /// Since when it does that; `None` before it came.
+    pub since_seconds: Option<f64>,
+    /// Until when; `None` after it ended.
+    pub until_seconds: Option<f64>,
+    /// The CPUs that it is bound to; `None` unless it is running and bound.
+    pub cpus: Option<CpuSet>,
+    /// The latest that was decided about it.
+    pub reason: Option<Why>,
+    /// When that was decided.
+    pub decided_seconds: Option<f64>,
+    /// All that in words.
+    pub sentence: String,
+}
+
+impl Moment {
+    /// What happened at an instant, to all programs or to the one in `slot`.
+    pub fn of(result: &RunResult, at: Nanos, slot: Option<usize>) -> Moment {
+        let history = History::of(result);
+        let slots = slot.map_or(0..result.programs.len(), |slot| slot..slot + 1);
+        Moment {
+            schema: SCHEMA,
+            at_seconds: at.as_secs_f64(),
+            policy: result.policy.clone(),
+            quantum: quantum(&history, at),
+            programs: slots.map(|slot| program(&history, slot, at)).collect(),
+        }
+    }
+
+    /// The moment as lines: the quantum, then those that run, then the others.
+    pub fn lines(&self) -> Vec<String> {
+        let at = words::instant(nanos(self.at_seconds));
+        let quantum = self.quantum.as_ref();
+        let when = match quantum {
+            Some(quantum) => format!("At {at}, under {}, in {}:", self.policy, quantum.sentence),
+            None => format!("At {at}, under {}:", self.policy),
+        };
+        let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
+        programs.sort_by_key(|program| program.state != State::Running(None).name());
+        let sentences = programs.into_iter().map(|program| program.sentence.clone());
+        std::iter::once(when).chain(sentences).collect()
+    }
+}
+
+fn quantum(history: &History<'_>, at: Nanos) -> Option<QuantumMoment> {
+    let quantum = history.quantum_at(at)?;
+    let mut sentence = format!(
+        "quantum {} of the run (from {} to {}, {})",
+        quantum.number,
+        words::instant(quantum.from),
+        words::instant(quantum.to),
+        words::planned(quantum.length),
+    );
+    if quantum.gangs > 1 {
+        let place = words::place(quantum.round, quantum.gang, quantum.gangs);
+        sentence.push_str(&format!(", {place}"));
+    }
+    let of_the_plan = history.result.decisions[quantum.decision].reasons.iter();
+    for reason in of_the_plan.filter(|reason| reason.program.is_none()) {
+        if !matches!(reason.why, Why::Quantum { .. }) {
+            sentence.push_str(&format!("; {}", words::reason(&reason.why)));
+        }
+    }
+    Some(QuantumMoment {
+        number: quantum.number,
+        from_seconds: quantum.from.as_secs_f64(),
+        to_seconds: quantum.to.as_secs_f64(),
+        planned_seconds: Some(quantum.length)
+            .filter(|length| *length != Nanos::NEVER)
+            .map(Nanos::as_secs_f64),
+        sentence,
+    })
+}
+
+fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
+    let name = history.name(slot).to_owned();
+    let Some(phase) = history.phase_at(slot, at) else {
+        return absent(history, slot, at);
+    };
+    let told = history.told_at(slot, at);
+    let cpus = match phase.state {
+        State::Running(cpus) => cpus,
+        _ => None,
+    };
+    let why = why(history, slot, at, &phase, told);
+    let sentence = format!("{name} {} ({}): {why}.", does(&phase), span(&phase));
+    ProgramMoment {
+        name,
+        state: phase.state.name(),
+        since_seconds: Some(phase.from.as_secs_f64()),
+        until_seconds: Some(phase.to.as_secs_f64()),
+        cpus,
+        reason: told.map(|told| told.why),
+        decided_seconds: told.map(|told| told.at.as_secs_f64()),
+        sentence,
+    }
+}
+
+/// A program that has not come yet, or is gone.
+fn absent(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
+    let program = &history.result.programs[slot];
+    let arrives = nanos(program.arrived_seconds);
+    let last = history.phases(slot).last().map(|phase| phase.to);
+    let name = program.name.clone();
+    let (state, since, until, sentence) = if at < arrives {
+        let when = words::instant(arrives);
+        (
+            "not arrived",
+            None,
+            Some(arrives),
+            format!("{name} has not come yet: it comes at {when}."),
+        )
+    } else {
+        let how = program.exit.map_or("let go".to_owned(), words::exit);
+        let when = words::instant(last.unwrap_or(arrives));
+        ("ended", last, None, format!("{name} has ended: at {when}, {how}."))
+    };
+    ProgramMoment {
+        name,
+        state,
+        since_seconds: since.map(Nanos::as_secs_f64),
+        until_seconds: until.map(Nanos::as_secs_f64),
+        cpus: None,
+        reason: None,
+        decided_seconds: None,
+        sentence,
+    }
+}
+
+fn does(phase: &Phase) -> String {
+    match phase.state {
+        State::Running(Some(cpus)) if cpus.len() == 1 => format!("runs on CPU {cpus}"),
+        State::Running(Some(cpus)) => format!("runs on CPUs {cpus}"),
+        State::Running(None) => "runs on any CPU".to_owned(),
+        State::Frozen => "is frozen".to_owned(),
+        State::Unstarted => "waits for its start".to_owned(),
+        State::Stopped => "is stopped by somebody else".to_owned(),
+    }
+}
+
+fn span(phase: &Phase) -> String {
+    format!("from {} to {}", words::instant(phase.from), words::instant(phase.to))
+}
+
+/// The reason in force, and what is between it and what is.
+fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Option<Told>) -> String {
+    let Some(told) = told else { return "nothing was decided about it yet".to_owned() };
+    let reason = words::reason(&told.why);
+    let decided = format!("decided at {}, because {reason}", words::instant(told.at));
+    match (phase.state, told.runs()) {
+        (State::Stopped, _) => "cosched leaves it alone until it goes on".to_owned(),
+        (State::Running(_), Some(false)) => match failed_freeze(history, slot, told.at, at) {
+            Some(deviation) => format!(
+                "it was to wait, {decided}; but it {} {}",
+                words::effect(deviation.wanted),
+                words::cause(deviation.why)
+            ),
+            None => format!("it is about to be frozen, {decided}"),
+        },
+        (State::Frozen, Some(true)) => format!("it is about to go on, {decided}"),
+        (State::Unstarted, Some(true)) => format!("it is about to start, {decided}"),
+        _ => reason,
+    }
+}
+
+/// Why a program that was told to wait at `from` was not frozen at `to`, if that is known.
+fn failed_freeze<'a>(
+    history: &History<'a>,
+    slot: usize,
+    from: Nanos,
+    to: Nanos,
+) -> Option<&'a DeviationResult> {
+    history.deviations(slot, from, to).find(|deviation| deviation.wanted == Aspect::Frozen)
+}

@@ -1,0 +1,375 @@
+//! The whole run: where each program's time went.
+//!
+//! t = t_alone + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting is told with the policy's
+//! reasons, summed up by kind, and with who ran meanwhile; interference with who ran beside it. Everything is counted
+//! until the program was done, as in `run.json`.
+
+use std::collections::BTreeMap;
+
+use cosched_core::Nanos;
+use cosched_core::result::{ProgramResult, RunResult};
+use serde::Serialize;
+
+use super::SCHEMA;
+use crate::history::{History, Phase, State, nanos};
+use crate::words;
+
+/// Where the time of a run went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Story {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The policy's name.
+    pub policy: String,
+    /// From the start of the run to its end.
+    pub total_seconds: f64,
+    /// How many quanta there were.
+    pub quanta: usize,
+    /// How often one gang followed another.
+    pub switches: usize,
+    /// The run as a whole, in words.
+    pub sentences: Vec<String>,
+    /// One per program, or the one that was asked for; in the workload's order.
+    pub programs: Vec<ProgramStory>,
+}
+
+/// Where the time of one program went, until it was done.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ProgramStory {
+    /// Its name.
+    pub name: String,
+    /// From its arrival until it was done; `None` if it never was.
+    pub turnaround_seconds: Option<f64>,
+    /// How long the same work takes alone, where it is known.
+    pub alone_seconds: Option<f64>,
+    /// How long it was allowed to run.
+    pub running_seconds: f64,
+    /// How long it waited, before its start and frozen.
+    pub waiting_seconds: f64,
+    /// What its company cost: turnaround - alone - waiting.
+    pub interference_seconds: Option<f64>,
+    /// How often it got a turn.
+    pub turns: usize,
+    /// How often it waited.
+    pub waits: usize,
+    /// Its longest wait, be it for its start or frozen.
+    pub longest_wait: Option<LongestWait>,
+    /// Why it waited, the costliest reason first.
+    pub reasons: Vec<WaitReason>,
+    /// Who ran while it waited, longest first.
+    pub meanwhile: Vec<Company>,
+    /// Who was allowed to run while it was, longest first.
+    pub beside: Vec<Company>,
+    /// What was not as wanted, the most frequent first.
+    pub deviations: Vec<Misfortune>,
+    /// All that in words; the first sentence is its sum.
+    pub sentences: Vec<String>,
+}
+
+/// The longest wait of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LongestWait {
+    /// From here.
+    pub from_seconds: f64,
+    /// So long.
+    pub seconds: f64,
+}
+
+/// A kind of reason to wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WaitReason {
+    /// In words, without the figures of each case.
+    pub reason: String,
+    /// In how many waits.
+    pub times: usize,
+    /// How long these were together.
+    pub seconds: f64,
+}
+
+/// Another program that ran at the same time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Company {
+    /// Its name.
+    pub program: String,
+    /// How long.
+    pub seconds: f64,
+}
+
+/// A kind of deviation.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Misfortune {
+    /// What happened, in words.
+    pub what: String,
+    /// How often.
+    pub times: usize,
+}
+
+impl Story {
+    /// The story of all programs, or of the one in `slot`.
+    pub fn of(result: &RunResult, slot: Option<usize>) -> Story {
+        let history = History::of(result);
+        let slots = slot.map_or(0..result.programs.len(), |slot| slot..slot + 1);
+        Story {
+            schema: SCHEMA,
+            policy: result.policy.clone(),
+            total_seconds: result.total_seconds,
+            quanta: history.quanta().len(),
+            switches: result.own.switches,
+            sentences: sentences(&history),
+            programs: slots.map(|slot| program(&history, slot)).collect(),
+        }
+    }
+
+    /// The run as a whole, and a line for each program.
+    pub fn lines(&self) -> Vec<String> {
+        let programs = self.programs.iter().filter_map(|program| program.sentences.first());
+        self.sentences.iter().chain(programs).cloned().collect()
+    }
+}
+
+fn sentences(history: &History<'_>) -> Vec<String> {
+    let result = history.result;
+    let mut lines = vec![format!(
+        "{}: {} on {} in {}, CPU use {:.0} %.",
+        result.policy,
+        words::count(result.programs.len(), "program", "programs"),
+        words::count(result.machine.cpus, "CPU", "CPUs"),
+        words::span(history.end()),
+        result.metrics.cpu_utilisation * 100.0,
+    )];
+    lines.extend(interruption(result));
+    lines.extend(shares(result));
+    lines.extend(quanta(history));
+    let last = result.programs.iter().filter_map(|program| {
+        Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))
+    });
+    let last = last.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| result.programs.len() > 1);
+    lines.extend(last.map(|(_, name)| format!("{name} was the last one to be done.")));
+    lines
+}
+
+fn interruption(result: &RunResult) -> Option<String> {
+    let signal = result.interrupted_by.as_ref()?;
+    Some(format!("It was interrupted ({signal}) before every program was done."))
+}
+
+/// How the programs' turnarounds divide.
+fn shares(result: &RunResult) -> Option<String> {
+    let sum = |part: fn(&ProgramResult) -> Option<f64>| {
+        result.programs.iter().map(part).sum::<Option<f64>>()
+    };
+    let turnaround = sum(|program| program.turnaround_seconds).filter(|sum| *sum > 0.0)?;
+    let share = |part: f64| format!("{} %", (100.0 * part / turnaround).round() as i64);
+    let waiting = share(sum(|program| Some(program.waiting_seconds))?);
+    let all = words::span(nanos(turnaround));
+    let alone = sum(|program| program.solo_seconds);
+    Some(match alone.zip(sum(|program| program.interference_seconds)) {
+        Some((alone, interference)) => format!(
+            "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting, {} the cost of company.",
+            share(alone),
+            share(interference),
+        ),
+        None => format!(
+            "Of {all} of turnaround in all, {waiting} was waiting. What company cost is not known without times \
+             alone, which `cosched profile` measures."
+        ),
+    })
+}
+
+/// How many quanta, and what switching cost.
+fn quanta(history: &History<'_>) -> Option<String> {
+    let result = history.result;
+    let quanta = history.quanta().len();
+    let asked = result.quantum_seconds.filter(|_| quanta > 0)?;
+    let mut line = format!(
+        "{}, {} asked for; {}",
+        words::count(quanta, "quantum", "quanta"),
+        words::span(nanos(asked)),
+        words::count(result.own.switches, "switch", "switches"),
+    );
+    if let Some(gap) = &result.own.switch_gap {
+        let (median, longest) = (nanos(gap.p50_seconds), nanos(gap.max_seconds));
+        line.push_str(&format!(
+            " of {} (median; longest {})",
+            words::span(median),
+            words::span(longest)
+        ));
+    }
+    Some(line + ".")
+}
+
+fn program(history: &History<'_>, slot: usize) -> ProgramStory {
+    let program = &history.result.programs[slot];
+    let done = history.done(slot);
+    let phases: Vec<Phase> = history.phases(slot).iter().filter_map(|p| until(p, done)).collect();
+    let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
+    let runs: Vec<&Phase> =
+        phases.iter().filter(|phase| matches!(phase.state, State::Running(_))).collect();
+    let longest = waits.iter().max_by_key(|phase| phase.length());
+    let mut story = ProgramStory {
+        name: program.name.clone(),
+        turnaround_seconds: program.turnaround_seconds,
+        alone_seconds: program.solo_seconds,
+        running_seconds: program.running_seconds,
+        waiting_seconds: program.waiting_seconds,
+        interference_seconds: program.interference_seconds,
+        turns: turns(&phases),
+        waits: waits.len(),
+        longest_wait: longest.map(|phase| LongestWait {
+            from_seconds: phase.from.as_secs_f64(),
+            seconds: phase.length().as_secs_f64(),
+        }),
+        reasons: reasons(history, slot, &waits),
+        meanwhile: company(history, slot, &waits),
+        beside: company(history, slot, &runs),
+        deviations: deviations(history, slot, done),
+        sentences: vec![],
+    };
+    story.sentences = in_words(&story);
+    story
+}
+
+/// A phase as far as it was over at `end`.
+fn until(phase: &Phase, end: Nanos) -> Option<Phase> {
+    (phase.from < end).then(|| Phase { to: phase.to.min(end), ..*phase })
+}
+
+/// A program that moves to other CPUs still has the same turn.
+fn turns(phases: &[Phase]) -> usize {
+    let runs = |phase: &Phase| matches!(phase.state, State::Running(_));
+    let begins =
+        |at: usize| runs(&phases[at]) && !at.checked_sub(1).is_some_and(|at| runs(&phases[at]));
+    (0..phases.len()).filter(|at| begins(*at)).count()
+}
+
+fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReason> {
+    let mut reasons: Vec<WaitReason> = Vec::new();
+    for phase in waits {
+        let why = history.waits_because(slot, phase).map(|told| told.why);
+        let words = why.as_ref().map_or("it had only just come", words::in_general);
+        let seconds = phase.length().as_secs_f64();
+        match reasons.iter_mut().find(|known| known.reason == words) {
+            Some(known) => {
+                known.times += 1;
+                known.seconds += seconds;
+            }
+            None => reasons.push(WaitReason { reason: words.to_owned(), times: 1, seconds }),
+        }
+    }
+    reasons.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    reasons
+}
+
+/// How long the others were allowed to run in these phases of a program, which are in order of time.
+fn company(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<Company> {
+    let mut together: BTreeMap<usize, Nanos> = BTreeMap::new();
+    for (run, other) in history.running().filter(|(_, other)| *other != slot) {
+        let first = phases.partition_point(|phase| phase.to <= run.from);
+        for phase in phases[first..].iter().take_while(|phase| phase.from < run.to) {
+            *together.entry(other).or_default() += run.to.min(phase.to) - run.from.max(phase.from);
+        }
+    }
+    let mut company: Vec<Company> = together
+        .into_iter()
+        .map(|(other, time)| Company {
+            program: history.name(other).to_owned(),
+            seconds: time.as_secs_f64(),
+        })
+        .collect();
+    company.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    company
+}
+
+fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune> {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for deviation in history.deviations(slot, Nanos::ZERO, done) {
+        let what = format!("{} {}", words::effect(deviation.wanted), words::cause(deviation.why));
+        *kinds.entry(what).or_default() += 1;
+    }
+    let mut kinds: Vec<Misfortune> =
+        kinds.into_iter().map(|(what, times)| Misfortune { what, times }).collect();
+    kinds.sort_by_key(|kind| usize::MAX - kind.times);
+    kinds
+}
+
+fn in_words(story: &ProgramStory) -> Vec<String> {
+    let mut lines = vec![sum(story)];
+    if story.turns > 0 {
+        let mean = story.running_seconds / story.turns as f64;
+        lines.push(format!(
+            "It had {} of {} on average.",
+            words::count(story.turns, "turn", "turns"),
+            seconds(mean)
+        ));
+    }
+    if let Some(longest) = story.longest_wait {
+        lines.push(format!(
+            "It waited {}, longest for {} from {} on:",
+            times(story.waits),
+            seconds(longest.seconds),
+            words::instant(nanos(longest.from_seconds)),
+        ));
+    }
+    let reason = |reason: &WaitReason| {
+        format!("  {}, {} in all: {}.", times(reason.times), seconds(reason.seconds), reason.reason)
+    };
+    lines.extend(story.reasons.iter().map(reason));
+    if !story.meanwhile.is_empty() {
+        lines.push(format!("While it waited, {} ran.", companions(&story.meanwhile)));
+    }
+    if !story.beside.is_empty() {
+        lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
+    }
+    let misfortune =
+        |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
+    lines.extend(story.deviations.iter().map(misfortune));
+    lines
+}
+
+/// A program in one sentence.
+fn sum(story: &ProgramStory) -> String {
+    let ProgramStory { name, running_seconds, waiting_seconds, .. } = story;
+    let waiting = seconds(*waiting_seconds);
+    let Some(turnaround) = story.turnaround_seconds else {
+        return format!(
+            "{name} was not done: {} running, {waiting} waiting.",
+            seconds(*running_seconds)
+        );
+    };
+    let turnaround = seconds(turnaround);
+    match story.alone_seconds.zip(story.interference_seconds) {
+        Some((alone, cost)) => {
+            let alone = seconds(alone);
+            let sign = if cost < 0.0 { "-" } else { "" };
+            let cost = seconds(cost.abs());
+            format!(
+                "{name} took {turnaround}: {alone} as alone, {waiting} waiting, {sign}{cost} the cost of company."
+            )
+        }
+        None => {
+            let running = seconds(*running_seconds);
+            format!("{name} took {turnaround}: {running} running, {waiting} waiting.")
+        }
+    }
+}
+
+fn companions(company: &[Company]) -> String {
+    let named = |one: &Company| format!("{} ({})", one.program, seconds(one.seconds));
+    words::list(&company.iter().map(named).collect::<Vec<_>>())
+}
+
+fn seconds(value: f64) -> String {
+    words::span(nanos(value))
+}
+
+fn times(n: usize) -> String {
+    match n {
+        1 => "once".to_owned(),
+        n => format!("{n} times"),
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
+}

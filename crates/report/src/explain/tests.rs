@@ -1,0 +1,131 @@
+//! The words, on a run made by hand.
+
+use cosched_core::Why;
+use cosched_core::result::RunResult;
+
+use super::*;
+use crate::by_hand::{A, B, C, context, ms, outcome, run};
+
+fn sentence(at: u64, slot: usize) -> String {
+    Moment::of(&run(), ms(at), Some(slot)).programs[0].sentence.clone()
+}
+
+#[test]
+fn a_moment_tells_the_quantum_then_who_runs_then_who_waits_and_why() {
+    let lines = Moment::of(&run(), ms(150), None).lines();
+    assert_eq!(
+        lines,
+        [
+            "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned for 100 ms), round 1, \
+             gang 2 of 2:",
+            "b runs on any CPU (from 0.102 s to 0.260 s): its gang has the quantum.",
+            "a is frozen (from 0.101 s to 0.203 s): another gang has the quantum (its own is gang 1).",
+            "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at 0.150 s, because it may \
+             not be frozen, so it always runs.",
+        ]
+    );
+}
+
+#[test]
+fn what_the_plan_says_of_itself_stands_with_the_quantum() {
+    let moment = Moment::of(&run(), ms(50), None);
+    let quantum = moment.quantum.expect("there is one");
+    assert!(quantum.sentence.ends_with("(100 ms instead of 200 ms)"), "{}", quantum.sentence);
+    assert_eq!((quantum.number, quantum.planned_seconds), (1, Some(0.1)));
+}
+
+#[test]
+fn between_a_decision_and_its_effect_both_are_told() {
+    assert_eq!(
+        sentence(205, B),
+        "b runs on any CPU (from 0.102 s to 0.260 s): it is about to be frozen, decided at 0.200 s, because another gang \
+         has the quantum (its own is gang 2)."
+    );
+    assert_eq!(
+        sentence(202, A),
+        "a is frozen (from 0.101 s to 0.203 s): it is about to go on, decided at 0.200 s, because its gang has the quantum."
+    );
+}
+
+#[test]
+fn who_runs_outside_its_turn_is_told_with_the_cause() {
+    assert_eq!(
+        sentence(220, B),
+        "b runs on any CPU (from 0.102 s to 0.260 s): it was to wait, decided at 0.200 s, because another gang has the \
+         quantum (its own is gang 2); but it ran outside its turn because freezing was not confirmed in time."
+    );
+    assert!(sentence(275, B).starts_with("b is stopped by somebody else (from 0.270 s"));
+}
+
+#[test]
+fn before_its_arrival_and_after_its_end_a_program_does_nothing() {
+    assert_eq!(sentence(250, A), "a has ended: at 0.250 s, ok.");
+    let mut outcome = outcome();
+    outcome.programs[C].arrived = ms(1);
+    let late = Moment::of(&RunResult::new(&outcome, &context()), ms(0), Some(C));
+    assert_eq!(late.programs[0].sentence, "c has not come yet: it comes at 0.001 s.");
+    assert_eq!(late.programs[0].state, "not arrived");
+}
+
+#[test]
+fn the_data_hold_what_the_sentences_say() {
+    let moment = Moment::of(&run(), ms(150), Some(A));
+    let program = &moment.programs[0];
+    assert_eq!(program.reason, Some(Why::OtherGang { gang: 0 }));
+    assert_eq!(
+        (program.state, program.since_seconds, program.until_seconds, program.decided_seconds),
+        ("frozen", Some(0.101), Some(0.203), Some(0.1))
+    );
+}
+
+#[test]
+fn the_story_tells_where_the_time_went() {
+    let lines = Story::of(&run(), None).lines();
+    assert_eq!(
+        lines,
+        [
+            "greedy: 3 programs on 4 CPUs in 300 ms, CPU use 0 %.",
+            "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 6 % the cost of company.",
+            "4 quanta, 200 ms asked for; 2 switches of 2 ms (median; longest 3 ms).",
+            "c was the last one to be done.",
+            "a took 250 ms: 140 ms as alone, 103 ms waiting, 7 ms the cost of company.",
+            "b took 300 ms: 150 ms as alone, 107 ms waiting, 43 ms the cost of company.",
+            "c took 300 ms: 298 ms as alone, 3 ms waiting, -1 ms the cost of company.",
+        ]
+    );
+}
+
+#[test]
+fn a_programs_story_tells_its_turns_its_waits_with_reasons_and_its_company() {
+    let story = Story::of(&run(), Some(B));
+    assert_eq!(
+        story.programs[0].sentences,
+        [
+            "b took 300 ms: 150 ms as alone, 107 ms waiting, 43 ms the cost of company.",
+            "It had 3 turns of 61 ms on average.",
+            "It waited 2 times, longest for 102 ms from 0.000 s on:",
+            "  2 times, 107 ms in all: another gang has the quantum.",
+            "While it waited, c (106 ms) and a (100 ms) ran.",
+            "While it ran, c (181 ms) and a (47 ms) ran, too.",
+            "Once it did not run in its turn because somebody else stopped it.",
+            "Once it ran outside its turn because freezing was not confirmed in time.",
+        ]
+    );
+    assert_eq!(story.programs[0].longest_wait.map(|wait| wait.seconds), Some(0.102));
+}
+
+#[test]
+fn without_times_alone_no_cost_of_company_is_made_up() {
+    let mut context = context();
+    context.programs[A].solo = None;
+    let result = RunResult::new(&outcome(), &context);
+    let lines = Story::of(&result, None).lines();
+    assert!(lines[1].contains("25 % was waiting") && lines[1].contains("cosched profile"));
+    assert!(lines.contains(&"a took 250 ms: 147 ms running, 103 ms waiting.".to_owned()));
+    let mut unfinished = outcome();
+    unfinished.programs[A].done = None;
+    unfinished.programs[A].completions.clear();
+    let result = RunResult::new(&unfinished, &context);
+    let story = Story::of(&result, Some(A));
+    assert_eq!(story.programs[0].sentences[0], "a was not done: 147 ms running, 103 ms waiting.");
+}

@@ -1,0 +1,343 @@
+//! A result told by program: what each did from its arrival to its end, and what was decided about it meanwhile.
+//!
+//! *Problem.* `run.json` lists the spans in which a program was allowed to run, and apart from that all decisions in
+//! order of time. Who wants to know why a program did not run needs the spans *between* those, and the decision that
+//! was in force then.
+//!
+//! *Idea.* A program's life is cut into [`Phase`]s without gaps. What was decided about each program is put in a list
+//! of its own, in which a time is found by bisection. A decision comes a moment before its effect, since the accounts
+//! are of *confirmed* effects; so a program may still run although it was told to wait, and the other way round.
+//!
+//! *What run.json does not tell.* A span between two turns counts as frozen unless the program had ended before it, or
+//! somebody else stopped it within. A program that repeats only to keep others company, and waits for its next start
+//! when the run ends, counts as ended.
+
+use cosched_core::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
+use cosched_core::{CpuSet, Nanos, Refusal, Why};
+
+/// What a program does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum State {
+    /// It has come, or come again, and waits for its start.
+    Unstarted,
+    /// It may run on these CPUs; `None`: wherever it could without cosched.
+    Running(Option<CpuSet>),
+    /// cosched holds it.
+    Frozen,
+    /// Somebody else holds it.
+    Stopped,
+}
+
+impl State {
+    /// Whether the program waits for a turn.
+    pub fn waits(self) -> bool {
+        matches!(self, State::Unstarted | State::Frozen)
+    }
+
+    /// One word, or a few.
+    pub fn name(self) -> &'static str {
+        match self {
+            State::Unstarted => "not started",
+            State::Running(_) => "running",
+            State::Frozen => "frozen",
+            State::Stopped => "stopped by somebody else",
+        }
+    }
+}
+
+/// A span in which a program does one thing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phase {
+    /// From here, nanoseconds since the run began.
+    pub from: Nanos,
+    /// To here; later than `from`.
+    pub to: Nanos,
+    /// What it does.
+    pub state: State,
+}
+
+impl Phase {
+    /// How long it lasts.
+    pub fn length(&self) -> Nanos {
+        self.to - self.from
+    }
+}
+
+/// Something that was decided about a program.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Told {
+    /// When.
+    pub at: Nanos,
+    /// Which of its runs was meant, from 0.
+    pub generation: u32,
+    /// What, by its reason.
+    pub why: Why,
+}
+
+impl Told {
+    /// Whether the program is to run.
+    pub fn runs(&self) -> Option<bool> {
+        runs(&self.why)
+    }
+}
+
+/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a plan as a whole.
+pub fn runs(why: &Why) -> Option<bool> {
+    match why {
+        Why::LeftToKernel
+        | Why::Turn
+        | Why::InGang
+        | Why::Fills
+        | Why::MostMisses
+        | Why::FewestMissesThatFit
+        | Why::LeastLost { .. }
+        | Why::WaitedLongest { .. }
+        | Why::NeverFrozen => Some(true),
+        Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
+        Why::Quantum { .. } | Why::QuantumShortened { .. } | Why::Deviation { .. } => None,
+    }
+}
+
+/// A quantum as it was planned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantum {
+    /// Its number in the run, from 1.
+    pub number: usize,
+    /// When it was decided.
+    pub from: Nanos,
+    /// When the next one was, or the run ended.
+    pub to: Nanos,
+    /// Which round; policies without rounds count quanta.
+    pub round: u64,
+    /// Which gang, from 0.
+    pub gang: u16,
+    /// Of how many.
+    pub gangs: u16,
+    /// How long it was to last; [`Nanos::NEVER`]: without an end.
+    pub length: Nanos,
+    /// Its position among the decisions.
+    pub decision: usize,
+}
+
+/// A result, told by program.
+#[derive(Clone, Debug)]
+pub struct History<'a> {
+    /// Where all this is from.
+    pub result: &'a RunResult,
+    phases: Vec<Vec<Phase>>,
+    told: Vec<Vec<Told>>,
+    quanta: Vec<Quantum>,
+}
+
+impl<'a> History<'a> {
+    /// Tells a result by program.
+    pub fn of(result: &'a RunResult) -> History<'a> {
+        let slots = 0..result.programs.len();
+        let mut told: Vec<Vec<Told>> = slots.clone().map(|_| Vec::new()).collect();
+        for decision in &result.decisions {
+            for reason in &decision.reasons {
+                // A damaged file may name programs that are not there.
+                let Some(id) = reason.program else { continue };
+                let Some(list) = told.get_mut(usize::from(id.slot)) else { continue };
+                let at = nanos(decision.at_seconds);
+                list.push(Told { at, generation: id.generation, why: reason.why });
+            }
+        }
+        let phases = slots.map(|slot| phases(result, slot)).collect();
+        History { result, phases, told, quanta: quanta(result) }
+    }
+
+    /// What a program did, in order of time and without gaps, from its arrival to its last end.
+    pub fn phases(&self, slot: usize) -> &[Phase] {
+        &self.phases[slot]
+    }
+
+    /// What it did at a time; `None` before it came and after it had ended.
+    pub fn phase_at(&self, slot: usize, at: Nanos) -> Option<Phase> {
+        let phases = &self.phases[slot];
+        let next = phases.partition_point(|phase| phase.to <= at);
+        phases.get(next).filter(|phase| phase.from <= at).copied()
+    }
+
+    /// The latest that was decided about a program's present run at a time.
+    pub fn told_at(&self, slot: usize, at: Nanos) -> Option<Told> {
+        let generation = self.generation(slot, at);
+        self.told_until(slot, at).rev().find(|told| told.generation == generation).copied()
+    }
+
+    /// Why a program waited in a phase: the latest such decision before its end.
+    pub fn waits_because(&self, slot: usize, phase: &Phase) -> Option<Told> {
+        let generation = self.generation(slot, phase.from);
+        let meant = |told: &&Told| told.generation == generation && told.runs() == Some(false);
+        self.told_until(slot, phase.to).rev().find(meant).copied()
+    }
+
+    fn told_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Told> {
+        let told = &self.told[slot];
+        told[..told.partition_point(|told| told.at <= at)].iter()
+    }
+
+    /// Which of a program's runs is under way, or awaited, at a time; from 0.
+    fn generation(&self, slot: usize, at: Nanos) -> u32 {
+        let ended = |run: &CompletionResult| nanos(run.at_seconds) <= at;
+        self.result.programs[slot].completions.partition_point(ended) as u32
+    }
+
+    /// What was not as wanted for a program, latest first, from one time to another (both included).
+    pub fn deviations(
+        &self,
+        slot: usize,
+        from: Nanos,
+        to: Nanos,
+    ) -> impl Iterator<Item = &'a DeviationResult> {
+        deviations(self.result, slot, from, to)
+    }
+
+    /// The quanta, in order of time.
+    pub fn quanta(&self) -> &[Quantum] {
+        &self.quanta
+    }
+
+    /// The quantum at a time.
+    pub fn quantum_at(&self, at: Nanos) -> Option<&Quantum> {
+        self.quanta[..self.quanta.partition_point(|quantum| quantum.from <= at)].last()
+    }
+
+    /// When a program was done, or the run ended before it was.
+    pub fn done(&self, slot: usize) -> Nanos {
+        let program = &self.result.programs[slot];
+        let turnaround = program.turnaround_seconds;
+        turnaround.map_or(self.end(), |time| nanos(program.arrived_seconds + time))
+    }
+
+    /// When the run ended.
+    pub fn end(&self) -> Nanos {
+        nanos(self.result.total_seconds)
+    }
+
+    /// A program's name.
+    pub fn name(&self, slot: usize) -> &'a str {
+        &self.result.programs[slot].name
+    }
+
+    /// The spans in which programs may run, each with its program's position.
+    pub fn running(&self) -> impl Iterator<Item = (Phase, usize)> + '_ {
+        let of = |slot| move |phase: &Phase| (*phase, slot);
+        let all = self.phases.iter().enumerate().flat_map(move |(slot, p)| p.iter().map(of(slot)));
+        all.filter(|(phase, _)| matches!(phase.state, State::Running(_)))
+    }
+}
+
+/// Seconds of a file as the engine counted them, to the microsecond.
+pub fn nanos(seconds: f64) -> Nanos {
+    Nanos::from_micros((seconds * 1e6).round() as u64)
+}
+
+/// Who is in when, from spans that each have a member: at every time at which somebody comes or goes, who is there from
+/// then on, in ascending order.
+pub fn changes(spans: impl Iterator<Item = (Nanos, Nanos, usize)>) -> Vec<(Nanos, Vec<usize>)> {
+    let mut edges: Vec<(Nanos, bool, usize)> = Vec::new();
+    for (from, to, member) in spans {
+        edges.extend([(from, true, member), (to, false, member)]);
+    }
+    // Who goes and comes back at the same time was never away.
+    edges.sort_unstable();
+    let mut present: Vec<usize> = Vec::new();
+    let mut changes: Vec<(Nanos, Vec<usize>)> = Vec::new();
+    for together in edges.chunk_by(|a, b| a.0 == b.0) {
+        for (_, comes, member) in together {
+            match (comes, present.binary_search(member)) {
+                (true, Ok(place) | Err(place)) => present.insert(place, *member),
+                (false, Ok(place)) => {
+                    present.remove(place);
+                }
+                (false, Err(_)) => {}
+            }
+        }
+        if changes.last().is_none_or(|(_, before)| *before != present) {
+            changes.push((together[0].0, present.clone()));
+        }
+    }
+    changes
+}
+
+fn deviations(
+    result: &RunResult,
+    slot: usize,
+    from: Nanos,
+    to: Nanos,
+) -> impl Iterator<Item = &DeviationResult> {
+    let at = |deviation: &DeviationResult| nanos(deviation.at_seconds);
+    let until = result.deviations.partition_point(|deviation| at(deviation) <= to);
+    let latest_first = result.deviations[..until].iter().rev();
+    latest_first
+        .take_while(move |deviation| at(deviation) >= from)
+        .filter(move |deviation| usize::from(deviation.program.slot) == slot)
+}
+
+fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
+    let program = &result.programs[slot];
+    let mut phases = Vec::new();
+    let mut until = nanos(program.arrived_seconds);
+    let mut push = |from: Nanos, to: Nanos, state: State| {
+        if from < to {
+            phases.push(Phase { from, to, state });
+        }
+    };
+    let held = |from: Nanos, to: Nanos| {
+        let stopped = |deviation: &DeviationResult| deviation.why == Refusal::StoppedByOther;
+        match deviations(result, slot, from, to).any(stopped) {
+            true => State::Stopped,
+            false => State::Frozen,
+        }
+    };
+    let ended_within = |from: Nanos, to: Nanos| {
+        let ends = |completion: &CompletionResult| nanos(completion.at_seconds);
+        let before = program.completions.partition_point(|completion| ends(completion) <= to);
+        program.completions[..before].last().map(ends).filter(|end| *end >= from)
+    };
+    let mut started = false;
+    for TimelineEntry(from, to, cpus) in &program.timeline {
+        let (from, to) = (nanos(*from), nanos(*to));
+        match ended_within(until, from) {
+            _ if !started => push(until, from, State::Unstarted),
+            Some(end) => {
+                push(until, end, held(until, end));
+                push(end, from, State::Unstarted);
+            }
+            None => push(until, from, held(until, from)),
+        }
+        push(from, to, State::Running(*cpus));
+        (until, started) = (to, true);
+    }
+    let end = nanos(result.total_seconds);
+    match ended_within(until, end) {
+        // It could not be started, or the run ended before it was.
+        _ if !started => {
+            push(until, end.min(until + nanos(program.waiting_seconds)), State::Unstarted);
+        }
+        Some(ended) => push(until, ended, held(until, ended)),
+        None => push(until, end, held(until, end)),
+    }
+    phases
+}
+
+fn quanta(result: &RunResult) -> Vec<Quantum> {
+    let mut quanta: Vec<Quantum> = Vec::new();
+    for (decision, made) in result.decisions.iter().enumerate() {
+        let from = nanos(made.at_seconds);
+        for reason in &made.reasons {
+            let Why::Quantum { round, gang, gangs, length } = reason.why else { continue };
+            if let Some(last) = quanta.last_mut() {
+                last.to = from;
+            }
+            let number = quanta.len() + 1;
+            let to = nanos(result.total_seconds).max(from);
+            quanta.push(Quantum { number, from, to, round, gang, gangs, length, decision });
+        }
+    }
+    quanta
+}
+
+#[cfg(test)]
+mod tests;

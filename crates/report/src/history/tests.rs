@@ -1,0 +1,132 @@
+//! Programs' lives, on a run made by hand.
+
+use cosched_core::{Aspect, Exit};
+
+use super::*;
+use crate::by_hand::{A, B, C, context, ms, outcome, run};
+
+/// Where phases begin, in milliseconds, and what they are.
+fn lives(history: &History<'_>, slot: usize) -> Vec<(u64, &'static str)> {
+    let phases = history.phases(slot).iter();
+    phases.map(|phase| (phase.from.0 / 1_000_000, phase.state.name())).collect()
+}
+
+#[test]
+fn a_life_has_no_gaps_and_says_what_was_between_the_turns() {
+    let result = run();
+    let history = History::of(&result);
+    assert_eq!(
+        lives(&history, A),
+        [(0, "not started"), (1, "running"), (101, "frozen"), (203, "running")]
+    );
+    assert_eq!(
+        lives(&history, B),
+        [
+            (0, "not started"),
+            (102, "running"),
+            (260, "frozen"),
+            (265, "running"),
+            (270, "stopped by somebody else"),
+            (280, "running"),
+        ]
+    );
+    assert_eq!(
+        lives(&history, C),
+        [(0, "not started"), (1, "running"), (150, "not started"), (152, "running")]
+    );
+    for slot in [A, B, C] {
+        for pair in history.phases(slot).windows(2) {
+            assert_eq!(pair[0].to, pair[1].from);
+        }
+    }
+}
+
+#[test]
+fn phases_add_up_to_the_accounts() {
+    let result = run();
+    let history = History::of(&result);
+    for (slot, program) in result.programs.iter().enumerate() {
+        let sum = |of: fn(&State) -> bool| -> Nanos {
+            let phases = history.phases(slot).iter().filter(|phase| of(&phase.state));
+            phases.map(Phase::length).sum()
+        };
+        let running = sum(|state| matches!(state, State::Running(_)));
+        assert_eq!(running, nanos(program.running_seconds), "{}", program.name);
+        assert_eq!(sum(|state| state.waits()), nanos(program.waiting_seconds), "{}", program.name);
+    }
+}
+
+#[test]
+fn who_never_started_waits_until_the_run_ends_or_its_start_fails() {
+    let mut outcome = outcome();
+    outcome.programs[A].timeline.clear();
+    outcome.programs[A].completions.clear();
+    outcome.programs[A].waited = ms(300);
+    let result = RunResult::new(&outcome, &context());
+    assert_eq!(History::of(&result).phases(A).last().map(|phase| phase.to), Some(ms(300)));
+
+    outcome.programs[A].waited = ms(20);
+    outcome.programs[A].completions = outcome.programs[B].completions.clone();
+    outcome.programs[A].completions[0].exit = Exit::Failed(2);
+    let result = RunResult::new(&outcome, &context());
+    assert_eq!(History::of(&result).phases(A).last().map(|phase| phase.to), Some(ms(20)));
+}
+
+#[test]
+fn a_program_that_is_frozen_when_the_run_is_interrupted_is_frozen_to_the_end() {
+    let mut outcome = outcome();
+    outcome.programs[A].timeline.pop();
+    outcome.programs[A].completions.clear();
+    outcome.programs[A].done = None;
+    let result = RunResult::new(&outcome, &context());
+    let history = History::of(&result);
+    let last = history.phases(A).last().copied();
+    assert_eq!(last, Some(Phase { from: ms(101), to: ms(300), state: State::Frozen }));
+    assert_eq!(history.done(A), ms(300));
+}
+
+#[test]
+fn the_reason_in_force_is_the_latest_about_the_present_run() {
+    let result = run();
+    let history = History::of(&result);
+    let at = |slot, at| history.told_at(slot, at).map(|told| (told.at, told.why));
+    assert_eq!(at(A, ms(50)), Some((ms(0), Why::InGang)));
+    assert_eq!(at(A, ms(100)), Some((ms(100), Why::OtherGang { gang: 0 })));
+    assert_eq!(at(C, ms(149)), Some((ms(0), Why::NeverFrozen)));
+    assert_eq!(at(C, ms(151)), Some((ms(150), Why::NeverFrozen)));
+    let frozen = history.phase_at(A, ms(150)).expect("it has come and not ended");
+    let why = history.waits_because(A, &frozen).expect("it was told");
+    assert_eq!((why.at, why.why), (ms(100), Why::OtherGang { gang: 0 }));
+}
+
+#[test]
+fn a_quantum_lasts_until_the_next_one_is_decided() {
+    let result = run();
+    let history = History::of(&result);
+    let spans: Vec<(Nanos, Nanos, u16)> =
+        history.quanta().iter().map(|quantum| (quantum.from, quantum.to, quantum.gang)).collect();
+    assert_eq!(
+        spans,
+        [(ms(0), ms(100), 0), (ms(100), ms(200), 1), (ms(200), ms(262), 0), (ms(262), ms(300), 1)]
+    );
+    assert_eq!(history.quantum_at(ms(199)).map(|quantum| quantum.number), Some(2));
+}
+
+#[test]
+fn deviations_are_found_by_program_and_time_latest_first() {
+    let result = run();
+    let history = History::of(&result);
+    let found = |slot, from, to| -> Vec<Aspect> {
+        history.deviations(slot, ms(from), ms(to)).map(|deviation| deviation.wanted).collect()
+    };
+    assert_eq!(found(B, 0, 300), [Aspect::Running, Aspect::Frozen]);
+    assert_eq!(found(B, 210, 269), [Aspect::Frozen]);
+    assert_eq!(found(A, 0, 300), []);
+}
+
+#[test]
+fn changes_tell_who_is_there_and_a_return_at_once_is_none() {
+    let spans = [(1, 5, 7), (3, 4, 2), (5, 6, 7)];
+    let found = changes(spans.map(|(from, to, member)| (ms(from), ms(to), member)).into_iter());
+    assert_eq!(found, [(ms(1), vec![7]), (ms(3), vec![2, 7]), (ms(4), vec![7]), (ms(6), vec![])]);
+}

@@ -1,0 +1,232 @@
+//! A run as a trace that Perfetto opens.
+//!
+//! Three groups of tracks:
+//!
+//! - *programs*: one track each. Slices tell what the program did (running, frozen, not started), each with the CPUs and
+//!   the policy's reason in words; instants tell how it ended and what was not as wanted.
+//! - *CPUs*: one track each. Slices tell who *was allowed* to run there; who really had the CPU at an instant, only the
+//!   kernel knows.
+//! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and counters of programs and
+//!   threads. CPU use is known for the whole run only and stands there.
+//!
+//! *Which CPUs there are.* `run.json` tells how many programs could use, and the numbers of those that a program was
+//! bound to. CPUs that nobody was ever bound to take the lowest numbers that are left.
+//!
+//! The same result gives the same bytes.
+
+mod perfetto;
+mod protobuf;
+#[cfg(test)]
+mod tests;
+
+use cosched_core::result::RunResult;
+use cosched_core::{CpuSet, Nanos, Reason};
+
+use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
+use crate::words;
+use perfetto::{Note, Track, Writer};
+
+/// More programs than this on one CPU are counted, not named.
+const NAMED: usize = 3;
+
+/// A trace, and what is in it.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    /// The file's content.
+    pub bytes: Vec<u8>,
+    /// How many tracks it has, those that only hold others included.
+    pub tracks: usize,
+    /// How many events it has; a slice is two.
+    pub events: usize,
+}
+
+/// The trace of a run, in Perfetto's TrackEvent format.
+pub fn trace(result: &RunResult) -> Trace {
+    let history = History::of(result);
+    let mut writer = Writer::default();
+    programs(&history, &mut writer);
+    cpus(&history, &mut writer);
+    scheduler(&history, &mut writer);
+    let (tracks, events) = writer.sizes();
+    Trace { bytes: writer.into_bytes(), tracks, events }
+}
+
+fn programs(history: &History<'_>, writer: &mut Writer) {
+    let group = writer.group("cosched: programs");
+    for (slot, program) in history.result.programs.iter().enumerate() {
+        let track = writer.track(group, &program.name);
+        for phase in history.phases(slot) {
+            let span = (phase.from, phase.to);
+            writer.slice(track, span, "state", phase.state.name(), &notes(history, slot, phase));
+        }
+        for completion in &program.completions {
+            let name = format!("ended: {}", words::exit(completion.exit));
+            writer.instant(track, nanos(completion.at_seconds), "state", &name, &[]);
+        }
+        for deviation in history.deviations(slot, Nanos::ZERO, Nanos::NEVER) {
+            let why = [note("why", words::cause(deviation.why))];
+            let (at, name) = (nanos(deviation.at_seconds), words::effect(deviation.wanted));
+            writer.instant(track, at, "deviation", name, &why);
+        }
+    }
+}
+
+/// Where a program ran in a phase, and why it ran or did not.
+fn notes(history: &History<'_>, slot: usize, phase: &Phase) -> Vec<Note> {
+    let mut notes = Vec::new();
+    let told = match phase.state {
+        State::Running(cpus) => {
+            notes.push(note("cpus", cpus.map_or("any".to_owned(), |cpus| cpus.to_string())));
+            history.told_at(slot, phase.from).filter(|told| told.runs() == Some(true))
+        }
+        State::Unstarted | State::Frozen => history.waits_because(slot, phase),
+        State::Stopped => None,
+    };
+    notes.extend(told.map(|told| note("why", words::reason(&told.why))));
+    notes.extend(told.map(|told| note("decided", words::instant(told.at))));
+    notes
+}
+
+fn cpus(history: &History<'_>, writer: &mut Writer) {
+    let running: Vec<(Phase, usize)> = history.running().collect();
+    let group = writer.group("cosched: CPUs");
+    for cpu in cpus_of(history).iter() {
+        let track = writer.track(group, &format!("CPU {cpu}"));
+        let here = running.iter().filter(|(phase, _)| match phase.state {
+            State::Running(Some(cpus)) => cpus.contains(cpu),
+            _ => true,
+        });
+        let changes = changes(here.map(|(phase, slot)| (phase.from, phase.to, *slot)));
+        for pair in changes.windows(2) {
+            let [(from, slots), (to, _)] = pair else { continue };
+            if slots.is_empty() {
+                continue;
+            }
+            let names: Vec<String> =
+                slots.iter().map(|slot| history.name(*slot).to_owned()).collect();
+            let name = match names.len() {
+                0..=NAMED => names.join(" + "),
+                n => format!("{n} programs"),
+            };
+            let notes = [note("may run here", names.join(", "))];
+            writer.slice(track, (*from, *to), "cpu", &name, &notes);
+        }
+    }
+}
+
+/// The CPUs that programs could use, as far as the result tells.
+fn cpus_of(history: &History<'_>) -> CpuSet {
+    let bound = history.running().filter_map(|(phase, _)| match phase.state {
+        State::Running(cpus) => cpus,
+        _ => None,
+    });
+    let mut cpus = bound.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
+    for cpu in 0..history.result.machine.cpus.min(cosched_core::MAX_CPUS) {
+        if cpus.len() >= history.result.machine.cpus {
+            break;
+        }
+        cpus.insert(cpu);
+    }
+    cpus
+}
+
+fn scheduler(history: &History<'_>, writer: &mut Writer) {
+    let result = history.result;
+    let group = writer.group("cosched: scheduler");
+    let run = writer.track(group, "run");
+    writer.slice(run, (Nanos::ZERO, history.end()), "run", &result.policy, &whole(result));
+    if !history.quanta().is_empty() {
+        let track = writer.track(group, "quanta");
+        for quantum in history.quanta() {
+            quantum_slice(quantum, track, writer);
+        }
+    }
+    let track = writer.track(group, "decisions");
+    for decision in &result.decisions {
+        let (name, notes) = decision_in_words(history, &decision.reasons);
+        writer.instant(track, nanos(decision.at_seconds), "decision", &name, &notes);
+    }
+    counters(history, group, writer);
+}
+
+fn quantum_slice(quantum: &Quantum, track: Track, writer: &mut Writer) {
+    let name = words::place(quantum.round, quantum.gang, quantum.gangs);
+    let notes = [
+        note("number", quantum.number.to_string()),
+        note("planned", words::planned(quantum.length)),
+    ];
+    writer.slice(track, (quantum.from, quantum.to), "quantum", &name, &notes);
+}
+
+/// Who is to run, in short, and every reason.
+fn decision_in_words(history: &History<'_>, reasons: &[Reason]) -> (String, Vec<Note>) {
+    let mut running: Vec<String> = Vec::new();
+    let mut notes = Vec::new();
+    for reason in reasons {
+        let slot = reason.program.map(|id| usize::from(id.slot));
+        let name = slot.and_then(|slot| history.result.programs.get(slot)).map(|p| &p.name);
+        let text = words::reason(&reason.why);
+        match name {
+            Some(name) => notes.push(note(name, text)),
+            None => notes.push(note("the plan", text)),
+        }
+        if runs(&reason.why) == Some(true) {
+            running.extend(name.cloned());
+        }
+    }
+    let name = match running.len() {
+        0 => "plan".to_owned(),
+        1..=NAMED => format!("run {}", words::list(&running)),
+        n => format!("run {n} programs"),
+    };
+    (name, notes)
+}
+
+fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
+    let programs = &history.result.programs;
+    let of_state = |wanted: fn(State) -> bool| {
+        let all = (0..programs.len())
+            .flat_map(|slot| history.phases(slot).iter().map(move |phase| (phase, slot)));
+        let spans = all.filter(move |(phase, _)| wanted(phase.state));
+        changes(spans.map(|(phase, slot)| (phase.from, phase.to, slot)))
+    };
+    let running = of_state(|state| matches!(state, State::Running(_)));
+    let waiting = of_state(State::waits);
+    let running_track = writer.counter(group, "running programs", "programs");
+    let waiting_track = writer.counter(group, "waiting programs", "programs");
+    let threads_track = writer.counter(group, "threads of running programs", "threads");
+    for (at, slots) in &running {
+        let threads = slots.iter().map(|slot| u64::from(programs[*slot].threads)).sum();
+        writer.value(running_track, *at, slots.len() as u64);
+        writer.value(threads_track, *at, threads);
+    }
+    for (at, slots) in &waiting {
+        writer.value(waiting_track, *at, slots.len() as u64);
+    }
+}
+
+/// What is known of the run as a whole.
+fn whole(result: &RunResult) -> Vec<Note> {
+    let metrics = &result.metrics;
+    let quantum = result.quantum_seconds.map(|quantum| words::span(nanos(quantum)));
+    let known = [
+        ("started", Some(result.started_at.clone())),
+        ("interrupted by", result.interrupted_by.clone()),
+        ("CPUs", Some(result.machine.cpus.to_string())),
+        ("model", result.machine.model.clone()),
+        ("kernel", Some(result.machine.kernel.clone())),
+        ("quantum", quantum),
+        ("placement", result.placement.clone()),
+        ("freezing", Some(result.rungs.freezing.clone())),
+        ("pinning", Some(result.rungs.pinning.clone())),
+        ("CPU use", Some(format!("{:.1} %", metrics.cpu_utilisation * 100.0))),
+        ("unfairness", metrics.unfairness.map(|ratio| format!("{ratio:.3}"))),
+        ("weighted speedup", metrics.weighted_speedup.map(|sum| format!("{sum:.3}"))),
+        ("switches", Some(result.own.switches.to_string())),
+    ];
+    known.into_iter().filter_map(|(name, text)| Some(note(name, text?))).collect()
+}
+
+fn note(name: &str, text: impl Into<String>) -> Note {
+    (name.to_owned(), text.into())
+}

@@ -1,0 +1,205 @@
+//! Reasons and deviations in words.
+//!
+//! Policies write no text: they give reasons as data ([`Why`]), and the engine notes deviations as data. Here, and only
+//! here, each kind gets its words, so that a trace, an explanation and a table say the same thing. A new kind of reason
+//! does not compile without them.
+
+use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
+
+/// A reason as a clause: what is always so, and in brackets the figures of this case.
+pub fn reason(why: &Why) -> String {
+    match figures(why) {
+        Some(figures) => format!("{} ({figures})", in_general(why)),
+        None => in_general(why).to_owned(),
+    }
+}
+
+/// A reason without the figures of the case: the same for every reason of its kind.
+pub fn in_general(why: &Why) -> &'static str {
+    match why {
+        Why::LeftToKernel => "the policy leaves everything to the kernel",
+        Why::Turn => "it is its turn until it ends",
+        Why::Queued { .. } => "it is in the queue for its turn",
+        Why::Quantum { .. } => "a quantum begins",
+        Why::InGang => "its gang has the quantum",
+        Why::OtherGang { .. } => "another gang has the quantum",
+        Why::Fills => "it fits into CPUs that the quantum would leave idle",
+        Why::MostMisses => "of the programs not yet in a gang, it has the most cache misses",
+        Why::FewestMissesThatFit => {
+            "of those that fit beside the first of its gang, it has the fewest cache misses"
+        }
+        Why::LeastLost { .. } => "of the gangs with room, it costs least in this one",
+        Why::WaitedLongest { .. } => "of those that fit, it has waited longest",
+        Why::DoesNotFit { .. } => "it does not fit beside those that have waited longer",
+        Why::NeverFrozen => "it may not be frozen, so it always runs",
+        Why::QuantumShortened { .. } => {
+            "quanta are shortened, so that nobody is frozen for longer than allowed"
+        }
+        Why::Deviation { .. } => "something was not as wanted",
+    }
+}
+
+/// The figures of a reason, if it has any.
+fn figures(why: &Why) -> Option<String> {
+    match why {
+        Why::Queued { ahead: 0 } => Some("nobody is ahead of it".to_owned()),
+        Why::Queued { ahead } => {
+            Some(format!("{} ahead of it", count((*ahead).into(), "program", "programs")))
+        }
+        Why::Quantum { round, gang, gangs, length } => {
+            Some(format!("{}, {}", place(*round, *gang, *gangs), planned(*length)))
+        }
+        Why::OtherGang { gang } => Some(format!("its own is gang {}", gang + 1)),
+        Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
+        Why::WaitedLongest { waited } => Some(span(*waited)),
+        Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
+        Why::QuantumShortened { asked, given } => {
+            Some(format!("{} instead of {}", span(*given), span(*asked)))
+        }
+        Why::Deviation { wanted, refusal } => {
+            Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
+        }
+        Why::LeftToKernel
+        | Why::Turn
+        | Why::InGang
+        | Why::Fills
+        | Why::MostMisses
+        | Why::FewestMissesThatFit
+        | Why::NeverFrozen => None,
+    }
+}
+
+/// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum is one.
+pub fn place(round: u64, gang: u16, gangs: u16) -> String {
+    match gangs {
+        0 | 1 => format!("round {round}"),
+        _ => format!("round {round}, gang {} of {gangs}", gang + 1),
+    }
+}
+
+/// How long a quantum is meant to last.
+pub fn planned(length: Nanos) -> String {
+    match length {
+        Nanos::NEVER => "without an end".to_owned(),
+        length => format!("planned for {}", span(length)),
+    }
+}
+
+/// What it means for a program that this is not as wanted; goes on after its name.
+pub fn effect(wanted: Aspect) -> &'static str {
+    match wanted {
+        Aspect::Frozen => "ran outside its turn",
+        Aspect::Running => "did not run in its turn",
+        Aspect::Cpus => "was not bound to the CPUs meant for it",
+        Aspect::Slice => "did not get the time slice meant for it",
+        Aspect::Class => "did not get the scheduling class meant for it",
+        Aspect::Nice => "did not get the priority meant for it",
+        Aspect::CpuGroup => "did not get a share of the CPUs of its own",
+        Aspect::Threads => "did not get the thread count meant for it",
+    }
+}
+
+/// Why something is not as wanted; goes on after [`effect`].
+pub fn cause(why: Refusal) -> &'static str {
+    match why {
+        Refusal::TimedOut => "because freezing was not confirmed in time",
+        Refusal::FrozenTooLong => "because it had been frozen for as long as --max-frozen allows",
+        Refusal::CoschedStopped => "because cosched itself was stopped, or got no CPU",
+        Refusal::NotPermitted => "because a right is missing",
+        Refusal::NotSupported => "because it cannot be done here",
+        Refusal::NoCpuLeft => "because none of them is allowed to it",
+        Refusal::Traced => "because a debugger traces it",
+        Refusal::HoldsGpu => "because it holds a GPU device",
+        Refusal::Listens => "because it listens on a socket",
+        Refusal::HoldsTerminal => "because it holds a terminal",
+        Refusal::UserSaysNo => "because it must not be frozen",
+        Refusal::GroupRuns => "because a program of its group runs",
+        Refusal::StoppedByOther => "because somebody else stopped it",
+        Refusal::ChangedByOther => "because somebody else changed it",
+    }
+}
+
+/// How a run of a program ended.
+pub fn exit(exit: Exit) -> String {
+    match exit {
+        Exit::Code(0) => "ok".to_owned(),
+        Exit::Code(code) => format!("status {code}"),
+        Exit::Signal(signal) => format!("signal {signal}"),
+        Exit::Failed(_) => "not started".to_owned(),
+        Exit::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// A span of time with two or three digits that matter.
+pub fn span(time: Nanos) -> String {
+    let micros = time.0 as f64 / 1e3;
+    match micros {
+        m if m >= 999_500.0 => format!("{:.2} s", m / 1e6),
+        m if m >= 99_950.0 => format!("{:.0} ms", m / 1e3),
+        m if m >= 999.5 => format!("{} ms", (m / 100.0).round() / 10.0),
+        m => format!("{m:.0} us"),
+    }
+}
+
+/// An instant of a run: to the millisecond.
+pub fn instant(at: Nanos) -> String {
+    format!("{:.3} s", at.as_secs_f64())
+}
+
+/// "1 switch", "2 switches".
+pub fn count(n: usize, one: &str, many: &str) -> String {
+    match n {
+        1 => format!("1 {one}"),
+        n => format!("{n} {many}"),
+    }
+}
+
+/// Words in a row: "a", "a and b", "a, b and c".
+pub fn list(words: &[String]) -> String {
+    match words {
+        [] => "nobody".to_owned(),
+        [one] => one.clone(),
+        [all @ .., last] => format!("{} and {last}", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_tells_what_is_always_so_and_the_figures_of_the_case() {
+        let told = [
+            reason(&Why::InGang),
+            reason(&Why::Queued { ahead: 1 }),
+            reason(&Why::DoesNotFit { free: 2 }),
+            reason(&Why::OtherGang { gang: 0 }),
+            reason(&Why::Quantum { round: 3, gang: 1, gangs: 4, length: Nanos::from_millis(100) }),
+            reason(&Why::Quantum { round: 7, gang: 0, gangs: 1, length: Nanos::NEVER }),
+        ];
+        assert_eq!(
+            told,
+            [
+                "its gang has the quantum",
+                "it is in the queue for its turn (1 program ahead of it)",
+                "it does not fit beside those that have waited longer (2 CPUs left)",
+                "another gang has the quantum (its own is gang 1)",
+                "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
+                "a quantum begins (round 7, without an end)",
+            ]
+        );
+    }
+
+    #[test]
+    fn times_have_the_digits_that_matter() {
+        let told = [0, 140, 999, 1_500, 9_990, 49_500, 99_960, 203_400, 999_600, 61_250_000]
+            .map(|micros| span(Nanos::from_micros(micros)));
+        assert_eq!(
+            told,
+            [
+                "0 us", "140 us", "999 us", "1.5 ms", "10 ms", "49.5 ms", "100 ms", "203 ms",
+                "1.00 s", "61.25 s"
+            ]
+        );
+    }
+}
