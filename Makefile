@@ -8,6 +8,7 @@
 #                alone), PROGRAMS=DIR takes the executables in a folder
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
+#   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -24,7 +25,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff test-report test-guest setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -72,6 +73,10 @@ bench-sim:
 
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
+
+test-report: PACKAGES += chromium-headless-shell
+test-report: setup
+	cargo test --locked -p cosched --test report -- --nocapture
 
 # All of them, even after one has failed.
 test-guest: setup

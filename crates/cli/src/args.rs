@@ -13,6 +13,7 @@ use cosched_sim::Kernel;
 
 use crate::experiment::Way;
 use crate::failure::Failure;
+use crate::report::ReportArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 ///
@@ -43,6 +44,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Undo what a killed cosched may have left behind.
     Recover(RecoverArgs),
+    /// Show what came of runs: one HTML page, and plots for a paper.
+    Report(ReportArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),

@@ -17,6 +17,7 @@ mod out;
 mod profile;
 mod progress;
 mod recover;
+mod report;
 mod run;
 mod session;
 mod sim;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         args::Command::Profile(args) => profile::profile(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
+        args::Command::Report(args) => report::report(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {

@@ -3,5 +3,23 @@
 //! A result ([`cosched_core::result`]) holds what happened: who ran when, on which CPUs, and why. From it this crate
 //! makes what people look at, and nothing else: it runs nothing, measures nothing, and touches no file. Everything is
 //! a pure function from results to text or bytes, so that the same result always gives the same picture.
+//!
+//! A [`Report`]: several [`Way`]s are held against each other ([`Comparison`]), and a run of each is shown in [`panels`],
+//! which become [SVG](svg) for a paper or one [HTML page](html).
 
 #![forbid(unsafe_code)]
+
+mod colours;
+pub mod comparison;
+pub mod html;
+pub mod panels;
+mod report;
+pub mod svg;
+mod way;
+
+pub use comparison::Comparison;
+pub use report::Report;
+pub use way::Way;
+
+#[cfg(test)]
+mod testkit;

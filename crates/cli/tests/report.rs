@@ -1,0 +1,204 @@
+//! `cosched report`, from outside: which runs belong together, and a page that works in a browser.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+/// Eight programs: two of them share a colour with others, and are hatched.
+fn workload() -> String {
+    let program = |i: usize| {
+        format!(
+            "[[program]]\nname = 'p{i}'\ncommand = 'p{i}'\nthreads = {}\n[program.model]\n\
+             [[program.model.phase]]\ninstructions = 3e9\nbarriers = 10\n",
+            4 + i % 3 * 4
+        )
+    };
+    (0..8).map(program).collect()
+}
+
+fn cosched(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// A folder with simulated runs, each in a folder of its own.
+fn runs(places: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.toml"), workload()).unwrap();
+    for (policy, out) in places {
+        let machine = ["--machine", "dunnington-24", "--kernel", "cfs", "--quantum", "50ms"];
+        let asked = [&["sim", "jobs.toml", "-p", policy, "--out", out][..], &machine[..]].concat();
+        let asked = if *policy == "linux" { &asked[..asked.len() - 2] } else { &asked[..] };
+        let output = cosched(folder.path(), asked);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    folder
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_folder_of_ways_becomes_a_page_and_plots() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let output = cosched(folder.path(), &["report", "d", "-o", "new/page.html", "--svg", "plots"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let page = fs::read_to_string(folder.path().join("new/page.html")).unwrap();
+    let (comparison, linux) =
+        (page.find("id=\"comparison\"").unwrap(), page.find("<h2>linux").unwrap());
+    assert!(comparison < linux && linux < page.find("<h2>gang").unwrap(), "linux is the first way");
+    assert!(page.contains("One run each"));
+    for plot in ["comparison-ratio", "gang-snapshot", "gang-turnaround", "linux-fairness"] {
+        let plot = folder.path().join(format!("plots/{plot}.svg"));
+        assert!(fs::read_to_string(&plot).unwrap().starts_with("<svg"), "{}", plot.display());
+    }
+}
+
+#[test]
+fn rounds_in_which_a_way_is_missing_do_not_count() {
+    let folder = runs(&[("gang", "d/round-001/gang"), ("linux", "d/round-001/linux")]);
+    let gang = folder.path().join("d/round-001/gang/run.json");
+    for round in ["d/round-002/gang", "d/round-002/linux", "d/round-003/gang"] {
+        fs::create_dir_all(folder.path().join(round)).unwrap();
+        fs::copy(&gang, folder.path().join(round).join("run.json")).unwrap();
+    }
+    let output = cosched(folder.path(), &["report", "d", "-o", "-", "--against", "gang"]);
+    let page = String::from_utf8(output.stdout).unwrap();
+    assert!(page.contains("1 incomplete rounds do not count."));
+    assert!(page.contains("Medians of 2 rounds."));
+    assert!(page.find("<h2>gang").unwrap() < page.find("<h2>linux").unwrap());
+}
+
+#[test]
+fn an_earlier_report_is_replaced_and_nothing_else() {
+    let folder = runs(&[("gang", "d")]);
+    let report = |out: &str| cosched(folder.path(), &["report", "d", "-o", out]);
+    assert_eq!(report("page.html").status.code(), Some(0));
+    assert_eq!(report("page.html").status.code(), Some(0));
+    let refused = report("jobs.toml");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(
+        told(&refused).contains("jobs.toml: is there and was not made by"),
+        "{}",
+        told(&refused)
+    );
+    assert_eq!(fs::read_to_string(folder.path().join("jobs.toml")).unwrap(), workload());
+}
+
+#[test]
+fn what_cannot_be_shown_is_told_with_a_remedy() {
+    let folder = runs(&[("gang", "d/gang")]);
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    let refused = |arguments: &[&str]| {
+        let output = cosched(folder.path(), &[&["report"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2));
+        told(&output)
+    };
+    assert!(refused(&["empty"]).contains("empty: holds no result of a run; name a folder"));
+    assert!(refused(&["gone"]).contains("gone: cannot be read"));
+    assert!(refused(&["jobs.toml"]).contains("jobs.toml: is damaged"));
+    assert!(refused(&["d", "--against", "fcfs"]).contains("no way 'fcfs'; choose from gang"));
+    assert!(
+        refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")
+    );
+}
+
+/// Listens for faults before the page's own script runs.
+const LISTEN: &str = "<script>window.faults = [];
+    addEventListener('error', event => faults.push(event.message));
+    addEventListener('securitypolicyviolation', event => faults.push(event.violatedDirective));
+    for (const kind of ['error', 'warn']) console[kind] = (...what) => faults.push(what.join(' '));</script>";
+
+/// Uses the page as a person would, and writes down what came of it.
+const PROBE: &str = "<script>{
+    const canvas = document.querySelector('canvas'), where = document.querySelector('.where');
+    const press = key => { canvas.dispatchEvent(new KeyboardEvent('keydown', { key })); return where.textContent; };
+    const colours = () => {
+        const { width, height } = canvas, seen = new Set();
+        const data = canvas.getContext('2d').getImageData(0, 0, width, height).data;
+        for (let i = 0; i < data.length; i += 4) seen.add(data.slice(i, i + 3).join());
+        return seen.size;
+    };
+    const paper = () => getComputedStyle(document.body).backgroundColor;
+    const found = { before: where.textContent, colours: colours(), day: paper() };
+    found.closer = press('+');
+    found.next = press('ArrowRight');
+    found.all = press('0');
+    document.getElementById('theme').click();
+    found.night = paper();
+    found.faults = faults;
+    found.canvases = document.querySelectorAll('canvas').length;
+    found.named = [...document.querySelectorAll('svg[role=img]')].every(svg => svg.getAttribute('aria-label'));
+    found.tables = [...document.querySelectorAll('figure')].every(figure => figure.querySelector('table'));
+    found.fetched = performance.getEntriesByType('resource').length;
+    found.overflow = document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;
+    found.milliseconds = Number(document.documentElement.dataset.milliseconds);
+    document.body.dataset.probe = JSON.stringify(found);
+}</script>";
+
+fn chromium() -> Option<PathBuf> {
+    let names = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome"];
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let candidates =
+        names.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
+    candidates.into_iter().find(|candidate| candidate.exists())
+}
+
+/// Opens the page in a window of this size, and gives what the probe found.
+fn open(chromium: &Path, folder: &Path, size: &str) -> Value {
+    let page = fs::read_to_string(folder.join("page.html")).unwrap();
+    let page = page.replacen("<head>", &format!("<head>{LISTEN}"), 1);
+    fs::write(folder.join("probed.html"), page.replacen("</body>", &format!("{PROBE}</body>"), 1))
+        .unwrap();
+    let output = Command::new("timeout")
+        .arg("120")
+        .arg(chromium)
+        .args([
+            "--headless",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--enable-logging=stderr",
+            "--dump-dom",
+        ])
+        .arg(format!("--window-size={size}"))
+        .arg(format!("--user-data-dir={}", folder.join("browser").display()))
+        .arg(folder.join("probed.html"))
+        .output()
+        .unwrap();
+    let said = told(&output);
+    assert!(!said.contains("CONSOLE"), "{said}");
+    let dom = String::from_utf8(output.stdout).unwrap();
+    let found = dom.split_once("data-probe=\"").unwrap_or_else(|| panic!("{said}\n{dom}")).1;
+    let found = found.split_once('"').unwrap().0;
+    serde_json::from_str(&found.replace("&quot;", "\"").replace("&amp;", "&")).unwrap()
+}
+
+#[test]
+fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
+    let Some(chromium) = chromium() else {
+        eprintln!("skipped: no Chromium to open the page in; `make test-report` installs one");
+        return;
+    };
+    let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
+    let output = cosched(folder.path(), &["report", "d", "-o", "page.html", "--against", "gang"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    for size in ["1280,900", "390,844"] {
+        let found = open(&chromium, folder.path(), size);
+        println!("{size}: opened in {} ms", found["milliseconds"]);
+        assert_eq!(found["faults"], serde_json::json!([]));
+        assert_eq!((&found["canvases"], &found["fetched"]), (&3.into(), &0.into()));
+        assert_eq!((&found["named"], &found["tables"]), (&true.into(), &true.into()));
+        assert!(found["colours"].as_u64() >= Some(8), "{found}");
+        assert_ne!(found["before"], found["closer"]);
+        assert!(found["next"].as_str().unwrap().contains(" on "), "{found}");
+        assert!(found["all"].as_str().unwrap().starts_with("0.00 s to "), "{found}");
+        assert_ne!(found["day"], found["night"]);
+        assert!(found["overflow"].as_i64() <= Some(0), "{found}");
+    }
+}

@@ -1,0 +1,254 @@
+//! A report as one HTML page that needs nothing else.
+//!
+//! *Problem.* A page that is to be sent around, kept with the results and opened in ten years may fetch nothing: no
+//! script, no font, no picture. It has to work for people with a keyboard, a screen reader, a phone, a
+//! printer, or without scripts.
+//!
+//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are [data](timeline) that a script
+//! draws on a canvas, with a still picture of the beginning for paper and for browsers without scripts. Each picture has
+//! a table of its figures beside it. A content security policy in the page itself forbids the browser to fetch anything.
+//!
+//! Names come from users: everything is escaped, also in the data.
+
+mod timeline;
+
+use std::fmt::Write;
+
+use cosched_core::result::{NONE, RunResult};
+use serde_json::Value;
+
+use crate::comparison::Comparison;
+use crate::panels::{Panel, Plot, Snapshot, Table};
+use crate::report::{Report, Shown};
+use crate::svg::{self, escaped};
+use crate::{colours, panels};
+
+const PAGE: &str = include_str!("html/page.css");
+const SCRIPT: &str = include_str!("html/page.js");
+
+/// How a page says what made it; nothing else is ever replaced by a new page.
+pub const GENERATOR: &str = "<meta name=\"generator\" content=\"cosched report\">";
+
+/// Verdicts need so many rounds.
+const ROUNDS_FOR_A_VERDICT: usize = 6;
+
+/// The whole page.
+pub(crate) fn page(report: &Report) -> String {
+    let shown = report.shown();
+    let mut data = Vec::new();
+    let sections: String =
+        shown.iter().enumerate().map(|(i, shown)| section(i, shown, &mut data)).collect();
+    let title = escaped(&report.title);
+    let comparison = report.comparison.as_ref().map(compared).unwrap_or_default();
+    let notes: String = report.notes.iter().map(|note| paragraph(note)).collect();
+    // `<` would end the script early; in JSON it may be written otherwise.
+    let data = Value::from(data).to_string().replace('<', "\\u003c");
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n{GENERATOR}\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; \
+         style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n\
+         <link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{}</style>\n</head>\n<body>\n\
+         <a class=\"skip\" href=\"#main\">To the content</a>\n\
+         <svg width=\"0\" height=\"0\" aria-hidden=\"true\" style=\"position:absolute\">{}</svg>\n\
+         <header>\n<button id=\"theme\" type=\"button\">Light or dark</button>\n<h1>{title}</h1>\n{notes}{}</header>\n\
+         <main id=\"main\">\n{comparison}{sections}</main>\n\
+         <div id=\"tip\" hidden></div>\n\
+         <script type=\"application/json\" id=\"runs\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
+        style(),
+        svg::HATCHES,
+        contents(report.comparison.is_some(), &shown),
+    )
+}
+
+fn style() -> String {
+    let (day, night) = (colours::properties(&colours::DAY), colours::properties(&colours::NIGHT));
+    format!(
+        ":root{{{day}}}\n\
+         @media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{night}}}}}\n\
+         :root[data-theme=dark]{{color-scheme:dark;{night}}}\n\
+         {PAGE}{}\
+         @media print{{:root:root:root{{color-scheme:light;{day}}}}}\n",
+        colours::PLOTS
+    )
+}
+
+/// Links to the sections.
+fn contents(compared: bool, shown: &[Shown<'_>]) -> String {
+    let comparison = compared.then(|| "<li><a href=\"#comparison\">Comparison</a></li>".to_owned());
+    let ways = shown.iter().enumerate().map(|(i, shown)| {
+        format!("<li><a href=\"#way-{i}\">{}</a></li>", escaped(&shown.way.name))
+    });
+    let links: Vec<String> = comparison.into_iter().chain(ways).collect();
+    match links.len() {
+        0 | 1 => String::new(),
+        _ => format!("<nav aria-label=\"Contents\"><ul>{}</ul></nav>\n", links.concat()),
+    }
+}
+
+fn compared(comparison: &Comparison) -> String {
+    let machine = &comparison.machine;
+    let model = machine.model.as_deref().unwrap_or("CPU model not known");
+    let rounds = match comparison.rounds {
+        1 => "One run each: differences below a fifth mean nothing.".to_owned(),
+        n if n < ROUNDS_FOR_A_VERDICT => format!(
+            "Medians of {n} rounds. With fewer than {ROUNDS_FOR_A_VERDICT} rounds there is no verdict."
+        ),
+        n => format!(
+            "Medians of {n} rounds, with 95 % intervals; ratios are from the pairs within each round."
+        ),
+    };
+    let sentences: String = comparison
+        .ways
+        .iter()
+        .filter_map(|way| way.sentence())
+        .map(|sentence| paragraph(&sentence))
+        .collect();
+    let troubles =
+        comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
+            paragraph(&format!(
+                "{}: {} programs failed, and {} times something was not as wanted.",
+                way.way, way.failed, way.deviations
+            ))
+        });
+    let plots: String = panels::compared(comparison)
+        .iter()
+        .map(|panel| figure("comparison", panel, None))
+        .collect();
+    format!(
+        "<section id=\"comparison\"><h2>Comparison</h2>\n{}{}{sentences}{}<div class=\"plots\">{plots}</div>\
+         </section>\n",
+        paragraph(&format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel)),
+        paragraph(&rounds),
+        troubles.collect::<String>()
+    )
+}
+
+fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
+    let figures: String = shown
+        .panels
+        .iter()
+        .map(|panel| {
+            let drawn = match &panel.plot {
+                Plot::Snapshot(snapshot) => {
+                    data.push(timeline::encode(snapshot));
+                    Some(data.len() - 1)
+                }
+                _ => None,
+            };
+            figure(&shown.slug, panel, drawn)
+        })
+        .collect();
+    let rounds = match shown.way.runs.len() {
+        1 => String::new(),
+        n => paragraph(&format!("Of {n} rounds this is the one with the median total time.")),
+    };
+    format!(
+        "<section id=\"way-{i}\"><h2>{}</h2>\n{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
+        escaped(&shown.way.name),
+        facts(shown.run)
+    )
+}
+
+/// What else is to be known of a run.
+fn facts(run: &RunResult) -> String {
+    let by = |how: &str| if how == NONE { "no".to_owned() } else { how.to_owned() };
+    let ended = run.programs.iter().filter(|program| program.exit_status == Some(0)).count();
+    let mut facts = vec![
+        ("policy", run.policy.clone()),
+        ("total", format!("{:.3} s", run.total_seconds)),
+        ("programs", format!("{}, of which {ended} succeeded", run.programs.len())),
+        ("machine", format!("{} CPUs, {}", run.machine.cpus, run.machine.kernel)),
+        ("frozen by", by(&run.rungs.freezing)),
+        ("bound by", by(&run.rungs.pinning)),
+        ("not as wanted", format!("{} times", run.deviations.len())),
+        ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
+        ("began", run.started_at.clone()),
+    ];
+    facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
+    facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
+    facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));
+    let facts: String = facts
+        .iter()
+        .map(|(what, value)| format!("<div><dt>{what}</dt><dd>{}</dd></div>", escaped(value)))
+        .collect();
+    format!("<dl class=\"facts\">{facts}</dl>\n")
+}
+
+/// A panel; `drawn` is the number of the data that the script draws.
+fn figure(slug: &str, panel: &Panel, drawn: Option<usize>) -> String {
+    let id = format!("{slug}-{}", panel.id);
+    let (class, picture) = match (&panel.plot, drawn) {
+        (Plot::Snapshot(snapshot), Some(n)) => ("wide", snapshot_picture(snapshot, panel, n)),
+        _ => ("", svg::inline(panel)),
+    };
+    format!(
+        "<figure id=\"{id}\" class=\"{class}\"><figcaption><h3>{}</h3>{}</figcaption>{picture}\
+         <details><summary>As a table</summary>{}</details></figure>\n",
+        escaped(&panel.title),
+        paragraph(&panel.says),
+        table(&panel.table(), &panel.title)
+    )
+}
+
+/// Buttons for what keys can do as well.
+const TOOLS: [(&str, &str, &str); 7] = [
+    ("Home", "|◀", "To the beginning"),
+    ("PageUp", "◀", "Earlier"),
+    ("-", "−", "More time"),
+    ("+", "+", "Less time"),
+    ("PageDown", "▶", "Later"),
+    ("End", "▶|", "To the end"),
+    ("0", "All", "The whole run"),
+];
+
+fn snapshot_picture(snapshot: &Snapshot, panel: &Panel, n: usize) -> String {
+    let buttons = TOOLS.iter().fold(String::new(), |mut text, (key, sign, what)| {
+        write!(
+            text,
+            "<button type=\"button\" data-key=\"{key}\" title=\"{what} (key {key})\" aria-label=\"{what}\">{sign}</button>"
+        )
+        .expect("a string takes any text");
+        text
+    });
+    let (from, to) = snapshot.window;
+    format!(
+        "<div class=\"snapshot\" data-run=\"{n}\"><ul class=\"keys live\">{}</ul><div class=\"live\">\
+         <canvas tabindex=\"0\" role=\"application\" aria-label=\"{}: arrow keys move from quantum to quantum and tell \
+         who runs, + and - zoom, 0 shows all, Home, End and page keys move the picture\"></canvas>\
+         <div class=\"tools\">{buttons}<span class=\"soft-text\">Drag to move; arrow keys go from quantum to quantum.</span>\
+         </div><p class=\"where\" aria-live=\"polite\"></p></div>\
+         <div class=\"still\">{}<p>From {from:.2} s to {to:.2} s of {:.2} s.</p></div></div>",
+        svg::keys(snapshot),
+        escaped(&panel.title),
+        svg::inline(panel),
+        snapshot.total
+    )
+}
+
+fn table(table: &Table, caption: &str) -> String {
+    let cell = |tag: &str, i: usize, text: &str| {
+        let class = if i > 0 { " class=\"number\"" } else { "" };
+        format!("<{tag}{class}>{}</{tag}>", escaped(text))
+    };
+    let head: String = table.head.iter().enumerate().map(|(i, text)| cell("th", i, text)).collect();
+    let row = |row: &Vec<String>| {
+        let cells: String = row.iter().enumerate().map(|(i, text)| cell("td", i, text)).collect();
+        format!("<tr>{cells}</tr>")
+    };
+    let rows: String = table.rows.iter().map(row).collect();
+    // Whoever has only a keyboard can scroll what has the focus.
+    format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\
+         <thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",
+        escaped(caption)
+    )
+}
+
+fn paragraph(text: &str) -> String {
+    format!("<p>{}</p>\n", escaped(text))
+}
+
+#[cfg(test)]
+mod tests;

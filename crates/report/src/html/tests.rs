@@ -1,0 +1,93 @@
+//! What everybody may expect of the page; that it works in a browser is tested from outside.
+
+use cosched_core::CpuSet;
+use cosched_core::result::TimelineEntry;
+
+use crate::{Comparison, Report, Way, testkit};
+
+fn report(ways: Vec<Way>) -> Report {
+    let comparison = Comparison::of(&ways);
+    Report { title: "jobs".into(), notes: Vec::new(), comparison, ways, window: None }
+}
+
+fn way(name: &str, run: cosched_core::result::RunResult) -> Way {
+    Way { name: name.into(), runs: vec![run] }
+}
+
+#[test]
+fn the_page_has_a_comparison_and_a_section_for_every_way_and_fetches_nothing() {
+    let page = report(vec![way("linux", testkit::linux()), way("gang", testkit::gang())]).html();
+    for part in
+        ["id=\"comparison\"", "id=\"way-1\"", "id=\"gang-snapshot\"", "id=\"gang-turnaround\""]
+    {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(page.contains("default-src 'none'"));
+    for fetched in ["http://", "https://", "src=\"", "@import", "url(\""] {
+        assert!(!page.contains(fetched), "{fetched}");
+    }
+}
+
+#[test]
+fn names_are_never_markup() {
+    let mut run = testkit::gang();
+    run.programs[0].name = "</script><script>alert('&')".into();
+    let page = report(vec![way("<b>gang</b>", run)]).html();
+    assert!(!page.contains("</script><script>alert"));
+    assert!(!page.contains("<b>gang"));
+    assert!(page.contains("&lt;/script&gt;&lt;script&gt;alert(&#39;&amp;&#39;)"));
+    assert_eq!(page.matches("<script").count(), 2);
+}
+
+#[test]
+fn twelve_programs_for_ten_minutes_make_less_than_two_megabytes() {
+    let mut run = testkit::gang();
+    run.total_seconds = 600.0;
+    run.machine.cpus = 24;
+    // Five of the twelve in every quantum, as where programs are packed tightly.
+    let model = run.programs[0].clone();
+    run.programs = (0..12)
+        .map(|i| {
+            let mut program = model.clone();
+            program.name = format!("program-{i}");
+            let turns = (0..6000).filter(|quantum| (quantum * 7 + i * 5) % 12 < 5);
+            program.timeline = turns
+                .map(|quantum| {
+                    let (at, first) = (f64::from(quantum) * 0.1, (quantum * i) as usize % 20);
+                    let cpus: CpuSet = (first..first + 4).collect();
+                    TimelineEntry(at + 0.000_431, at + 0.0998, Some(cpus))
+                })
+                .collect();
+            program
+        })
+        .collect();
+    let size = report(vec![way("minwait", run)]).html().len();
+    assert!(size < 2_000_000, "{size} bytes");
+    assert!(size > 200_000, "{size} bytes: this cannot be all");
+}
+
+#[test]
+fn plots_are_files_with_colours_of_their_own() {
+    let report = report(vec![way("a b", testkit::gang()), way("a/b", testkit::linux())]);
+    let plots = report.plots();
+    let names: Vec<&str> = plots.iter().map(|(name, _)| name.as_str()).collect();
+    assert!(
+        names.contains(&"a-b-snapshot.svg") && names.contains(&"2-a-b-snapshot.svg"),
+        "{names:?}"
+    );
+    assert!(names.contains(&"comparison-total.svg"));
+    for (name, plot) in &plots {
+        assert!(plot.starts_with("<svg xmlns=") && plot.trim_end().ends_with("</svg>"), "{name}");
+        assert!(!plot.contains("var("), "{name}");
+    }
+}
+
+#[test]
+fn a_window_is_what_the_snapshots_show() {
+    let mut report = report(vec![way("gang", testkit::gang())]);
+    report.window = Some((0.2, 0.4));
+    let page = report.html();
+    assert!(page.contains("From 0.20 s to 0.40 s of 0.60 s."));
+    report.window = Some((5.0, 9.0));
+    assert!(report.html().contains("From 0.00 s to 0.60 s of 0.60 s."), "beyond this run");
+}

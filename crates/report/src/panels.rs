@@ -1,0 +1,233 @@
+//! What there is to see in a run.
+//!
+//! A [`Panel`] is a picture as data: a title, a sentence that says how to read it, and figures. It knows nothing of
+//! SVG or HTML, so every panel has all forms: a plot in the page, a file for a paper, and a table for
+//! whoever cannot see it.
+//!
+//! Which panels a run has follows from what is in it. A [`Contribution`] looks at a result and gives a panel, or
+//! nothing where the run has nothing of its kind. A policy contributes by giving reasons ([`Why`](cosched_core::Why)):
+//! a function that turns these into a picture, in a file of this folder and in [`CONTRIBUTIONS`], is all that
+//! it takes to show what is special about a policy.
+
+mod compared;
+mod gangs;
+mod machine;
+mod over_time;
+mod predicted;
+mod snapshot;
+mod times;
+
+use cosched_core::result::RunResult;
+
+pub use compared::compared;
+pub use snapshot::{Lane, Rows, Snapshot};
+
+/// A picture, as data.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Panel {
+    /// Its name in addresses and file names.
+    pub id: &'static str,
+    /// What it shows.
+    pub title: String,
+    /// How to read it.
+    pub says: String,
+    /// The figures.
+    pub plot: Plot,
+}
+
+/// The kinds of pictures.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Plot {
+    /// Who ran where and when.
+    Snapshot(Snapshot),
+    /// A bar for each row, cut into parts.
+    Stack(Stack),
+    /// A figure for each row.
+    Dots(Dots),
+    /// A figure that changes over time.
+    Steps(Steps),
+}
+
+/// A bar for each row, cut into parts.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stack {
+    /// Of all parts.
+    pub unit: &'static str,
+    /// The names of the parts; at most three.
+    pub parts: Vec<&'static str>,
+    /// One bar each, in the order in which they are shown.
+    pub rows: Vec<Bar>,
+}
+
+/// One bar.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bar {
+    /// What it is of.
+    pub name: String,
+    /// As many as there are names of parts.
+    pub parts: Vec<f64>,
+}
+
+/// A figure for each row.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dots {
+    /// Of all figures.
+    pub unit: &'static str,
+    /// A value to hold the others against, such as 1 of a ratio.
+    pub reference: Option<f64>,
+    /// In the order in which they are shown.
+    pub rows: Vec<Dot>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dot {
+    /// What it is of.
+    pub name: String,
+    /// The figure, if it is known.
+    pub value: Option<f64>,
+    /// Its 95 % interval, where there is one.
+    pub interval: Option<(f64, f64)>,
+}
+
+impl Dot {
+    /// The figure in words.
+    pub fn shown(&self, unit: &str) -> String {
+        match (self.value, self.interval) {
+            (None, _) => "not known".to_owned(),
+            (Some(value), None) => format!("{value:.3} {unit}"),
+            (Some(value), Some((low, high))) => {
+                format!("{value:.3} {unit} ({low:.3} to {high:.3})")
+            }
+        }
+    }
+}
+
+/// A figure that changes over time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Steps {
+    /// Of the figure.
+    pub unit: &'static str,
+    /// The time that they cover, seconds.
+    pub total: f64,
+    /// Averages over parts of equal length.
+    pub values: Vec<f64>,
+    /// The most that the figure can be, where there is such a thing.
+    pub top: Option<f64>,
+}
+
+/// The figures of a panel in rows and columns.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// The names of the columns.
+    pub head: Vec<String>,
+    /// The first column names the row.
+    pub rows: Vec<Vec<String>>,
+}
+
+impl Panel {
+    /// The same as a table.
+    pub fn table(&self) -> Table {
+        match &self.plot {
+            Plot::Snapshot(snapshot) => snapshot.table(),
+            Plot::Stack(stack) => stack.table(),
+            Plot::Dots(dots) => dots.table(),
+            Plot::Steps(steps) => steps.table(),
+        }
+    }
+}
+
+impl Stack {
+    fn table(&self) -> Table {
+        let parts = self.parts.iter().map(|part| format!("{part} ({})", self.unit));
+        let row = |bar: &Bar| {
+            let parts = bar.parts.iter().map(|part| format!("{part:.3}"));
+            [bar.name.clone()].into_iter().chain(parts).collect()
+        };
+        Table {
+            head: ["program".to_owned()].into_iter().chain(parts).collect(),
+            rows: self.rows.iter().map(row).collect(),
+        }
+    }
+}
+
+impl Dots {
+    fn table(&self) -> Table {
+        let row = |dot: &Dot| {
+            let value = dot.value.map_or("not known".to_owned(), |value| format!("{value:.3}"));
+            let interval = dot.interval.map(|(low, high)| format!("{low:.3} to {high:.3}"));
+            vec![dot.name.clone(), value, interval.unwrap_or("none".to_owned())]
+        };
+        let head = ["name", self.unit, "95 % interval"];
+        Table { head: head.map(str::to_owned).to_vec(), rows: self.rows.iter().map(row).collect() }
+    }
+}
+
+impl Steps {
+    /// Tenths of the time are enough for a table.
+    fn table(&self) -> Table {
+        let tenth = self.values.len().div_ceil(10).max(1);
+        let part = self.total / self.values.len().max(1) as f64;
+        let row = |(i, values): (usize, &[f64])| {
+            let from = (i * tenth) as f64 * part;
+            let to = from + values.len() as f64 * part;
+            let mean = values.iter().sum::<f64>() / values.len() as f64;
+            vec![format!("{from:.2} s to {to:.2} s"), format!("{mean:.3}")]
+        };
+        Table {
+            head: vec!["time".to_owned(), self.unit.to_owned()],
+            rows: self.values.chunks(tenth).enumerate().map(row).collect(),
+        }
+    }
+}
+
+/// Looks at a run, and shows something of it if there is something to show.
+pub type Contribution = fn(&RunResult) -> Option<Panel>;
+
+/// All of them, in the order in which they are shown.
+pub const CONTRIBUTIONS: &[Contribution] = &[
+    snapshot::snapshot,
+    times::turnaround,
+    times::fairness,
+    times::waiting,
+    machine::threads,
+    gangs::round,
+    gangs::longest_wait,
+    predicted::slowdowns,
+];
+
+/// What there is to see in a run.
+pub fn of(run: &RunResult) -> Vec<Panel> {
+    CONTRIBUTIONS.iter().filter_map(|contribution| contribution(run)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    fn ids(run: &RunResult) -> Vec<&str> {
+        of(run).iter().map(|panel| panel.id).collect()
+    }
+
+    #[test]
+    fn a_run_shows_what_is_in_it_and_nothing_else() {
+        let gang = ["snapshot", "turnaround", "fairness", "waiting", "threads", "round"];
+        assert_eq!(ids(&testkit::gang()), gang);
+        let mut unmeasured = testkit::linux();
+        unmeasured.programs[0].solo_seconds = None;
+        unmeasured.programs[0].slowdown = None;
+        unmeasured.programs[0].interference_seconds = None;
+        unmeasured.metrics.fairness_stddev = None;
+        assert_eq!(ids(&unmeasured), ["snapshot", "turnaround"], "nobody was ever frozen");
+    }
+
+    #[test]
+    fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
+        for panel in of(&testkit::gang()) {
+            let table = panel.table();
+            assert!(!table.rows.is_empty(), "{}", panel.id);
+            assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", panel.id);
+        }
+    }
+}

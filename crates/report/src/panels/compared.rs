@@ -1,0 +1,123 @@
+//! Several ways beside each other: one figure with its interval for each.
+
+use cosched_core::statistics::Estimate;
+
+use super::{Dot, Dots, Panel, Plot};
+use crate::comparison::{Compared, Comparison};
+
+/// What a figure is: where to find it in a way, and how to read it.
+struct Figure {
+    id: &'static str,
+    title: &'static str,
+    says: &'static str,
+    unit: &'static str,
+    reference: Option<f64>,
+    of: fn(&Compared) -> Option<Estimate>,
+}
+
+const FIGURES: [Figure; 7] = [
+    Figure {
+        id: "ratio",
+        title: "Total time beside the first way",
+        says: "From the ratios within each round. Left of the line is faster; if the whole interval is left of it, it is \
+               better.",
+        unit: "of the first way's total time",
+        reference: Some(1.0),
+        of: |way| Some(way.against.as_ref().map_or(SAME, |against| against.total_ratio)),
+    },
+    Figure {
+        id: "total",
+        title: "Total time",
+        says: "From the start until the last program ended. Less is better.",
+        unit: "s",
+        reference: None,
+        of: |way| Some(way.total_seconds),
+    },
+    Figure {
+        id: "solo-sum",
+        title: "Total time / sum of the times alone",
+        says: "1 is as long as one program after the other. Less is better.",
+        unit: "ratio",
+        reference: Some(1.0),
+        of: |way| way.ratio_to_solo_sum,
+    },
+    Figure {
+        id: "mean-turnaround",
+        title: "Mean turnaround",
+        says: "From a program's arrival to its end, on average. Less is better.",
+        unit: "s",
+        reference: None,
+        of: |way| way.mean_turnaround_seconds,
+    },
+    Figure {
+        id: "unfairness",
+        title: "Unfairness",
+        says: "Largest slowdown / smallest slowdown of the programs. 1 is perfectly fair.",
+        unit: "ratio",
+        reference: Some(1.0),
+        of: |way| way.unfairness,
+    },
+    Figure {
+        id: "longest-gap",
+        title: "Longest wait",
+        says: "The longest time that any program was frozen at a stretch. Less is better.",
+        unit: "s",
+        reference: None,
+        of: |way| Some(way.responsiveness_longest_gap_seconds),
+    },
+    Figure {
+        id: "utilisation",
+        title: "CPU utilisation",
+        says: "CPU time of the programs / (CPUs x total time). High is good only if the time is not spent on waiting in \
+               loops.",
+        unit: "share",
+        reference: Some(1.0),
+        of: |way| Some(way.cpu_utilisation),
+    },
+];
+
+const SAME: Estimate = Estimate { value: 1.0, interval: None };
+
+/// A panel for every figure that is known of some way.
+pub fn compared(comparison: &Comparison) -> Vec<Panel> {
+    let panel = |figure: &Figure| {
+        let row = |way: &Compared| {
+            let estimate = (figure.of)(way);
+            Dot {
+                name: way.way.clone(),
+                value: estimate.map(|estimate| estimate.value),
+                interval: estimate.and_then(|estimate| estimate.interval),
+            }
+        };
+        let rows: Vec<Dot> = comparison.ways.iter().map(row).collect();
+        rows.iter().any(|row| row.value.is_some()).then(|| Panel {
+            id: figure.id,
+            title: figure.title.to_owned(),
+            says: figure.says.to_owned(),
+            plot: Plot::Dots(Dots { unit: figure.unit, reference: figure.reference, rows }),
+        })
+    };
+    FIGURES.iter().filter_map(panel).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Way, testkit};
+
+    #[test]
+    fn a_figure_that_no_way_has_is_not_shown() {
+        let way = |name: &str, run| Way { name: name.into(), runs: vec![run] };
+        let ways = [way("linux", testkit::linux()), way("gang", testkit::gang())];
+        let ids = |ways: &[Way]| -> Vec<&'static str> {
+            compared(&Comparison::of(ways).unwrap()).iter().map(|panel| panel.id).collect()
+        };
+        assert!(ids(&ways).contains(&"solo-sum"));
+        let unprofiled = ways.map(|mut way| {
+            way.runs[0].programs[0].solo_seconds = None;
+            way
+        });
+        assert!(!ids(&unprofiled).contains(&"solo-sum"));
+        assert_eq!(ids(&unprofiled)[..2], ["ratio", "total"]);
+    }
+}

@@ -1,0 +1,73 @@
+//! What policies that give quanta to gangs contribute: how long a round is, and how long the chosen ones had waited.
+
+use cosched_core::Why;
+use cosched_core::result::RunResult;
+
+use super::{Panel, Plot, Steps, over_time};
+
+/// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): that many quanta pass until it is a program's turn again.
+pub(super) fn round(run: &RunResult) -> Option<Panel> {
+    let gangs = figures(run, |why| match why {
+        Why::Quantum { gangs, .. } => Some(f64::from(gangs)),
+        _ => None,
+    });
+    let rounds = gangs.iter().any(|(_, gangs)| *gangs > 1.0);
+    rounds.then(|| Panel {
+        id: "round",
+        title: "Gangs in a round".to_owned(),
+        says: "Each gang has one quantum of a round: the more gangs, the longer everybody waits."
+            .to_owned(),
+        plot: over(run, "gangs", &gangs),
+    })
+}
+
+/// How long the program that had waited longest had waited when it was chosen (`minwait`).
+pub(super) fn longest_wait(run: &RunResult) -> Option<Panel> {
+    let waits = figures(run, |why| match why {
+        Why::WaitedLongest { waited } => Some(waited.as_secs_f64()),
+        _ => None,
+    });
+    (!waits.is_empty()).then(|| Panel {
+        id: "longest-wait",
+        title: "Longest wait of those who were chosen".to_owned(),
+        says: "At each quantum, programs are chosen by how long they have waited. This is the longest of these waits."
+            .to_owned(),
+        plot: over(run, "s", &waits),
+    })
+}
+
+/// The largest figure of each decision that has one.
+fn figures(run: &RunResult, figure: fn(Why) -> Option<f64>) -> Vec<(f64, f64)> {
+    let largest = run.decisions.iter().filter_map(|decision| {
+        let figures = decision.reasons.iter().filter_map(|reason| figure(reason.why));
+        Some((decision.at_seconds, figures.reduce(f64::max)?))
+    });
+    largest.collect()
+}
+
+fn over(run: &RunResult, unit: &'static str, known: &[(f64, f64)]) -> Plot {
+    let values = over_time::averages(known, run.total_seconds);
+    Plot::Steps(Steps { unit, total: run.total_seconds, values, top: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{Nanos, Reason};
+
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn a_policy_without_rounds_shows_how_long_the_chosen_had_waited_instead() {
+        let mut run = testkit::gang();
+        assert!(round(&run).is_some() && longest_wait(&run).is_none());
+        for decision in &mut run.decisions {
+            let waited =
+                [1, 3].map(|seconds| Why::WaitedLongest { waited: Nanos::from_secs(seconds) });
+            decision.reasons = waited.map(|why| Reason { program: None, why }).to_vec();
+        }
+        assert!(round(&run).is_none());
+        let Some(Panel { plot: Plot::Steps(steps), .. }) = longest_wait(&run) else { panic!() };
+        assert!((steps.values[100] - 3.0).abs() < 1e-9, "the largest: {steps:?}");
+    }
+}

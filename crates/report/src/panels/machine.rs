@@ -1,0 +1,46 @@
+//! How much of the machine the programs of the moment could use: the thesis' figure 5.10 over time.
+
+use cosched_core::result::RunResult;
+
+use super::{Panel, Plot, Rows, Snapshot, Steps, over_time};
+
+/// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared CPUs: there is no telling.
+pub(super) fn threads(run: &RunResult) -> Option<Panel> {
+    (Snapshot::of(run).rows == Rows::Cpus).then_some(())?;
+    let cpus = run.machine.cpus as f64;
+    let spans = run.programs.iter().flat_map(|program| {
+        program.timeline.iter().map(move |span| {
+            let bound = span.2.map_or(cpus, |set| set.len() as f64);
+            (span.0, span.1, bound.min(f64::from(program.threads)))
+        })
+    });
+    Some(Panel {
+        id: "threads",
+        title: "CPUs with a thread to run".to_owned(),
+        says: format!(
+            "How many of the {cpus} CPUs the programs of the moment had a thread for. All runs of the programs together \
+             kept {:.0} % of the CPUs busy.",
+            run.metrics.cpu_utilisation * 100.0
+        ),
+        plot: Plot::Steps(Steps {
+            unit: "CPUs",
+            total: run.total_seconds,
+            values: over_time::sums(spans, run.total_seconds),
+            top: Some(cpus),
+        }),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn a_gang_of_two_threads_fills_two_cpus_and_programs_that_share_are_not_counted() {
+        let panel = threads(&testkit::gang()).unwrap();
+        let Plot::Steps(steps) = panel.plot else { panic!("{panel:?}") };
+        assert!(steps.values.iter().all(|value| (value - 2.0).abs() < 1e-9), "{steps:?}");
+        assert_eq!(threads(&testkit::linux()), None);
+    }
+}

@@ -1,0 +1,237 @@
+//! Who ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
+
+use cosched_core::result::{RunResult, TimelineEntry};
+use cosched_core::{CpuSet, Why};
+
+use super::{Panel, Plot, Table};
+
+/// How many quanta are in the picture at first.
+const QUANTA: f64 = 50.0;
+/// Times are rounded to microseconds: nearer spans are one.
+const ROUNDING: f64 = 2e-6;
+
+/// Programs that were on the same CPU for a smaller share of the run did so while one followed the other only.
+const SHARED: f64 = 0.01;
+
+/// Who ran where and when.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Snapshot {
+    /// What a row is.
+    pub rows: Rows,
+    /// The CPUs, ascending.
+    pub cpus: Vec<usize>,
+    /// One each, in the workload's order.
+    pub programs: Vec<Lane>,
+    /// When quanta began, seconds.
+    pub quanta: Vec<f64>,
+    /// How long the run took, seconds.
+    pub total: f64,
+    /// What is in the picture, seconds.
+    pub window: (f64, f64),
+}
+
+/// What a row of the picture is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rows {
+    /// A CPU: at most one program has it at a time.
+    Cpus,
+    /// A program: several shared CPUs, and where each of their threads ran is not known.
+    Programs,
+}
+
+/// One program.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lane {
+    /// Its name.
+    pub name: String,
+    /// Its threads.
+    pub threads: u16,
+    /// When it was allowed to run, in order of time, and where; `None`: on all CPUs.
+    pub spans: Vec<TimelineEntry>,
+}
+
+/// The run as a snapshot; nothing if nobody ever ran.
+pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
+    let snapshot = Snapshot::of(run);
+    snapshot.programs.iter().any(|lane| !lane.spans.is_empty()).then_some(())?;
+    let says = match snapshot.rows {
+        Rows::Cpus => {
+            "Time runs from left to right; each row is a CPU, and each colour a program that has it to itself. Blank: no \
+             program has it, or cosched is switching."
+        }
+        Rows::Programs => {
+            "Time runs from left to right; each row is a program, and shows when it was allowed to run. Programs shared \
+             CPUs here; which thread had which CPU when was the kernel's choice."
+        }
+    };
+    Some(Panel {
+        id: "snapshot",
+        title: "Who ran when and where".to_owned(),
+        says: says.to_owned(),
+        plot: Plot::Snapshot(snapshot),
+    })
+}
+
+impl Snapshot {
+    /// The whole of a run, with its beginning in the picture.
+    pub fn of(run: &RunResult) -> Snapshot {
+        let lanes = run.programs.iter().map(|program| Lane {
+            name: program.name.clone(),
+            threads: program.threads,
+            spans: joined(&program.timeline),
+        });
+        let programs: Vec<Lane> = lanes.collect();
+        let bound = programs.iter().flat_map(|lane| &lane.spans).filter_map(|span| span.2);
+        let bound = bound.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
+        let all = CpuSet::first(run.machine.cpus);
+        let cpus = if bound.is_subset(&all) { all } else { bound };
+        let began = run.decisions.iter().filter(|decision| {
+            decision.reasons.iter().any(|reason| matches!(reason.why, Why::Quantum { .. }))
+        });
+        let quanta = began.map(|decision| decision.at_seconds).collect();
+        let end = run.quantum_seconds.map_or(run.total_seconds, |quantum| QUANTA * quantum);
+        Snapshot {
+            rows: if shared(&programs, &all) > SHARED * run.total_seconds {
+                Rows::Programs
+            } else {
+                Rows::Cpus
+            },
+            cpus: cpus.iter().collect(),
+            programs,
+            quanta,
+            total: run.total_seconds,
+            window: (0.0, end.min(run.total_seconds)),
+        }
+    }
+
+    /// The name of each row.
+    pub fn row_names(&self) -> Vec<String> {
+        match self.rows {
+            Rows::Cpus => self.cpus.iter().map(|cpu| format!("CPU {cpu}")).collect(),
+            Rows::Programs => self.programs.iter().map(|lane| lane.name.clone()).collect(),
+        }
+    }
+
+    /// The rows of a set of CPUs, as ranges of neighbours, first and last; all of them without a set.
+    pub fn ranges(&self, cpus: Option<&CpuSet>) -> Vec<(usize, usize)> {
+        let Some(set) = cpus else { return vec![(0, self.cpus.len().saturating_sub(1))] };
+        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        for row in (0..self.cpus.len()).filter(|row| set.contains(self.cpus[*row])) {
+            match ranges.last_mut() {
+                Some((_, last)) if *last + 1 == row => *last = row,
+                _ => ranges.push((row, row)),
+            }
+        }
+        ranges
+    }
+
+    pub(super) fn table(&self) -> Table {
+        let head = [
+            "program",
+            "threads",
+            "allowed to run (s)",
+            "share of the run",
+            "turns",
+            "mean turn (s)",
+        ];
+        let row = |lane: &Lane| {
+            let ran: f64 = lane.spans.iter().map(|span| span.1 - span.0).sum();
+            let turns = lane.spans.len();
+            let share = if self.total > 0.0 { 100.0 * ran / self.total } else { 0.0 };
+            vec![
+                lane.name.clone(),
+                lane.threads.to_string(),
+                format!("{ran:.3}"),
+                format!("{share:.0} %"),
+                turns.to_string(),
+                format!("{:.3}", ran / turns.max(1) as f64),
+            ]
+        };
+        Table {
+            head: head.map(str::to_owned).to_vec(),
+            rows: self.programs.iter().map(row).collect(),
+        }
+    }
+}
+
+/// Spans that follow each other at once on the same CPUs are one.
+fn joined(timeline: &[TimelineEntry]) -> Vec<TimelineEntry> {
+    let mut spans: Vec<TimelineEntry> = Vec::new();
+    for span in timeline {
+        match spans.last_mut() {
+            Some(last) if span.0 - last.1 <= ROUNDING && last.2 == span.2 => last.1 = span.1,
+            _ => spans.push(*span),
+        }
+    }
+    spans
+}
+
+/// For how many seconds pairs of programs were on the same CPU at the same time.
+fn shared(programs: &[Lane], all: &CpuSet) -> f64 {
+    let spans = programs.iter().enumerate().flat_map(|(i, lane)| {
+        lane.spans.iter().map(move |span| (span.0, span.1, span.2.unwrap_or(*all), i))
+    });
+    let mut spans: Vec<_> = spans.collect();
+    spans.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut running: Vec<(f64, CpuSet, usize)> = Vec::new();
+    let mut sum = 0.0;
+    for (from, to, cpus, i) in spans {
+        running.retain(|(end, _, _)| *end > from);
+        let others = running.iter().filter(|(_, other, of)| *of != i && other.intersects(&cpus));
+        sum += others.map(|(end, _, _)| end.min(to) - from).sum::<f64>();
+        running.push((to, cpus, i));
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn rows_are_cpus_unless_programs_shared_one() {
+        assert_eq!(Snapshot::of(&testkit::gang()).rows, Rows::Cpus);
+        assert_eq!(Snapshot::of(&testkit::linux()).rows, Rows::Programs);
+        assert_eq!(Snapshot::of(&testkit::linux()).row_names(), ["a", "b"]);
+    }
+
+    #[test]
+    fn rows_stay_cpus_where_programs_meet_at_a_switch_only() {
+        let mut run = testkit::gang();
+        run.programs[0].timeline[0].1 += 0.005;
+        assert_eq!(Snapshot::of(&run).rows, Rows::Cpus);
+        run.programs[0].timeline[0].1 += 0.005;
+        assert_eq!(Snapshot::of(&run).rows, Rows::Programs);
+    }
+
+    #[test]
+    fn a_program_that_is_not_bound_has_every_row_and_others_have_ranges_of_theirs() {
+        let mut run = testkit::gang();
+        run.machine.cpus = 6;
+        let snapshot = Snapshot::of(&run);
+        assert_eq!(snapshot.ranges(None), [(0, 5)]);
+        assert_eq!(snapshot.ranges(Some(&"0-1,3,5".parse().unwrap())), [(0, 1), (3, 3), (5, 5)]);
+    }
+
+    #[test]
+    fn cpus_beyond_those_counted_are_the_rows_by_themselves() {
+        let mut run = testkit::gang();
+        for program in &mut run.programs {
+            program.timeline.iter_mut().for_each(|span| span.2 = Some("4,6".parse().unwrap()));
+        }
+        assert_eq!(Snapshot::of(&run).row_names(), ["CPU 4", "CPU 6"]);
+    }
+
+    #[test]
+    fn spans_that_touch_are_one() {
+        let mut run = testkit::gang();
+        run.programs[0].timeline = vec![
+            TimelineEntry(0.0, 0.1, None),
+            TimelineEntry(0.100001, 0.2, None),
+            TimelineEntry(0.2, 0.3, Some(CpuSet::first(1))),
+        ];
+        let lane = &Snapshot::of(&run).programs[0];
+        assert_eq!((lane.spans.len(), lane.spans[0].1), (2, 0.2));
+    }
+}

@@ -1,0 +1,79 @@
+//! All that a report is made of.
+
+use cosched_core::result::RunResult;
+
+use crate::panels::{self, Panel, Plot};
+use crate::{Comparison, Way, html, svg};
+
+/// A report, before it has a form.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// What it is about.
+    pub title: String,
+    /// What the reader has to know first, a paragraph each.
+    pub notes: Vec<String>,
+    /// The ways beside each other, where they can be compared.
+    pub comparison: Option<Comparison>,
+    /// The ways one by one.
+    pub ways: Vec<Way>,
+    /// What the snapshots show, in seconds; their beginning where nothing is said, or where a run was shorter.
+    pub window: Option<(f64, f64)>,
+}
+
+/// What is shown of a way.
+pub(crate) struct Shown<'a> {
+    pub(crate) way: &'a Way,
+    /// Its name in addresses and file names, unique.
+    pub(crate) slug: String,
+    /// The run that is looked at.
+    pub(crate) run: &'a RunResult,
+    pub(crate) panels: Vec<Panel>,
+}
+
+impl Report {
+    /// As one HTML page.
+    pub fn html(&self) -> String {
+        html::page(self)
+    }
+
+    /// Every plot as an SVG file: its name and its content.
+    pub fn plots(&self) -> Vec<(String, String)> {
+        let compared = self.comparison.iter().flat_map(panels::compared);
+        let compared = compared.map(|panel| ("comparison".to_owned(), panel));
+        let shown = self.shown().into_iter().flat_map(|Shown { slug, panels, .. }| {
+            panels.into_iter().map(move |panel| (slug.clone(), panel))
+        });
+        compared
+            .chain(shown)
+            .map(|(slug, panel)| (format!("{slug}-{}.svg", panel.id), svg::alone(&panel)))
+            .collect()
+    }
+
+    pub(crate) fn shown(&self) -> Vec<Shown<'_>> {
+        let mut shown: Vec<Shown<'_>> = Vec::new();
+        for way in &self.ways {
+            let Some(run) = way.typical() else { continue };
+            let slug = slug(&way.name);
+            let taken = slug == "comparison" || shown.iter().any(|other| other.slug == slug);
+            let slug = if taken { format!("{}-{slug}", shown.len() + 1) } else { slug };
+            let mut panels = panels::of(run);
+            panels.iter_mut().for_each(|panel| self.turn_to_window(panel));
+            shown.push(Shown { way, slug, run, panels });
+        }
+        shown
+    }
+
+    fn turn_to_window(&self, panel: &mut Panel) {
+        if let (Plot::Snapshot(snapshot), Some((from, to))) = (&mut panel.plot, self.window) {
+            if from < snapshot.total {
+                snapshot.window = (from, to.min(snapshot.total));
+            }
+        }
+    }
+}
+
+/// Letters, digits and dashes only.
+fn slug(name: &str) -> String {
+    let sign = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    name.chars().map(sign).collect()
+}

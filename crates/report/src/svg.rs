@@ -1,0 +1,212 @@
+//! Plots as SVG: inside the page, and by themselves for a paper.
+//!
+//! A drawing names colours by class (`c0` to `c5` for programs, `ink`, `line`, ...) and never by value: inside the page
+//! the style sheet gives them one value in daylight and another at night; by itself a plot carries the daylight
+//! values along. Lengths are in CSS pixels. Text is a little smaller than half its size wide on average;
+//! [`text_width`] is generous, so that nothing overlaps.
+
+mod dots;
+mod scale;
+mod snapshot;
+mod stack;
+mod steps;
+
+use std::fmt::{Display, Write};
+
+use crate::colours;
+use crate::panels::{Lane, Panel, Plot, Snapshot};
+use scale::Scale;
+
+/// The width of every plot but the snapshot, which is twice as wide.
+const WIDTH: f64 = 460.0;
+/// The height of a line of text.
+const LINE: f64 = 18.0;
+/// How many colours there are. More programs get the same ones, hatched.
+const SERIES: usize = 6;
+
+/// The plot as an `<svg>` element for the page.
+pub fn inline(panel: &Panel) -> String {
+    let drawing = match &panel.plot {
+        Plot::Snapshot(plot) => snapshot::draw(plot),
+        Plot::Stack(plot) => stack::draw(plot),
+        Plot::Dots(plot) => dots::draw(plot),
+        Plot::Steps(plot) => steps::draw(plot),
+    };
+    drawing.element(&panel.title)
+}
+
+/// The plot as a file of its own.
+pub fn alone(panel: &Panel) -> String {
+    let style = format!(
+        "<style>{} text{{font:12.5px sans-serif}}</style>{HATCHES}\
+         <rect width=\"100%\" height=\"100%\" class=\"paper\"/>",
+        colours::plain(&colours::DAY)
+    );
+    let element = inline(panel);
+    let (open, content) = element.split_once('>').unwrap_or((&element, ""));
+    let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
+    format!("{open}>{style}{content}\n")
+}
+
+/// The colours of the programs of a snapshot, as items of a list.
+pub(crate) fn keys(snapshot: &Snapshot) -> String {
+    let key = |(i, lane): (usize, &Lane)| {
+        let mut drawing = Drawing::new(12.0, 12.0);
+        drawing.block((0.0, 0.0), (12.0, 12.0), i, "");
+        format!("<li>{}{}</li>", drawing.element("colour of"), escaped(&lane.name))
+    };
+    snapshot.programs.iter().enumerate().map(key).collect()
+}
+
+/// The patterns that lie over the colours of the seventh program and those after it.
+pub(crate) const HATCHES: &str = concat!(
+    r#"<defs><pattern id="hatch1" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">"#,
+    r#"<rect width="2" height="6" class="paper"/></pattern>"#,
+    r#"<pattern id="hatch2" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">"#,
+    r#"<rect width="2" height="6" class="paper"/></pattern></defs>"#
+);
+
+/// A picture in the making.
+struct Drawing {
+    width: f64,
+    height: f64,
+    body: String,
+}
+
+impl Drawing {
+    fn new(width: f64, height: f64) -> Drawing {
+        Drawing { width, height, body: String::new() }
+    }
+
+    fn element(&self, label: &str) -> String {
+        let Drawing { width, height, body } = self;
+        format!(
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" role=\"img\" \
+             aria-label=\"{}\">{body}</svg>",
+            escaped(label)
+        )
+    }
+
+    /// Text whose baseline ends, begins or has its middle at a point.
+    fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: impl Display) {
+        let text = escaped(&text.to_string());
+        self.add(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\" class=\"{class}\">{text}</text>"
+        ));
+    }
+
+    fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        self.add(format_args!(
+            "<line x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\" class=\"{class}\"/>",
+            from.0, from.1, to.0, to.1
+        ));
+    }
+
+    /// A rectangle from a corner, so wide and high, with a text that shows when the pointer is on it.
+    fn rect(&mut self, corner: (f64, f64), size: (f64, f64), class: &str, tip: &str) {
+        let (x, y) = corner;
+        let (width, height) = size;
+        let shape = format!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"",
+            width.max(0.0),
+            height.max(0.0)
+        );
+        self.add(format_args!("{shape} class=\"{class}\"><title>{}</title></rect>", escaped(tip)));
+    }
+
+    /// A rectangle in the colour of the `index`-th program.
+    fn block(&mut self, corner: (f64, f64), size: (f64, f64), index: usize, tip: &str) {
+        self.rect(corner, size, &format!("c{}", index % SERIES), tip);
+        if index >= SERIES {
+            self.rect(corner, size, &format!("h{}", 1 + (index / SERIES - 1) % 2), tip);
+        }
+    }
+
+    fn path(&mut self, path: &str, class: &str) {
+        self.add(format_args!("<path d=\"{path}\" class=\"{class}\"/>"));
+    }
+
+    fn circle(&mut self, x: f64, y: f64, class: &str, tip: &str) {
+        self.add(format_args!(
+            "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4.5\" class=\"{class}\"><title>{}</title></circle>",
+            escaped(tip)
+        ));
+    }
+
+    fn add(&mut self, element: std::fmt::Arguments<'_>) {
+        self.body.write_fmt(element).expect("a string takes any text");
+    }
+}
+
+/// How wide a text can be at most.
+fn text_width(text: &str) -> f64 {
+    text.chars().count() as f64 * 7.8
+}
+
+/// A name that fits into a column: cut where it is long; the tip and the table have the whole.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 16;
+    match name.chars().count() {
+        0..=LONGEST => name.to_owned(),
+        _ => name.chars().take(LONGEST - 1).chain(['…']).collect(),
+    }
+}
+
+/// How wide the column of these names is.
+fn names_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
+    names.map(|name| text_width(&short(name))).fold(24.0, f64::max) + 8.0
+}
+
+/// A text as it stands in HTML and XML: nothing in it is markup, and no control character (which XML forbids) is left.
+pub(crate) fn escaped(text: &str) -> String {
+    let escape = |c: char| match c {
+        '&' => "&amp;".to_owned(),
+        '<' => "&lt;".to_owned(),
+        '>' => "&gt;".to_owned(),
+        '"' => "&quot;".to_owned(),
+        '\'' => "&#39;".to_owned(),
+        c if c.is_control() => "\u{fffd}".to_owned(),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{panels, testkit};
+
+    fn snapshot(window: (f64, f64)) -> String {
+        let mut panels = panels::of(&testkit::gang());
+        if let Plot::Snapshot(snapshot) = &mut panels[0].plot {
+            snapshot.window = window;
+        }
+        inline(&panels[0])
+    }
+
+    #[test]
+    fn a_snapshot_draws_what_is_in_its_window_only() {
+        assert_eq!(snapshot((0.0, 0.6)).matches(" s to ").count(), 4);
+        let early = snapshot((0.0, 0.1));
+        assert_eq!(early.matches(" s to ").count(), 1);
+        assert!(early.contains("<title>a: 0.000 s to 0.150 s</title>"), "{early}");
+    }
+
+    #[test]
+    fn the_seventh_program_has_the_colour_of_the_first_hatched() {
+        let block = |index| {
+            let mut drawing = Drawing::new(10.0, 10.0);
+            drawing.block((0.0, 0.0), (1.0, 1.0), index, "");
+            drawing.body
+        };
+        assert!(block(0).contains("c0") && !block(0).contains("class=\"h"));
+        assert!(block(6).contains("c0") && block(6).contains("class=\"h1\""));
+        assert!(block(13).contains("c1") && block(13).contains("class=\"h2\""));
+    }
+
+    #[test]
+    fn long_names_are_cut_and_no_name_is_markup() {
+        assert_eq!(short("barriers-of-100-us"), "barriers-of-100…");
+        assert_eq!(escaped("a<b> & \"c\"\u{1b}"), "a&lt;b&gt; &amp; &quot;c&quot;\u{fffd}");
+    }
+}

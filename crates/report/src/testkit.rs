@@ -1,0 +1,86 @@
+//! Small results to make pictures of.
+
+use cosched_core::metrics::Metrics;
+use cosched_core::result::{
+    DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult, RunResult, Rungs,
+    SCHEMA, TimelineEntry,
+};
+use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
+
+/// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s, without a gap between.
+pub(crate) fn gang() -> RunResult {
+    let cpus = Some(CpuSet::first(2));
+    let spans = |starts: [f64; 2]| starts.map(|at| TimelineEntry(at, at + 0.15, cpus)).to_vec();
+    let programs =
+        vec![program("a", spans([0.0, 0.3]), 0.45), program("b", spans([0.15, 0.45]), 0.6)];
+    let quantum = |slot: u16, at_seconds| {
+        let why = Why::Quantum { round: 1, gang: slot, gangs: 2, length: Nanos::from_millis(150) };
+        let turn = Reason { program: Some(ProgramId::first(slot)), why: Why::InGang };
+        DecisionResult { at_seconds, reasons: vec![Reason { program: None, why }, turn] }
+    };
+    RunResult {
+        schema: SCHEMA.into(),
+        policy: "gang".into(),
+        placement: Some("packed".into()),
+        quantum_seconds: Some(0.15),
+        started_at: "2026-01-01T00:00:00Z".into(),
+        interrupted_by: None,
+        total_seconds: 0.6,
+        machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
+        rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
+        metrics: Metrics {
+            fairness_stddev: Some(0.083),
+            unfairness: Some(4.0 / 3.0),
+            cpu_utilisation: 0.98,
+            mean_turnaround_seconds: Some(0.525),
+            ..Metrics::default()
+        },
+        programs,
+        deviations: vec![DeviationResult {
+            at_seconds: 0.3,
+            program: ProgramId::first(1),
+            wanted: Aspect::Frozen,
+            why: Refusal::TimedOut,
+        }],
+        decisions: vec![quantum(0, 0.0), quantum(1, 0.15), quantum(0, 0.3), quantum(1, 0.45)],
+        own: Own { cpu_percent: 0.5, switches: 3, wake_lateness: None, switch_gap: None },
+    }
+}
+
+/// The same programs side by side, not bound to any CPU.
+pub(crate) fn linux() -> RunResult {
+    let spans = || vec![TimelineEntry(0.0, 0.6, None)];
+    RunResult {
+        policy: "linux".into(),
+        programs: vec![program("a", spans(), 0.6), program("b", spans(), 0.6)],
+        decisions: Vec::new(),
+        deviations: Vec::new(),
+        ..gang()
+    }
+}
+
+fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult {
+    let running: f64 = timeline.iter().map(|span| span.1 - span.0).sum();
+    let gaps = timeline.windows(2).map(|spans| spans[1].0 - spans[0].1);
+    let longest_frozen_seconds = gaps.fold(0.0, f64::max);
+    ProgramResult {
+        name: name.into(),
+        command: vec![name.into()],
+        threads: 2,
+        arrived_seconds: 0.0,
+        started_seconds: Some(timeline[0].0),
+        turnaround_seconds: Some(end),
+        running_seconds: running,
+        waiting_seconds: end - running,
+        solo_seconds: Some(0.3),
+        interference_seconds: Some(running - 0.3),
+        slowdown: Some(end / 0.3),
+        longest_frozen_seconds,
+        exit_status: Some(0),
+        exit: Some(Exit::Code(0)),
+        completions: Vec::new(),
+        usage: Usage::default(),
+        timeline,
+        left_running: false,
+    }
+}

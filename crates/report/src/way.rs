@@ -1,0 +1,36 @@
+//! One way of running a workload, with what each round gave.
+
+use cosched_core::result::RunResult;
+
+/// A way of running a workload: a policy, or a rival such as `passive`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Way {
+    /// Its name, unique in a report.
+    pub name: String,
+    /// Its run in each round.
+    pub runs: Vec<RunResult>,
+}
+
+impl Way {
+    /// The run to look at: the one whose total time is the median (of two in the middle, the shorter one).
+    pub fn typical(&self) -> Option<&RunResult> {
+        let mut sorted: Vec<&RunResult> = self.runs.iter().collect();
+        sorted.sort_by(|a, b| a.total_seconds.total_cmp(&b.total_seconds));
+        sorted.get(sorted.len().saturating_sub(1) / 2).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn the_run_to_look_at_is_neither_the_best_nor_the_worst() {
+        let runs = [5.0, 1.0, 3.0, 9.0]
+            .map(|total_seconds| RunResult { total_seconds, ..testkit::gang() });
+        let way = Way { name: "gang".into(), runs: runs.to_vec() };
+        assert_eq!(way.typical().unwrap().total_seconds, 3.0);
+        assert_eq!(Way { runs: Vec::new(), ..way }.typical(), None);
+    }
+}
