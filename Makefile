@@ -74,7 +74,7 @@ bench-sim:
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
 
-test-report: PACKAGES += chromium-headless-shell
+test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 test-report: setup
 	cargo test --locked -p cosched --test report -- --nocapture
 

@@ -68,8 +68,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
             let file = out.as_ref().unwrap_or(&page);
             let html = report.html();
             write(file, &html, is_report)?;
-            let (ways, size) = (report.ways.len(), html.len().div_ceil(1000));
-            say(format_args!("{}: {ways} ways of running, {size} kB", file.display()));
+            say(format_args!("{}: {} kB", file.display(), html.len().div_ceil(1000)));
         }
     }
     Ok(ExitCode::SUCCESS)

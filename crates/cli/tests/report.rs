@@ -101,6 +101,12 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
     };
     assert!(refused(&["empty"]).contains("empty: holds no result of a run; name a folder"));
     assert!(refused(&["gone"]).contains("gone: cannot be read"));
+    let old = r#"{"schema": "cosched-compare/1"}"#;
+    fs::write(folder.path().join("old.json"), old).unwrap();
+    assert!(
+        refused(&["old.json"])
+            .contains("old.json: is no comparison with the schema 'cosched-compare/2'")
+    );
     assert!(refused(&["jobs.toml"]).contains("jobs.toml: is damaged"));
     assert!(refused(&["d", "--against", "fcfs"]).contains("no way 'fcfs'; choose from gang"));
     assert!(

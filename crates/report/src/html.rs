@@ -164,8 +164,10 @@ fn facts(run: &RunResult) -> String {
         ("bound by", by(&run.rungs.pinning)),
         ("not as wanted", format!("{} times", run.deviations.len())),
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
-        ("began", run.started_at.clone()),
     ];
+    // A simulation has no date.
+    let dated = Some(run.started_at.clone()).filter(|_| run.machine.kernel != "simulated");
+    facts.extend(dated.map(|date| ("began", date)));
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
     facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));

@@ -152,14 +152,19 @@ impl Stack {
 }
 
 impl Dots {
+    /// Without a column of intervals where there are none.
     fn table(&self) -> Table {
+        let intervals = self.rows.iter().any(|dot| dot.interval.is_some());
         let row = |dot: &Dot| {
             let value = dot.value.map_or("not known".to_owned(), |value| format!("{value:.3}"));
-            let interval = dot.interval.map(|(low, high)| format!("{low:.3} to {high:.3}"));
-            vec![dot.name.clone(), value, interval.unwrap_or("none".to_owned())]
+            let interval = match dot.interval {
+                Some((low, high)) => format!("{low:.3} to {high:.3}"),
+                None => "none".to_owned(),
+            };
+            [dot.name.clone(), value].into_iter().chain(intervals.then_some(interval)).collect()
         };
-        let head = ["name", self.unit, "95 % interval"];
-        Table { head: head.map(str::to_owned).to_vec(), rows: self.rows.iter().map(row).collect() }
+        let head = ["name", self.unit].into_iter().chain(intervals.then_some("95 % interval"));
+        Table { head: head.map(str::to_owned).collect(), rows: self.rows.iter().map(row).collect() }
     }
 }
 

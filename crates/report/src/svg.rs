@@ -189,6 +189,7 @@ mod tests {
         assert_eq!(snapshot((0.0, 0.6)).matches(" s to ").count(), 4);
         let early = snapshot((0.0, 0.1));
         assert_eq!(early.matches(" s to ").count(), 1);
+        assert_eq!(early.matches("class=\"plate\"").count(), 1, "there is room for its name");
         assert!(early.contains("<title>a: 0.000 s to 0.150 s</title>"), "{early}");
     }
 

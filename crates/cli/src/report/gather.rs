@@ -11,14 +11,17 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::result::RunResult;
 use cosched_core::workload::shown_path;
-use cosched_report::comparison::SCHEMA;
 use cosched_report::{Comparison, Way};
+use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::out;
 
 /// What the others are held against, where it is there and nothing else was asked for.
 const BASELINE: &str = "linux";
+
+/// How the schema of a printed comparison begins, whatever its version.
+const COMPARISON: &str = "cosched-compare/";
 
 /// What there is to report.
 pub(super) struct Found {
@@ -93,7 +96,10 @@ fn read_file(path: &Path) -> Result<File, Failure> {
             "{shown}: cannot be read: {error}; name a folder that `cosched run --out` or `compare --out` made"
         ))
     })?;
-    match text.contains(SCHEMA) {
+    // What is no JSON at all is told by the reader of runs.
+    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    let schema = value["schema"].as_str().unwrap_or_default();
+    match schema.starts_with(COMPARISON) {
         true => Comparison::parse(&text)
             .map(File::Comparison)
             .map_err(|error| Failure::Input(format!("{shown}: {error}"))),

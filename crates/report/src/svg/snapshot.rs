@@ -48,8 +48,20 @@ pub(super) fn draw(snapshot: &Snapshot) -> Drawing {
                 let y = top + height * first as f64;
                 let size = (x1 - x0, height * (last - first + 1) as f64 - 1.0);
                 drawing.block((x0, y), size, i, &tip);
+                label(&mut drawing, (x0, y), size, &program.name);
             }
         }
     }
     drawing
+}
+
+/// The name on a block, on a plate so that it can be read on every colour, where there is room.
+fn label(drawing: &mut Drawing, corner: (f64, f64), size: (f64, f64), name: &str) {
+    let (width, height) = (text_width(&short(name)), 16.0);
+    if width + 2.0 > size.0 || height > size.1 {
+        return;
+    }
+    let (x, y) = (corner.0 + size.0 / 2.0, corner.1 + size.1 / 2.0);
+    drawing.rect((x - width / 2.0, y - height / 2.0), (width, height), "plate", name);
+    drawing.text(x, y + 4.5, "middle", "ink", short(name));
 }
