@@ -4,7 +4,7 @@
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
 
-use super::support::{Place, Rung, program};
+use super::support::{Place, Rung, program, skip};
 
 /// Beside each trap: it takes the CPUs often, so that the trap is frozen often.
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
@@ -15,15 +15,28 @@ fn everything() -> usize {
 
 /// Runs a trap in gangs beside another program. It succeeds, and nothing is left of it.
 fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
+    let other = program("other", &format!("threads = {}", everything()), OTHER);
+    trapped_beside(&[other], everything(), "gang", rung, arguments)
+}
+
+/// The same with so many threads, beside others, under a policy with its options.
+fn trapped_beside(
+    others: &[String],
+    threads: usize,
+    policy: &str,
+    rung: Rung,
+    arguments: &str,
+) -> (Place, RunResult) {
     let place = Place::new();
     let built = std::path::Path::new(env!("CARGO_BIN_EXE_cosched"));
     let trap = built.with_file_name("examples").join("trap");
     assert!(trap.exists(), "it is an example of this package: cargo build --examples makes it");
     let script = format!("{} {arguments} && touch stop", trap.display());
     // Whatever it holds: one of them listens.
-    let keys = format!("threads = {}\nfreezable = true", everything());
-    let tables = [program("trap", &keys, &script), program("other", &keys, OTHER)];
-    let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+    let keys = format!("threads = {threads}\nfreezable = true");
+    let tables: Vec<String> =
+        [program("trap", &keys, &script)].iter().chain(others).cloned().collect();
+    let options = format!("--policy {policy} --quantum 10ms --freezer {}", rung.0);
     let ended = place.run(&tables, &options).ended().with(0);
     let result = ended.result();
     place.nothing_is_left_of(&ended);
@@ -47,6 +60,32 @@ fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
     }
 }
 
+/// The table in docs/safety.md.
+#[test]
+fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "waits");
+        let wakes = rung.0 != "cgroup-v1";
+        let documented = [
+            ("epoll_wait", true),
+            ("inotify", false),
+            ("nanosleep", false),
+            ("poll", false),
+            ("recv", wakes),
+            ("select", false),
+            ("sem_timedwait", false),
+            ("semtimedop", true),
+            ("sigtimedwait", wakes),
+            ("timerfd", false),
+        ]
+        .map(|(call, is_interrupted)| {
+            format!("{call}: {}\n", if is_interrupted { "EINTR" } else { "goes on" })
+        });
+        assert_eq!(place.read("out/trap.stdout"), documented.concat(), "{rung:?}");
+        assert!(turns(&result) > 3, "{rung:?}");
+    }
+}
+
 #[test]
 fn a_program_in_uninterruptible_sleep_is_frozen_or_given_up_and_ends() {
     for rung in Rung::here() {
@@ -66,8 +105,27 @@ fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
     let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
     for rung in Rung::here() {
         let (place, result) = trapped(rung, &format!("pin {last}"));
-        assert_eq!(place.read("out/trap.stdout"), format!("[{last}]\n"), "{rung:?}");
+        assert_eq!(place.read("out/trap.stdout"), format!("{{{last}}}\n"), "{rung:?}");
         assert!(turns(&result) > 1, "{rung:?}");
+    }
+}
+
+/// One thread each, one program more than CPUs: whoever waited longest chooses first, so CPUs change hands.
+#[test]
+fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
+    let cpus = everything();
+    if cpus < 2 {
+        return skip("with one CPU there is nowhere else");
+    }
+    let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
+    let others: Vec<String> =
+        (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
+    for rung in Rung::here() {
+        let policy = "minwait --pinning affinity";
+        let (place, result) = trapped_beside(&others, 1, policy, rung, &format!("pin {last}"));
+        assert_eq!(place.read("out/trap.stdout"), format!("{{{last}}}\n"), "{rung:?}");
+        // It was to be elsewhere, and that is told.
+        assert!(refusals(&result).contains(&Refusal::NoCpuLeft), "{rung:?} {result:?}");
     }
 }
 
