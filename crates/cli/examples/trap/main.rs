@@ -5,7 +5,7 @@
 //! | `calls` | waits in system calls that must go on by themselves after a freeze |
 //! | `waits` | waits in calls of which some tell that they were interrupted |
 //! | `vfork` | is in uninterruptible sleep nearly all the time, until a child lets it go |
-//! | `pin CPU` | binds itself to one CPU, and looks whether it stays there |
+//! | `pin CPU CPU` | binds itself to the one that it is not bound to yet, and looks whether it stays there |
 //! | `threads N` | has so many threads, which sleep and wake |
 //! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
 //! | `trace` | traces a child of its own, as a debugger does |
@@ -14,7 +14,6 @@
 
 mod waits;
 
-use std::collections::BTreeSet;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
@@ -34,11 +33,14 @@ fn main() {
         ["calls"] => calls(),
         ["waits"] => waits::all(),
         ["vfork"] => vfork(),
-        ["pin", cpu] => pin(cpu.parse().unwrap()),
+        ["pin", one, other] => pin([one, other].map(|cpu| cpu.parse().unwrap())),
         ["threads", count] => threads(count.parse().unwrap()),
         ["births", count] => births(count.parse().unwrap()),
         ["trace"] => trace(),
-        _ => panic!("usage: trap calls | waits | vfork | pin CPU | threads N | births N | trace"),
+        _ => panic!(
+            "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N \
+                     | trace"
+        ),
     }
 }
 
@@ -112,18 +114,21 @@ fn vfork() {
     }
 }
 
-/// Binds itself, works, and tells to what it was bound meanwhile.
-fn pin(cpu: usize) {
-    let mut mask = rustix::thread::CpuSet::new();
-    mask.set(cpu);
+/// Binds itself, works, and tells whether it stayed there. Somebody who binds it to the very same CPU at the same time
+/// could not know that it wants to be there, so it takes the other one.
+fn pin([one, other]: [usize; 2]) {
+    let [mut mask, mut rest] = [rustix::thread::CpuSet::new(); 2];
+    mask.set(one);
+    rest.set(other);
+    if rustix::thread::sched_getaffinity(None).unwrap() == mask {
+        std::mem::swap(&mut mask, &mut rest);
+    }
     rustix::thread::sched_setaffinity(None, &mask).unwrap();
-    let mut bound = BTreeSet::new();
     for _ in 0..120 {
         spin(Duration::from_millis(2));
-        let found = rustix::thread::sched_getaffinity(None).unwrap();
-        bound.extend((0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| found.is_set(*cpu)));
+        assert!(rustix::thread::sched_getaffinity(None).unwrap() == mask, "moved");
     }
-    println!("{bound:?}");
+    println!("stayed");
 }
 
 fn threads(count: usize) {

@@ -43,6 +43,13 @@ fn trapped_beside(
     (place, result)
 }
 
+/// The trap that binds itself to one of two CPUs; to the only one, where there is one.
+fn pin() -> String {
+    let cpus = cosched_linux::affinity::get(0).unwrap();
+    let (first, last) = (cpus.iter().next().unwrap(), cpus.iter().last().unwrap());
+    format!("pin {last} {first}")
+}
+
 fn turns(result: &RunResult) -> usize {
     result.programs[0].timeline.len()
 }
@@ -102,10 +109,10 @@ fn late(why: Refusal) -> bool {
 
 #[test]
 fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
-    let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
+    let pin = pin();
     for rung in Rung::here() {
-        let (place, result) = trapped(rung, &format!("pin {last}"));
-        assert_eq!(place.read("out/trap.stdout"), format!("{{{last}}}\n"), "{rung:?}");
+        let (place, result) = trapped(rung, &pin);
+        assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
         assert!(turns(&result) > 1, "{rung:?}");
     }
 }
@@ -117,13 +124,13 @@ fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
     if cpus < 2 {
         return skip("with one CPU there is nowhere else");
     }
-    let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
+    let pin = pin();
     let others: Vec<String> =
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     for rung in Rung::here() {
         let policy = "minwait --pinning affinity";
-        let (place, result) = trapped_beside(&others, 1, policy, rung, &format!("pin {last}"));
-        assert_eq!(place.read("out/trap.stdout"), format!("{{{last}}}\n"), "{rung:?}");
+        let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
+        assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
         // It was to be elsewhere, and that is told.
         assert!(refusals(&result).contains(&Refusal::NoCpuLeft), "{rung:?} {result:?}");
     }
