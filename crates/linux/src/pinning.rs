@@ -73,25 +73,36 @@ impl Masks {
             log.note(Record::Pinned { program: self.program, found: self.found, set: target })?;
         }
         let (mut seen, mut refused) = (HashSet::new(), None);
-        for _ in 0..MOST_WALKS {
-            let mut news = false;
+        for walk in 0..MOST_WALKS {
+            let mut news = Vec::new();
             for process in tree.members(proc) {
                 for tid in proc.threads(process.pid).unwrap_or_default() {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
-                    if !seen.insert(thread) {
-                        continue;
-                    }
-                    news = true;
-                    match self.bind_thread(thread, target, cpus.is_none(), log) {
-                        Ok(()) | Err(PinError::Refused(Refusal::NotSupported)) => {}
-                        Err(PinError::Refused(why)) => refused = Some(why),
-                        Err(error) => return Err(error),
+                    if seen.insert(thread) {
+                        news.push((thread, outcome(affinity::get(thread.pid))));
                     }
                 }
             }
-            if !news {
+            if news.is_empty() {
                 break;
+            }
+            // Nobody has the new mask from us before the first walk has ended.
+            let given = if walk == 0 { self.last } else { target };
+            let ours = [self.found, self.last, given];
+            for (thread, present) in news {
+                let bound = present.and_then(|present| match present {
+                    Some(present) => {
+                        let is_ours = ours.contains(&present);
+                        self.bind_thread(thread, (present, is_ours), target, cpus.is_none(), log)
+                    }
+                    None => Ok(()),
+                });
+                match bound {
+                    Ok(()) | Err(PinError::Refused(Refusal::NotSupported)) => {}
+                    Err(PinError::Refused(why)) => refused = Some(why),
+                    Err(error) => return Err(error),
+                }
             }
         }
         self.last = target;
@@ -101,14 +112,14 @@ impl Masks {
     fn bind_thread(
         &mut self,
         thread: Process,
+        (present, is_ours): (CpuSet, bool),
         target: CpuSet,
         release: bool,
         log: &mut Log,
     ) -> Result<(), PinError> {
-        let Some(present) = outcome(affinity::get(thread.pid))? else { return Ok(()) };
         let own = match self.users.get(&thread) {
             Some((own, ours)) if *ours == present => Some(*own),
-            _ if present == target || present == self.last || present == self.found => None,
+            _ if is_ours => None,
             _ => Some(present),
         };
         let wanted = match own {

@@ -3,13 +3,16 @@
 //! | mode | what it does |
 //! |---|---|
 //! | `calls` | waits in system calls that must go on by themselves after a freeze |
+//! | `waits` | waits in calls of which some tell that they were interrupted |
 //! | `vfork` | is in uninterruptible sleep nearly all the time, until a child lets it go |
-//! | `pin CPU` | binds itself to one CPU |
+//! | `pin CPU CPU` | binds itself to the one that it is not bound to yet, and looks whether it stays there |
 //! | `threads N` | has so many threads, which sleep and wake |
 //! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
 //! | `trace` | traces a child of its own, as a debugger does |
 
 #![allow(clippy::unwrap_used)]
+
+mod waits;
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -28,12 +31,16 @@ fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["calls"] => calls(),
+        ["waits"] => waits::all(),
         ["vfork"] => vfork(),
-        ["pin", cpu] => pin(cpu.parse().unwrap()),
+        ["pin", one, other] => pin([one, other].map(|cpu| cpu.parse().unwrap())),
         ["threads", count] => threads(count.parse().unwrap()),
         ["births", count] => births(count.parse().unwrap()),
         ["trace"] => trace(),
-        _ => panic!("usage: trap calls | vfork | pin CPU | threads N | births N | trace"),
+        _ => panic!(
+            "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N \
+                     | trace"
+        ),
     }
 }
 
@@ -107,18 +114,21 @@ fn vfork() {
     }
 }
 
-/// Binds itself, works, and tells to what it is bound in the end.
-fn pin(cpu: usize) {
-    let mut mask = rustix::thread::CpuSet::new();
-    mask.set(cpu);
-    rustix::thread::sched_setaffinity(None, &mask).unwrap();
-    for _ in 0..60 {
-        spin(Duration::from_millis(3));
+/// Binds itself, works, and tells whether it stayed there. Somebody who binds it to the very same CPU at the same time
+/// could not know that it wants to be there, so it takes the other one.
+fn pin([one, other]: [usize; 2]) {
+    let [mut mask, mut rest] = [rustix::thread::CpuSet::new(); 2];
+    mask.set(one);
+    rest.set(other);
+    if rustix::thread::sched_getaffinity(None).unwrap() == mask {
+        std::mem::swap(&mut mask, &mut rest);
     }
-    let found = rustix::thread::sched_getaffinity(None).unwrap();
-    let bound: Vec<usize> =
-        (0..rustix::thread::CpuSet::MAX_CPU).filter(|c| found.is_set(*c)).collect();
-    println!("{bound:?}");
+    rustix::thread::sched_setaffinity(None, &mask).unwrap();
+    for _ in 0..120 {
+        spin(Duration::from_millis(2));
+        assert!(rustix::thread::sched_getaffinity(None).unwrap() == mask, "moved");
+    }
+    println!("stayed");
 }
 
 fn threads(count: usize) {

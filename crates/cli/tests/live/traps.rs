@@ -4,7 +4,7 @@
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
 
-use super::support::{Place, Rung, program};
+use super::support::{Place, Rung, program, skip};
 
 /// Beside each trap: it takes the CPUs often, so that the trap is frozen often.
 const OTHER: &str = "i=0; while [ ! -e stop ] && [ $i -lt 400000 ]; do i=$((i+1)); done";
@@ -15,19 +15,39 @@ fn everything() -> usize {
 
 /// Runs a trap in gangs beside another program. It succeeds, and nothing is left of it.
 fn trapped(rung: Rung, arguments: &str) -> (Place, RunResult) {
+    let other = program("other", &format!("threads = {}", everything()), OTHER);
+    trapped_beside(&[other], everything(), "gang", rung, arguments)
+}
+
+/// The same with so many threads, beside others, under a policy with its options.
+fn trapped_beside(
+    others: &[String],
+    threads: usize,
+    policy: &str,
+    rung: Rung,
+    arguments: &str,
+) -> (Place, RunResult) {
     let place = Place::new();
     let built = std::path::Path::new(env!("CARGO_BIN_EXE_cosched"));
     let trap = built.with_file_name("examples").join("trap");
     assert!(trap.exists(), "it is an example of this package: cargo build --examples makes it");
     let script = format!("{} {arguments} && touch stop", trap.display());
     // Whatever it holds: one of them listens.
-    let keys = format!("threads = {}\nfreezable = true", everything());
-    let tables = [program("trap", &keys, &script), program("other", &keys, OTHER)];
-    let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
+    let keys = format!("threads = {threads}\nfreezable = true");
+    let tables: Vec<String> =
+        [program("trap", &keys, &script)].iter().chain(others).cloned().collect();
+    let options = format!("--policy {policy} --quantum 10ms --freezer {}", rung.0);
     let ended = place.run(&tables, &options).ended().with(0);
     let result = ended.result();
     place.nothing_is_left_of(&ended);
     (place, result)
+}
+
+/// The trap that binds itself to one of two CPUs; to the only one, where there is one.
+fn pin() -> String {
+    let cpus = cosched_linux::affinity::get(0).unwrap();
+    let (first, last) = (cpus.iter().next().unwrap(), cpus.iter().last().unwrap());
+    format!("pin {last} {first}")
 }
 
 fn turns(result: &RunResult) -> usize {
@@ -43,6 +63,32 @@ fn calls_that_wait_go_on_by_themselves_after_a_freeze() {
     for rung in Rung::here() {
         let (place, result) = trapped(rung, "calls");
         assert_eq!(place.read("out/trap.stdout"), ".".repeat(40), "{rung:?}");
+        assert!(turns(&result) > 3, "{rung:?}");
+    }
+}
+
+/// The table in docs/safety.md.
+#[test]
+fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
+    for rung in Rung::here() {
+        let (place, result) = trapped(rung, "waits");
+        let wakes = rung.0 != "cgroup-v1";
+        let documented = [
+            ("epoll_wait", true),
+            ("inotify", false),
+            ("nanosleep", false),
+            ("poll", false),
+            ("recv", wakes),
+            ("select", false),
+            ("sem_timedwait", false),
+            ("semtimedop", true),
+            ("sigtimedwait", wakes),
+            ("timerfd", false),
+        ]
+        .map(|(call, is_interrupted)| {
+            format!("{call}: {}\n", if is_interrupted { "EINTR" } else { "goes on" })
+        });
+        assert_eq!(place.read("out/trap.stdout"), documented.concat(), "{rung:?}");
         assert!(turns(&result) > 3, "{rung:?}");
     }
 }
@@ -63,11 +109,33 @@ fn late(why: Refusal) -> bool {
 
 #[test]
 fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
-    let last = cosched_linux::affinity::get(0).unwrap().iter().last().unwrap();
+    let pin = pin();
     for rung in Rung::here() {
-        let (place, result) = trapped(rung, &format!("pin {last}"));
-        assert_eq!(place.read("out/trap.stdout"), format!("[{last}]\n"), "{rung:?}");
+        let (place, result) = trapped(rung, &pin);
+        assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
         assert!(turns(&result) > 1, "{rung:?}");
+    }
+}
+
+/// One thread each, one program more than CPUs: whoever waited longest chooses first, so CPUs change hands.
+#[test]
+fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
+    let cpus = everything();
+    if cpus < 2 {
+        return skip("with one CPU there is nowhere else");
+    }
+    let pin = pin();
+    let others: Vec<String> =
+        (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
+    let policy = "minwait --pinning affinity";
+    for rung in Rung::here() {
+        // Who waited how long decides who is to be where: now and then, it is where the program is already.
+        let was_to_be_elsewhere = || {
+            let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
+            assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");
+            refusals(&result).contains(&Refusal::NoCpuLeft)
+        };
+        assert!((0..10).any(|_| was_to_be_elsewhere()), "{rung:?}");
     }
 }
 

@@ -103,6 +103,17 @@ fn what_somebody_else_bound_elsewhere_stays_where_it_is_and_that_is_told() {
 }
 
 #[test]
+fn who_was_bound_by_somebody_else_to_where_it_was_to_go_next_stays_there() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    assert_eq!(program.bind(Some(first)), Ok(()));
+    program.is_bound_to(second);
+    assert_eq!(program.bind(Some(second)), Ok(()));
+    assert_eq!(program.bind(Some(first)), Err(Refusal::NoCpuLeft));
+    assert_eq!(program.cpus(), second);
+}
+
+#[test]
 fn what_somebody_else_bound_is_narrowed_while_it_must_be_and_given_back_at_the_end() {
     let Some((all, first, second)) = two_cpus() else { return };
     // Its own mask is wider than what was found.
