@@ -13,6 +13,8 @@ use cosched_sim::Kernel;
 
 use crate::experiment::Way;
 use crate::failure::Failure;
+use crate::live::MetricsAt;
+use crate::top::TopArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 ///
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Undo what a killed cosched may have left behind.
     Recover(RecoverArgs),
+    /// Watch a run that is under way: who runs, who waits, and why.
+    Top(TopArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),
@@ -178,6 +182,9 @@ pub(crate) struct RunArgs {
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Serve metrics while the run lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
+    pub(crate) metrics: Option<MetricsAt>,
 }
 
 #[derive(Debug, Args)]

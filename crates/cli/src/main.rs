@@ -13,6 +13,7 @@ mod deviations;
 mod doctor;
 mod experiment;
 mod failure;
+mod live;
 mod out;
 mod profile;
 mod progress;
@@ -23,6 +24,7 @@ mod sim;
 mod source;
 mod store;
 mod table;
+mod top;
 
 use std::process::ExitCode;
 
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         args::Command::Profile(args) => profile::profile(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
+        args::Command::Top(args) => top::top(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {

@@ -5,3 +5,8 @@
 //! a pure function from results to text or bytes, so that the same result always gives the same picture.
 
 #![forbid(unsafe_code)]
+
+pub mod openmetrics;
+pub mod screen;
+#[cfg(test)]
+mod standing;
