@@ -113,7 +113,7 @@ pub(super) fn figures(now: &Snapshot, past: Option<&Snapshot>) -> String {
     };
     let own = 100.0 * now.own_cpu_seconds / now.at_seconds.max(1e-9);
     format!(
-        "switches {}; deviations {}; cosched itself {own:.2} % of a CPU; share {of}",
+        "switches {}; deviations {}; cosched {own:.2} % of a CPU; share {of}",
         now.switches, now.deviations
     )
 }

@@ -27,7 +27,7 @@ fn a_frame_says_who_runs_who_waits_and_why() {
         [
             "cosched 4711: gang, packed, quantum 100 ms; CPUs 0-1; for 2.5 s",
             "round 12, gang 1 of 2 for 100 ms; running: solver",
-            "switches 23; deviations 1; cosched itself 0.41 % of a CPU; share since each came",
+            "switches 23; deviations 1; cosched 0.41 % of a CPU; share since each came",
             "",
             "PROGRAM STATE   GANG CPUS    THR SHARE    RUN s   WAIT s  TURNS WHY",
             "solver  runs    1*   0-1       2  52 %      1.2      1.1     12 in gang",
