@@ -16,6 +16,8 @@ use crate::explain::ExplainArgs;
 use crate::failure::Failure;
 use crate::report::ReportArgs;
 use crate::trace::TraceArgs;
+use crate::live::MetricsAt;
+use crate::top::TopArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 ///
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Trace(TraceArgs),
     /// Tell in words why a run took so long, or why a program ran or did not at a time.
     Explain(ExplainArgs),
+    /// Watch a run that is under way: who runs, who waits, and why.
+    Top(TopArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),
@@ -187,6 +191,9 @@ pub(crate) struct RunArgs {
     /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.
     #[arg(long)]
     pub(crate) json: bool,
+    /// Serve metrics while the run lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
+    pub(crate) metrics: Option<MetricsAt>,
 }
 
 #[derive(Debug, Args)]

@@ -14,6 +14,7 @@ mod doctor;
 mod experiment;
 mod explain;
 mod failure;
+mod live;
 mod out;
 mod profile;
 mod progress;
@@ -26,6 +27,7 @@ mod source;
 mod store;
 mod table;
 mod trace;
+mod top;
 
 use std::process::ExitCode;
 
@@ -48,6 +50,7 @@ fn main() -> ExitCode {
         args::Command::Report(args) => report::report(&args),
         args::Command::Trace(args) => trace::trace(&args),
         args::Command::Explain(args) => explain::explain(&args),
+        args::Command::Top(args) => top::top(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
 
-use cosched_core::engine::Watch;
+use cosched_core::engine::{Beat, Watch};
 use cosched_core::workload::ProgramSpec;
 use cosched_core::{Event, Happening, ProgramState, World};
 use cosched_linux::machine::Note;
@@ -91,8 +91,9 @@ impl Watch for Progress {
         }
     }
 
-    fn beat(&mut self, world: &World<'_>) {
+    fn beat(&mut self, beat: &Beat<'_>) {
         if let Some(bar) = &self.bar {
+            let world = &beat.world;
             let running = self.list(world, ProgramState::may_run);
             let stopped = |state| matches!(state, ProgramState::StoppedByOther);
             let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
@@ -102,5 +103,9 @@ impl Watch for Progress {
             }
             bar.set_message(message);
         }
+    }
+
+    fn looks(&self) -> bool {
+        self.bar.is_some()
     }
 }

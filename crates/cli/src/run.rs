@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit_code};
+use crate::live::Live;
 use crate::session::{Request, Session, print};
 use crate::store::Store;
 use crate::{source, table};
@@ -15,7 +16,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let store = Store::open_if_there().map_err(Failure::input)?;
     let profiles = session.profiles(&workload, &args.how, store.as_ref())?;
-    let ran = session.execute(&Request {
+    let request = Request {
         workload: &workload,
         kind: args.policy,
         how: &args.how,
@@ -23,7 +24,10 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         stdout_is_taken: args.json,
         profiles: &profiles,
         count: false,
-    })?;
+    };
+    let mut live = Live::open(&session, &request, args.metrics.as_ref())?;
+    let ran = session.show(&request, &mut live)?;
+    drop(live);
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {

@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::engine::{Engine, Entry, Limits, Setup};
+use cosched_core::engine::{Engine, Entry, Limits, Setup, Watch};
 use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
@@ -30,8 +30,9 @@ use crate::out;
 use crate::progress::Progress;
 use crate::store::{Key, Store};
 
-/// How often the progress display is refreshed.
-const HEARTBEAT: Nanos = Nanos::from_millis(250);
+/// How often those who look on are told how the run stands. Rounds are hardly ever a multiple of it, so that no look
+/// always meets the same gang.
+const HEARTBEAT: Nanos = Nanos::from_millis(237);
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
 
@@ -164,9 +165,25 @@ impl Session {
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+        self.run(request, None)
+    }
+
+    /// Checks, and runs while somebody looks on.
+    pub(crate) fn show(
+        &self,
+        request: &Request<'_>,
+        onlooker: &mut dyn Watch,
+    ) -> Result<Ran, Failure> {
+        self.run(request, Some(onlooker))
+    }
+
+    fn run(&self, request: &Request<'_>, onlooker: Option<&mut dyn Watch>) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
         let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
-        let setup = self.setup(request, &threads);
+        let mut setup = self.setup(request, &threads);
+        if onlooker.is_some() {
+            setup.limits.heartbeat = HEARTBEAT;
+        }
         let (sender, notes) = channel();
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
@@ -190,7 +207,13 @@ impl Session {
         let rungs = rungs(request.kind, &machine);
         let cpu_before = own_cpu_seconds();
         let mut progress = Progress::new(programs, request.out.is_some(), notes);
-        let (machine, outcome) = Engine::new(machine, policy, setup).run(&mut progress);
+        let mut nobody = ();
+        let onlooker: &mut dyn Watch = match onlooker {
+            Some(onlooker) => onlooker,
+            None => &mut nobody,
+        };
+        let (machine, outcome) =
+            Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
         let left = machine.left_running();
         let restored = machine.close().map_err(Failure::broken)?;
@@ -358,7 +381,7 @@ fn rungs(kind: Kind, machine: &Linux) -> Rungs {
 }
 
 /// CPU time of this process so far.
-fn own_cpu_seconds() -> f64 {
+pub(crate) fn own_cpu_seconds() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
 }

@@ -17,6 +17,7 @@ mod cause;
 mod cpuset;
 pub mod engine;
 pub mod fake;
+pub mod live;
 mod machine;
 pub mod metrics;
 mod plan;

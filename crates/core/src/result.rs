@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use build::seconds;
 pub use build::{Context, ProgramContext};
 
 use crate::cause::{Aspect, Refusal};

@@ -6,6 +6,7 @@
 
 pub mod affinity;
 pub mod autogroup;
+pub mod background;
 pub mod bonds;
 pub mod cgroup;
 pub mod children;

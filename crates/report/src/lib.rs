@@ -16,8 +16,12 @@ pub mod comparison;
 pub mod explain;
 pub mod history;
 pub mod html;
+pub mod openmetrics;
 pub mod panels;
 mod report;
+pub mod screen;
+#[cfg(test)]
+mod standing;
 pub mod svg;
 #[cfg(test)]
 mod testkit;

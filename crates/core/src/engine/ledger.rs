@@ -4,7 +4,7 @@
 //! machine gave, never from what was asked for: a program counts as running
 //! until its last thread is known to be stopped.
 
-use super::outcome::{Completion, ProgramOutcome, Span};
+use super::outcome::{Completion, ProgramOutcome, Span, Totals};
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
 use crate::program::{Exit, Program, Usage};
@@ -21,6 +21,8 @@ pub(super) struct Account {
     running_since: Option<(Nanos, Option<CpuSet>)>,
     frozen_since: Option<Nanos>,
     detached: bool,
+    /// Of all runs of the program, but for what the present spans add.
+    totals: Totals,
 }
 
 impl Account {
@@ -33,7 +35,15 @@ impl Account {
             running_since: None,
             frozen_since: None,
             detached: false,
+            totals: Totals::default(),
         }
+    }
+
+    /// What all runs of the program have come to at `now`; `program`: the present one, if there is one.
+    pub(super) fn totals(&self, program: Option<&Program>, now: Nanos) -> Totals {
+        let runs = self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from);
+        let waits = program.map_or(Nanos::ZERO, |program| program.waiting(now));
+        Totals { ran: self.totals.ran + runs, waited: self.totals.waited + waits, ..self.totals }
     }
 
     /// Since when the program has been frozen, if it is.
@@ -60,6 +70,7 @@ impl Account {
     pub(super) fn runs(&mut self, program: &mut Program, at: Nanos) {
         self.outcome.started.get_or_insert(at);
         self.stops_waiting(program, at);
+        self.totals.turns += u64::from(self.running_since.is_none());
         self.running_since.get_or_insert((at, program.cpus));
     }
 
@@ -68,6 +79,7 @@ impl Account {
         let waited = program.waiting_since.take().map(|since| at - since);
         let frozen = self.frozen_since.take().map(|since| at - since);
         program.waited += waited.unwrap_or_default();
+        self.totals.waited += waited.unwrap_or_default();
         if !self.done() {
             self.outcome.waited += waited.unwrap_or_default();
             self.outcome.frozen_gaps.extend(frozen);
@@ -85,6 +97,7 @@ impl Account {
     pub(super) fn rests(&mut self, at: Nanos) {
         let Some((from, cpus)) = self.running_since.take() else { return };
         self.ran += at - from;
+        self.totals.ran += at - from;
         if !self.done() {
             self.outcome.ran += at - from;
         }

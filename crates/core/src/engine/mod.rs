@@ -27,12 +27,14 @@ mod setup;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod watch;
 
 pub use check::{BadPlan, check};
 pub use setup::{Entry, Limits, Setup};
+pub use watch::{Beat, Watch};
 
 use crate::cause::{Cause, Token};
-use crate::machine::{Event, Machine, Step};
+use crate::machine::{Machine, Step};
 use crate::plan::{Directive, Plan, Settings};
 use crate::policy::{Policy, World};
 use crate::program::{Program, ProgramId, ProgramState};
@@ -45,25 +47,6 @@ use outcome::{Decision, Ended, Outcome};
 use reconcile::Control;
 use rules::Rules;
 use timers::Timers;
-
-/// What an observer of a run is told, for progress displays and logs.
-pub trait Watch {
-    /// A policy decided.
-    fn decided(&mut self, world: &World<'_>, plan: &Plan) {
-        let _ = (world, plan);
-    }
-    /// Something happened on the machine.
-    fn happened(&mut self, event: &Event) {
-        let _ = event;
-    }
-    /// A heartbeat passed ([`Limits::heartbeat`]).
-    fn beat(&mut self, world: &World<'_>) {
-        let _ = world;
-    }
-}
-
-/// An observer that looks away.
-impl Watch for () {}
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -186,7 +169,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 return Ok(());
             }
             events.clear();
-            let deadline = self.next_deadline();
+            let deadline = self.next_deadline(watch);
             self.machine.wait(deadline, &mut events).map_err(Error::Machine)?;
             self.now = self.machine.now();
             self.overslept = self.now.since(deadline) > self.setup.limits.max_frozen;
@@ -195,11 +178,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.book(*event);
             }
             self.settle();
-            if self.now >= self.next_beat {
-                self.next_beat = self.now + self.setup.limits.heartbeat;
-                self.refresh();
-                watch.beat(&world(self.now, &self.setup, &self.programs, &self.arena));
-            }
+            self.beat_if_due(watch);
         }
     }
 
@@ -366,7 +345,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    fn next_deadline(&self) -> Nanos {
+    fn next_deadline(&self, watch: &dyn Watch) -> Nanos {
         let arrivals =
             self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
         let pause = self.pause.iter().map(|p| p.deadline);
@@ -377,7 +356,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         arrivals
             .chain(pause)
             .chain(kill)
-            .chain([timers, self.next_beat, self.next_freeze_deadline()])
+            .chain([timers, self.beat_deadline(watch), self.next_freeze_deadline()])
             .min()
             .unwrap_or(Nanos::NEVER)
     }

@@ -79,6 +79,17 @@ pub struct ProgramOutcome {
     pub left_running: bool,
 }
 
+/// What all runs of one program have come to so far, also those after it was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// How long it was allowed to run.
+    pub ran: Nanos,
+    /// How long it waited, before its starts and frozen.
+    pub waited: Nanos,
+    /// How often it began to run: its starts, and its thaws.
+    pub turns: u64,
+}
+
 /// One complete run of a program.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Completion {

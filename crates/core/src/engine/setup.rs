@@ -68,7 +68,8 @@ pub struct Limits {
     pub freeze_patience: Nanos,
     /// At the end: how long programs that were asked to end may take before they are ended.
     pub grace: Nanos,
-    /// How often an observer is told the state of things; [`Nanos::NEVER`] for never.
+    /// How often an observer is told the state of things; while nobody looks, half as often at least.
+    /// [`Nanos::NEVER`] for never.
     pub heartbeat: Nanos,
 }
 

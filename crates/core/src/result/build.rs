@@ -200,7 +200,7 @@ fn quantiles(values: &[Nanos]) -> Option<Quantiles> {
     Some(Quantiles { p50_seconds: at(0.5)?, p99_seconds: at(0.99)?, max_seconds: at(1.0)? })
 }
 
-fn seconds(time: Nanos) -> f64 {
+pub(crate) fn seconds(time: Nanos) -> f64 {
     to_microseconds(time.as_secs_f64())
 }
 

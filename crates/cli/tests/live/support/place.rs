@@ -149,10 +149,19 @@ impl Place {
 
     /// The undo logs of cosched processes from here, whether they live or not.
     pub(crate) fn undo_logs(&self) -> Vec<PathBuf> {
-        match fs::read_dir(self.path("run/cosched")) {
-            Ok(entries) => entries.map(|entry| entry.unwrap().path()).collect(),
-            Err(_) => Vec::new(),
-        }
+        self.kept(false)
+    }
+
+    /// The sockets of cosched processes from here, whether they live or not.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        self.kept(true)
+    }
+
+    fn kept(&self, sockets: bool) -> Vec<PathBuf> {
+        let Ok(entries) = fs::read_dir(self.path("run/cosched")) else { return Vec::new() };
+        let is_socket = |path: &PathBuf| path.to_string_lossy().contains(".sock");
+        let paths = entries.map(|entry| entry.unwrap().path());
+        paths.filter(|path| is_socket(path) == sockets).collect()
     }
 
     /// Whether an undo log has a record of this kind, which tells what cosched has taken note of.
@@ -166,9 +175,10 @@ impl Place {
         Log::leftovers(&self.path("run/cosched"), &Proc::default()).unwrap_or_default()
     }
 
-    /// No process, no cgroup and no undo log is left of a cosched that has ended by itself.
+    /// No process, no cgroup, no undo log and no socket is left of a cosched that has ended by itself.
     pub(crate) fn nothing_is_left_of(&self, cosched: &Ended) {
         eventually("the end of every process", || self.marked().all().is_empty());
+        assert_eq!(self.sockets(), Vec::<PathBuf>::new());
         self.no_trace_is_left_of(cosched.pid);
     }
 

@@ -1,0 +1,102 @@
+//! Showing a run to those who look on: `cosched top`, whoever reads its socket, and scrapers of metrics.
+//!
+//! The scheduling thread must not wait for anybody, and should not even work while nobody looks. So it keeps
+//! only the policy's last reasons (`Board`), and at a heartbeat asks one flag whether somebody wants to
+//! know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into a place for one
+//! ([`handover`]), and a thread of the background does the rest: it turns snapshots into text and
+//! serves visitors ([`server`]). docs/live.md tells users of it.
+
+mod handover;
+mod http;
+mod server;
+mod sockets;
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use cosched_core::engine::{Beat, Watch};
+use cosched_core::live::{About, Board};
+use cosched_core::{Plan, World};
+use cosched_linux::undo;
+
+use crate::failure::Failure;
+use crate::session::{Request, Session, own_cpu_seconds, say};
+use handover::Handover;
+use server::{Door, Server, Serves};
+use sockets::OwnSocket;
+pub(crate) use sockets::{MetricsAt, of as socket_of, running};
+
+/// A run that is shown.
+pub(crate) struct Live {
+    board: Board,
+    handover: Arc<Handover>,
+    /// Its thread ends with this.
+    _server: Server,
+}
+
+impl Live {
+    /// Opens the doors. It must be done before there is a machine: see [`cosched_linux::background`].
+    ///
+    /// # Errors
+    /// When metrics are wanted and cannot be served, or no thread can be started. That the run's own socket cannot
+    /// be had is only told.
+    pub(crate) fn open(
+        session: &Session,
+        request: &Request<'_>,
+        metrics: Option<&MetricsAt>,
+    ) -> Result<Live, Failure> {
+        let mut doors = Vec::new();
+        if let Some(at) = metrics {
+            let (door, address) = at.open().map_err(Failure::input)?;
+            if let Some(address) = address {
+                say(format_args!("metrics at http://{address}/metrics"));
+            }
+            doors.push(door);
+        }
+        match own_door() {
+            Ok(door) => doors.push(door),
+            Err(error) => say(format_args!("`cosched top` will not find this run: {error}")),
+        }
+        let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
+        let server = Server::start(doors, &handover).map_err(Failure::broken)?;
+        let programs = &request.workload.programs;
+        let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
+        let options = Some(request.how.options(request.kind));
+        let options = options.filter(|_| request.kind.makes_gangs());
+        let about = About {
+            pid: std::process::id(),
+            policy: request.kind.to_string(),
+            placement: options.as_ref().map(|options| options.placement.to_string()),
+            quantum: options.map(|options| options.quantum),
+            started_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
+            names: programs.iter().map(|spec| spec.name.clone()).collect(),
+        };
+        let board = Board::new(about, session.setup(request, &threads).programs);
+        Ok(Live { board, handover, _server: server })
+    }
+}
+
+/// The run's own socket.
+fn own_door() -> Result<Door, String> {
+    let folder = undo::log_folder().map_err(|error| error.to_string())?;
+    // Those of killed instances would be in the way of nobody, and confuse whoever lists the folder.
+    running(&folder);
+    let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
+    Ok(Door::new(listener, Serves::Lines, Some(socket)))
+}
+
+impl Watch for Live {
+    fn decided(&mut self, world: &World<'_>, plan: &Plan) {
+        self.board.decided(world.now, plan);
+    }
+
+    fn beat(&mut self, beat: &Beat<'_>) {
+        if self.handover.is_wanted() {
+            self.handover.offer(self.board.snapshot(beat, own_cpu_seconds()));
+        }
+    }
+
+    fn looks(&self) -> bool {
+        self.handover.is_wanted()
+    }
+}

@@ -1,0 +1,299 @@
+//! The thread that serves visitors: it sleeps in one place, and nobody can hold it up.
+//!
+//! Everything is non-blocking. A visitor who reads lines gets the newest snapshot whenever it has taken the last one
+//! whole; a scraper gets one answer. What each may take of us is bounded: their number, what a request
+//! may be long, how long it may take, and what waits to be sent.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixListener;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cosched_core::live::Snapshot;
+use cosched_linux::background;
+use cosched_linux::open_files::VISITORS;
+use cosched_report::openmetrics;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::handover::Handover;
+use super::http;
+use super::sockets::OwnSocket;
+
+/// How long a scraper may take, from its coming to its going.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// How often it is looked whether one takes longer.
+const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
+/// How long nobody is let in when that has failed.
+const BREATH: Duration = Duration::from_millis(100);
+
+/// What visitors get at a door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Serves {
+    /// A line of JSON per snapshot.
+    Lines,
+    /// One answer over HTTP.
+    Metrics,
+}
+
+/// Where visitors come in.
+pub(super) struct Door {
+    listener: Box<dyn Listener>,
+    serves: Serves,
+    _socket: Option<OwnSocket>,
+}
+
+impl Door {
+    pub(super) fn new(
+        listener: impl Listener + 'static,
+        serves: Serves,
+        socket: Option<OwnSocket>,
+    ) -> Door {
+        Door { listener: Box::new(listener), serves, _socket: socket }
+    }
+}
+
+/// Something that visitors connect to.
+pub(super) trait Listener: AsFd + Send {
+    fn never_block(&self) -> io::Result<()>;
+    fn next(&self) -> io::Result<Box<dyn Connection>>;
+}
+
+/// One connection.
+pub(super) trait Connection: Read + Write + AsFd + Send {}
+
+impl<C: Read + Write + AsFd + Send> Connection for C {}
+
+impl Listener for UnixListener {
+    fn never_block(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+
+    fn next(&self) -> io::Result<Box<dyn Connection>> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+impl Listener for TcpListener {
+    fn never_block(&self) -> io::Result<()> {
+        self.set_nonblocking(true)
+    }
+
+    fn next(&self) -> io::Result<Box<dyn Connection>> {
+        let (stream, _) = self.accept()?;
+        stream.set_nonblocking(true)?;
+        Ok(Box::new(stream))
+    }
+}
+
+/// The thread; it ends, and its doors are closed, when this is dropped.
+pub(super) struct Server {
+    handover: Arc<Handover>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    pub(super) fn start(doors: Vec<Door>, handover: &Arc<Handover>) -> io::Result<Server> {
+        for door in &doors {
+            door.listener.never_block()?;
+        }
+        let mut host = Host::new(doors, Arc::clone(handover));
+        let thread = background::spawn("onlookers", move || while host.serve() {})?;
+        Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.handover.end();
+        if let Some(thread) = self.thread.take() {
+            // If it panicked, it has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What the thread works with.
+struct Host {
+    doors: Vec<Door>,
+    handover: Arc<Handover>,
+    visitors: Vec<Visitor>,
+    /// The newest snapshot, as long as somebody wants it: later it would be old.
+    newest: Option<Snapshot>,
+}
+
+impl Host {
+    fn new(doors: Vec<Door>, handover: Arc<Handover>) -> Host {
+        let host = Host { doors, handover, visitors: Vec::new(), newest: None };
+        host.handover.want(host.is_asked());
+        host
+    }
+
+    /// Sleeps until something is to be done, and does it; says whether there will be more.
+    fn serve(&mut self) -> bool {
+        self.sleep();
+        if self.handover.is_over() {
+            return false;
+        }
+        if let Some(snapshot) = self.handover.take() {
+            let line = snapshot.to_json() + "\n";
+            self.visitors.iter_mut().for_each(|visitor| visitor.tell(&line));
+            self.newest = Some(snapshot);
+        }
+        self.let_in();
+        let newest = self.newest.as_ref();
+        self.visitors.retain_mut(|visitor| visitor.is_served(newest));
+        if !self.is_asked() {
+            self.newest = None;
+        }
+        self.handover.want(self.is_asked());
+        true
+    }
+
+    /// Scrapers come without notice, and want what is newest.
+    fn is_asked(&self) -> bool {
+        !self.visitors.is_empty() || self.doors.iter().any(|door| door.serves == Serves::Metrics)
+    }
+
+    fn sleep(&mut self) {
+        let full = self.visitors.len() >= VISITORS;
+        let doors = self.doors.iter().filter(|_| !full).map(|door| door.listener.as_fd());
+        let bell = self.handover.bell();
+        let waits = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut fds: Vec<PollFd<'_>> = [bell].into_iter().chain(doors).map(waits).collect();
+        let first = fds.len();
+        fds.extend(self.visitors.iter().map(Visitor::wait));
+        let hurried = self.visitors.iter().any(|visitor| visitor.serves == Serves::Metrics);
+        // Nothing but an interruption can go wrong here, and signals do not come to this thread.
+        let _ = poll(&mut fds, Some(&LOOK).filter(|_| hurried));
+        let gone = |fd: &PollFd<'_>| fd.revents().intersects(PollFlags::HUP | PollFlags::ERR);
+        let gone: Vec<bool> = fds[first..].iter().map(gone).collect();
+        let mut stays = gone.iter().map(|gone| !gone);
+        self.visitors.retain(|_| stays.next().unwrap_or(true));
+    }
+
+    fn let_in(&mut self) {
+        for door in &self.doors {
+            while self.visitors.len() < VISITORS {
+                match door.listener.next() {
+                    Ok(stream) => {
+                        let mut visitor = Visitor::new(stream, door.serves);
+                        if let Some(newest) = &self.newest {
+                            visitor.tell(&(newest.to_json() + "\n"));
+                        }
+                        self.visitors.push(visitor);
+                    }
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // There is no file left for them: they knock again and again.
+                    Err(_) => {
+                        std::thread::sleep(BREATH);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Somebody who looks on.
+struct Visitor {
+    stream: Box<dyn Connection>,
+    serves: Serves,
+    since: Instant,
+    /// What was received of a request.
+    asked: Vec<u8>,
+    /// It says nothing more.
+    silent: bool,
+    /// What is still to be sent.
+    unsent: Vec<u8>,
+    answered: bool,
+}
+
+impl Visitor {
+    fn new(stream: Box<dyn Connection>, serves: Serves) -> Visitor {
+        Visitor {
+            stream,
+            serves,
+            since: Instant::now(),
+            asked: Vec::new(),
+            silent: false,
+            unsent: Vec::new(),
+            answered: false,
+        }
+    }
+
+    /// What to wait for.
+    fn wait(&self) -> PollFd<'_> {
+        let mut events = PollFlags::empty();
+        events.set(PollFlags::IN, self.listens());
+        events.set(PollFlags::OUT, !self.unsent.is_empty());
+        let stream: BorrowedFd<'_> = self.stream.as_fd();
+        PollFd::from_borrowed_fd(stream, events)
+    }
+
+    /// Whether we still want to hear from it.
+    fn listens(&self) -> bool {
+        !self.silent && !self.answered && self.asked.len() <= http::LONGEST
+    }
+
+    /// A further line for who reads lines; left out if the last one is not taken yet.
+    fn tell(&mut self, line: &str) {
+        if self.serves == Serves::Lines && self.unsent.is_empty() {
+            self.unsent.extend_from_slice(line.as_bytes());
+        }
+    }
+
+    /// Hears and sends what can be; says whether the visitor stays.
+    fn is_served(&mut self, newest: Option<&Snapshot>) -> bool {
+        if self.hear().is_err() {
+            return false;
+        }
+        if self.serves == Serves::Metrics && !self.answered {
+            // Without a snapshot yet, the scraper waits for the first one.
+            let answer = newest
+                .and_then(|snapshot| http::answer(&self.asked, || openmetrics::text(snapshot)));
+            match answer {
+                Some(answer) => (self.unsent, self.answered) = (answer, true),
+                None if self.silent => return false,
+                None => {}
+            }
+        }
+        let stays = match self.serves {
+            Serves::Lines => true,
+            Serves::Metrics => self.since.elapsed() < PATIENCE,
+        };
+        self.send().is_ok() && stays && !(self.answered && self.unsent.is_empty())
+    }
+
+    fn hear(&mut self) -> io::Result<()> {
+        let mut space = [0; 4096];
+        if !self.listens() {
+            return Ok(());
+        }
+        match self.stream.read(&mut space) {
+            Ok(0) => self.silent = true,
+            Ok(n) if self.serves == Serves::Metrics => self.asked.extend_from_slice(&space[..n]),
+            // Who reads lines has nothing to say.
+            Ok(_) => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn send(&mut self) -> io::Result<()> {
+        while !self.unsent.is_empty() {
+            match self.stream.write(&self.unsent) {
+                Ok(0) => return Err(ErrorKind::WriteZero.into()),
+                Ok(n) => drop(self.unsent.drain(..n)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! Where a run can be looked at: its own socket in the user's private folder, and an address for metrics.
+//!
+//! A socket gets its name only when it listens and nobody but the user may connect. So a name under which
+//! nobody answers is that of a run which was killed, and can be removed.
+
+use std::fs;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use cosched_core::workload::shown_path;
+
+use super::server::{Door, Serves};
+
+/// The socket of the run that a process makes.
+pub(crate) fn of(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.sock"))
+}
+
+/// Runs that can be looked at, in ascending order of their processes. Sockets of killed ones are removed.
+pub(crate) fn running(folder: &Path) -> Vec<u32> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let pid = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok();
+    let named = entries.flatten().filter_map(|entry| Some((pid(&entry.path())?, entry.path())));
+    let mut pids: Vec<u32> = named.filter(|(_, path)| is_heard(path)).map(|(pid, _)| pid).collect();
+    pids.sort_unstable();
+    pids
+}
+
+/// Whether somebody listens there. If nobody does any more, the socket is removed.
+fn is_heard(path: &Path) -> bool {
+    // Connecting to a file that is no socket is refused as well.
+    if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
+        return false;
+    }
+    match UnixStream::connect(path) {
+        Ok(_) => true,
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            // Somebody else may have been quicker.
+            let _ = fs::remove_file(path);
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+/// A socket's name, which is removed with this.
+#[derive(Debug)]
+pub(crate) struct OwnSocket(PathBuf);
+
+impl OwnSocket {
+    /// Listens on a new socket for the user alone; in place of whatever has that name.
+    pub(super) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), String> {
+        let refused = |error: io::Error| format!("{}: {error}", shown_path(path));
+        let mut unfinished = path.as_os_str().to_owned();
+        unfinished.push(format!(".{}", std::process::id()));
+        let listener = UnixListener::bind(Path::new(&unfinished)).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidInput => format!(
+                "{}: the path of a socket may have some 100 bytes at most; choose a shorter one",
+                shown_path(path)
+            ),
+            _ => refused(error),
+        })?;
+        let unfinished = OwnSocket(unfinished.into());
+        fs::set_permissions(&unfinished.0, fs::Permissions::from_mode(0o600))
+            .and_then(|()| fs::rename(&unfinished.0, path))
+            .map_err(refused)?;
+        Ok((listener, OwnSocket(path.to_owned())))
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        // Where it has got another name, or somebody has removed it, nothing is left to do.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Where metrics are served.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MetricsAt {
+    /// A UNIX socket.
+    Socket(PathBuf),
+    /// An address of this machine.
+    Port(SocketAddr),
+}
+
+impl FromStr for MetricsAt {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<MetricsAt, String> {
+        let help = "write 127.0.0.1:PORT or unix:PATH";
+        if let Some(path) = text.strip_prefix("unix:") {
+            return match path.is_empty() {
+                true => Err(format!("the path is missing; {help}")),
+                false => Ok(MetricsAt::Socket(path.into())),
+            };
+        }
+        let address: SocketAddr =
+            text.parse().map_err(|_| format!("this is no address and no socket; {help}"))?;
+        match address.ip().is_loopback() {
+            true => Ok(MetricsAt::Port(address)),
+            false => Err(format!(
+                "others than this machine could look on, and nothing protects that; {help}"
+            )),
+        }
+    }
+}
+
+impl MetricsAt {
+    /// Begins to listen; with the address, if the kernel has chosen it.
+    pub(super) fn open(&self) -> Result<(Door, Option<SocketAddr>), String> {
+        match self {
+            MetricsAt::Socket(path) => {
+                // That of a killed run is removed.
+                is_heard(path);
+                if path.symlink_metadata().is_ok() {
+                    return Err(format!(
+                        "--metrics {}: it is there already; choose another path, or remove it",
+                        shown_path(path)
+                    ));
+                }
+                let (listener, socket) =
+                    OwnSocket::bind(path).map_err(|error| format!("--metrics {error}"))?;
+                Ok((Door::new(listener, Serves::Metrics, Some(socket)), None))
+            }
+            MetricsAt::Port(address) => {
+                let refused = |error| {
+                    format!(
+                        "--metrics {address}: {error}; choose another port (0: the kernel chooses)"
+                    )
+                };
+                let listener = TcpListener::bind(address).map_err(refused)?;
+                let chosen = listener.local_addr().map_err(refused)?;
+                let chosen = Some(chosen).filter(|_| address.port() == 0);
+                Ok((Door::new(listener, Serves::Metrics, None), chosen))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_is_for_the_user_alone_and_goes_with_its_owner() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = of(folder.path(), 7);
+        let (listener, socket) = OwnSocket::bind(&path).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(running(folder.path()), [7]);
+        drop((listener, socket));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_is_removed_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let bound = |name: &str| UnixListener::bind(folder.path().join(name)).unwrap();
+        drop((bound("8.sock"), fs::write(folder.path().join("8-1-1.undo"), "")));
+        let alive = (bound("10.sock"), bound("9.sock"));
+        assert_eq!(running(folder.path()), [9, 10]);
+        drop(alive);
+        let mut names: Vec<_> =
+            fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["10.sock", "8-1-1.undo", "9.sock"]);
+    }
+
+    #[test]
+    fn metrics_are_served_to_this_machine_only() {
+        assert_eq!("unix:/a/b".parse(), Ok(MetricsAt::Socket("/a/b".into())));
+        assert!(matches!("127.0.0.1:9464".parse(), Ok(MetricsAt::Port(_))));
+        assert!(matches!("[::1]:0".parse(), Ok(MetricsAt::Port(_))));
+        for wrong in ["0.0.0.0:9464", "192.0.2.1:1", "9464", "localhost:9464", "unix:", ""] {
+            let error = wrong.parse::<MetricsAt>().unwrap_err();
+            assert!(error.contains("127.0.0.1:PORT or unix:PATH"), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_not_replaced_by_a_socket() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("notes.sock");
+        fs::write(&path, "mine").unwrap();
+        let error = MetricsAt::Socket(path.clone()).open().err().unwrap();
+        assert!(error.contains("it is there already"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
+    }
+}

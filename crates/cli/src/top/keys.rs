@@ -1,0 +1,64 @@
+//! Keys, as a terminal in raw mode sends them.
+
+use cosched_report::screen::Order;
+
+const CTRL_C: u8 = 3;
+const ESCAPE: u8 = 0x1b;
+/// More rows than there are.
+const ALL: isize = 1 << 20;
+const PAGE: isize = 10;
+
+/// What a key asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Key {
+    Leave,
+    Order(Order),
+    /// So many rows further down.
+    Scroll(isize),
+    Unknown,
+}
+
+/// The first key, and what comes after it. A sequence that is not known is passed over with all that came with it.
+pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
+    Some(match bytes {
+        [] => return None,
+        [b'q' | CTRL_C, rest @ ..] => (Key::Leave, rest),
+        [ESCAPE, b'[' | b'O', b'A', rest @ ..] => (Key::Scroll(-1), rest),
+        [ESCAPE, b'[' | b'O', b'B', rest @ ..] => (Key::Scroll(1), rest),
+        [ESCAPE, b'[', b'5', b'~', rest @ ..] => (Key::Scroll(-PAGE), rest),
+        [ESCAPE, b'[', b'6', b'~', rest @ ..] => (Key::Scroll(PAGE), rest),
+        [ESCAPE, b'[' | b'O', b'H', rest @ ..] => (Key::Scroll(-ALL), rest),
+        [ESCAPE, b'[' | b'O', b'F', rest @ ..] => (Key::Scroll(ALL), rest),
+        [ESCAPE, ..] => (Key::Unknown, &[]),
+        [key, rest @ ..] => {
+            (Order::of_key(char::from(*key)).map_or(Key::Unknown, Key::Order), rest)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(mut bytes: &[u8]) -> Vec<Key> {
+        let mut found = Vec::new();
+        while let Some((key, rest)) = next_key(bytes) {
+            found.push(key);
+            bytes = rest;
+        }
+        found
+    }
+
+    #[test]
+    fn keys_that_come_together_are_told_apart() {
+        let expected = [Key::Order(Order::Name), Key::Scroll(1), Key::Scroll(-PAGE), Key::Leave];
+        assert_eq!(keys(b"n\x1b[B\x1b[5~q"), expected);
+    }
+
+    #[test]
+    fn a_sequence_that_is_not_known_does_nothing() {
+        assert_eq!(keys(b"\x1b[15~"), [Key::Unknown]);
+        assert_eq!(keys(b"\x1b"), [Key::Unknown]);
+        assert_eq!(keys(b"x"), [Key::Unknown]);
+    }
+}

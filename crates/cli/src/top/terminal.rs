@@ -1,0 +1,205 @@
+//! The terminal of `cosched top`: it sleeps until a snapshot, a key or a signal comes, and draws.
+//!
+//! Signals come as data, so that the terminal is put back however the user ends this: by a key, by `kill`,
+//! or by closing the window. A change of the window's size is such a signal, too.
+
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read, Write, stdin, stdout};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use cosched_core::live::Snapshot;
+use cosched_linux::poll::{Poll, Ready};
+use cosched_report::screen::{Line, Tone, View, frame};
+use crossterm::cursor::{Hide, MoveTo, Show};
+use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
+use crossterm::terminal::{
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use crossterm::{execute, queue};
+use rustix::process::Signal;
+use rustix::termios::tcgetwinsize;
+use rustix::time::Timespec;
+
+use super::keys::{Key, next_key};
+use crate::failure::Failure;
+use crate::session::{print, say};
+
+const RUN: u64 = 0;
+const KEYS: u64 = 1;
+/// There is no time at which something has to be done.
+const NEVER: Timespec = Timespec { tv_sec: i64::MAX / 1_000_000_000, tv_nsec: 0 };
+/// Shares are of the time between the newest and the oldest snapshot: this at most, in seconds.
+const WINDOW: f64 = 5.0;
+/// Of a terminal that does not tell its size.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// Whether to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Wait,
+    /// The user has seen enough.
+    Leave,
+    /// The run has ended.
+    Over,
+}
+
+/// Shows a run until it ends or the user leaves.
+pub(super) fn show(stream: UnixStream, pid: u32) -> Result<(), Failure> {
+    stream.set_nonblocking(true).map_err(Failure::broken)?;
+    let mut top =
+        Top { stream, pid, received: Vec::new(), seen: VecDeque::new(), view: View::default() };
+    let end = {
+        let _raw = Raw::begin().map_err(Failure::broken)?;
+        top.follow()?
+    };
+    if end == Next::Over {
+        if let Some(last) = top.seen.back() {
+            print(&super::text(last))?;
+        }
+        say(format_args!("the run of process {pid} has ended"));
+    }
+    Ok(())
+}
+
+/// What is shown, and how.
+struct Top {
+    stream: UnixStream,
+    pid: u32,
+    /// The beginning of a line.
+    received: Vec<u8>,
+    seen: VecDeque<Snapshot>,
+    view: View,
+}
+
+impl Top {
+    fn follow(&mut self) -> Result<Next, Failure> {
+        let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
+        let signals: Vec<i32> = ends.iter().chain([&Signal::WINCH]).map(|s| s.as_raw()).collect();
+        let mut poll = Poll::new(&signals).map_err(Failure::broken)?;
+        poll.add(self.stream.as_fd(), RUN).map_err(Failure::broken)?;
+        poll.add(stdin().as_fd(), KEYS).map_err(Failure::broken)?;
+        let mut ready = Vec::new();
+        loop {
+            self.draw().map_err(Failure::broken)?;
+            ready.clear();
+            poll.wait(NEVER, &mut ready).map_err(Failure::broken)?;
+            for ready in &ready {
+                let next = match ready {
+                    Ready::Source(RUN) => self.hear()?,
+                    Ready::Source(_) => self.obey(),
+                    Ready::Signal(signal) if *signal == Signal::WINCH.as_raw() => Next::Wait,
+                    Ready::Signal(_) => Next::Leave,
+                };
+                if next != Next::Wait {
+                    return Ok(next);
+                }
+            }
+        }
+    }
+
+    /// Takes what the run tells.
+    fn hear(&mut self) -> Result<Next, Failure> {
+        let mut space = [0; 1 << 16];
+        match self.stream.read(&mut space) {
+            Ok(0) => return Ok(Next::Over),
+            Ok(n) => self.received.extend_from_slice(&space[..n]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(Failure::broken(error)),
+        }
+        while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = self.received.drain(..=end).collect();
+            self.seen.push_back(super::snapshot(&String::from_utf8_lossy(&line), self.pid)?);
+        }
+        let now = self.seen.back().map_or(0.0, |newest| newest.at_seconds);
+        while self.seen.front().is_some_and(|oldest| now - oldest.at_seconds > WINDOW) {
+            self.seen.pop_front();
+        }
+        Ok(Next::Wait)
+    }
+
+    /// Does what keys say.
+    fn obey(&mut self) -> Next {
+        let mut space = [0; 64];
+        // A terminal that is gone has nothing to say any more.
+        let Ok(n @ 1..) = rustix::io::read(stdin(), &mut space) else { return Next::Leave };
+        let mut keys = &space[..n];
+        while let Some((key, rest)) = next_key(keys) {
+            keys = rest;
+            let programs = self.seen.back().map_or(0, |newest| newest.programs.len());
+            match key {
+                Key::Leave => return Next::Leave,
+                Key::Order(order) => self.view.choose(order),
+                Key::Scroll(rows) => {
+                    let (_, height) = size().unwrap_or(USUAL_SIZE);
+                    self.view.scroll_by(rows, programs, height);
+                }
+                Key::Unknown => {}
+            }
+        }
+        Next::Wait
+    }
+
+    fn draw(&self) -> io::Result<()> {
+        let (columns, rows) = size().unwrap_or(USUAL_SIZE);
+        let lines = match self.seen.back() {
+            Some(now) => {
+                let past = self.seen.front().filter(|past| past.at_seconds < now.at_seconds);
+                frame(now, past, self.view, columns, Some(rows))
+            }
+            None => vec![Line {
+                text: format!("waiting for process {} to tell how its run stands", self.pid),
+                tone: Tone::Plain,
+            }],
+        };
+        let mut bytes = Vec::new();
+        for (row, line) in (0..).zip(&lines) {
+            queue!(bytes, MoveTo(0, row), Clear(ClearType::CurrentLine))?;
+            paint(line, &mut bytes)?;
+        }
+        if lines.len() < rows {
+            queue!(bytes, MoveTo(0, lines.len() as u16), Clear(ClearType::FromCursorDown))?;
+        }
+        stdout().write_all(&bytes)?;
+        stdout().flush()
+    }
+}
+
+/// A colour where there is one to say it with; crossterm leaves it out if NO_COLOR is set.
+fn paint(line: &Line, bytes: &mut Vec<u8>) -> io::Result<()> {
+    match line.tone {
+        Tone::Plain | Tone::Waiting => {}
+        Tone::Header => queue!(bytes, SetAttribute(Attribute::Reverse))?,
+        Tone::Running => queue!(bytes, SetForegroundColor(Color::Green))?,
+        Tone::Alarming => queue!(bytes, SetForegroundColor(Color::Red))?,
+        Tone::Over => queue!(bytes, SetAttribute(Attribute::Dim))?,
+    }
+    queue!(bytes, Print(&line.text), SetAttribute(Attribute::Reset), ResetColor)
+}
+
+/// Columns and rows of the terminal on standard output, if there is one and it tells.
+pub(super) fn size() -> Option<(usize, usize)> {
+    let size = tcgetwinsize(stdout()).ok()?;
+    let known = size.ws_col > 0 && size.ws_row > 0;
+    known.then_some((size.ws_col.into(), size.ws_row.into()))
+}
+
+/// The terminal as a screen; as it was found again when this is dropped.
+struct Raw;
+
+impl Raw {
+    fn begin() -> io::Result<Raw> {
+        enable_raw_mode()?;
+        let raw = Raw;
+        execute!(stdout(), EnterAlternateScreen, Hide)?;
+        Ok(raw)
+    }
+}
+
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // If the terminal is gone, there is nothing to put back.
+        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}

@@ -1,0 +1,98 @@
+//! The socket of a run: whoever connects is told how the run stands, and nobody holds it up.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use cosched_core::live::{SCHEMA, Snapshot, State};
+use rustix::process::Signal;
+
+use super::support::{Cosched, Place, eventually, program};
+
+/// Two programs that need all CPUs each, and never end by themselves.
+pub(super) fn endless(place: &Place, options: &str) -> Cosched {
+    let spin = ["a", "b"].map(|name| program(name, "", "while :; do :; done"));
+    place.run(&spin, &format!("--policy gang {options}"))
+}
+
+/// Where a run can be looked at, once it can be.
+pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
+    let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
+    eventually("the socket of the run", || path.exists());
+    path
+}
+
+fn lines(stream: UnixStream) -> impl Iterator<Item = Snapshot> {
+    BufReader::new(stream).lines().map(|line| Snapshot::from_json(&line.unwrap()).unwrap())
+}
+
+#[test]
+fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    let path = socket(&place, &cosched);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut told = lines(UnixStream::connect(&path).unwrap());
+    let both_have_run = |s: &Snapshot| s.programs.iter().all(|p| p.running_seconds > 0.0);
+    let seen: Vec<Snapshot> = told.by_ref().take_while(|s| !both_have_run(s)).collect();
+    let next: Vec<Snapshot> = told.by_ref().take(3).collect();
+    for snapshot in seen.iter().chain(&next) {
+        assert_eq!(snapshot.schema, SCHEMA);
+        assert_eq!((snapshot.pid as i32, snapshot.policy.as_str()), (cosched.pid(), "gang"));
+        let names: Vec<&str> = snapshot.programs.iter().map(|p| p.name.as_str()).collect();
+        assert_eq!(names, ["a", "b"]);
+        assert!(snapshot.programs.iter().all(|p| p.state != State::Ended), "{snapshot:?}");
+    }
+    assert!(next.windows(2).all(|pair| pair[0].at_seconds < pair[1].at_seconds));
+    assert!(next[0].switches > 0 && next[0].quantum.is_some());
+    assert!(next[0].programs.iter().all(|program| program.why.is_some()));
+    cosched.signal(Signal::INT);
+    // The end of the run is the end of what is told.
+    assert!(told.count() < 1000);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn whoever_connects_and_never_reads_is_in_nobodys_way() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    let path = socket(&place, &cosched);
+    // More than are served at a time.
+    let silent: Vec<UnixStream> = (0..20).map(|_| UnixStream::connect(&path).unwrap()).collect();
+    let mut first = BufReader::new(&silent[0]);
+    let mut line = String::new();
+    first.read_line(&mut line).unwrap();
+    Snapshot::from_json(&line).unwrap();
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn the_socket_of_a_killed_run_is_removed_by_the_next_one() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    let path = socket(&place, &cosched);
+    cosched.kill();
+    eventually("the undo log's end", || place.undo_logs().is_empty());
+    assert!(place.marked().end());
+    assert_eq!(place.sockets(), [path]);
+    let ended = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_run_that_cannot_be_looked_at_goes_on() {
+    let place = Place::new();
+    // Too long for the path of a socket.
+    let folder = place.path(&"x".repeat(120));
+    fs::create_dir(&folder).unwrap();
+    fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+    let runtime = format!("XDG_RUNTIME_DIR={}", folder.display());
+    let mut command = std::process::Command::new("env");
+    command.arg(runtime).arg(&place.executable).args(["run", "-p", "fcfs", "--", "echo", "done"]);
+    let ended = Cosched::start(command, &place).ended().with(0);
+    let ended = ended.saying(&["`cosched top` will not find this run", "choose a shorter one"]);
+    assert!(ended.stdout.contains("done"), "{}", ended.stdout);
+}

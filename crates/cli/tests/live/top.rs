@@ -1,0 +1,188 @@
+//! `cosched top`: as text, as JSON, and in a terminal.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Output, Stdio};
+
+use cosched_core::live::Snapshot;
+use rustix::fs::{Mode, OFlags};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::onlookers::{endless, socket};
+use super::support::{Place, eventually};
+
+fn top(place: &Place, arguments: &[&str]) -> Command {
+    let mut command = Command::new(&place.executable);
+    command.arg("top").args(arguments).env("XDG_RUNTIME_DIR", place.path("run"));
+    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command
+}
+
+fn output(place: &Place, arguments: &[&str]) -> Output {
+    top(place, arguments).output().unwrap()
+}
+
+#[test]
+fn one_look_is_text_or_json() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    let pid = cosched.pid().to_string();
+    let text = output(&place, &["--once"]);
+    let said = String::from_utf8(text.stdout).unwrap();
+    assert_eq!(text.status.code(), Some(0), "{said}");
+    assert!(said.starts_with(&format!("cosched {pid}: gang, packed, quantum 100 ms")), "{said}");
+    let rows: Vec<&str> = said.lines().skip(5).map(|line| &line[..1]).collect();
+    assert_eq!(rows, ["a", "b"], "{said}");
+    assert!(said.lines().all(|line| line.len() <= 80 && !line.contains('\x1b')), "{said}");
+
+    let json = output(&place, &[&pid, "--json"]);
+    let snapshot = Snapshot::from_json(&String::from_utf8(json.stdout).unwrap()).unwrap();
+    assert_eq!(snapshot.pid.to_string(), pid);
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn without_a_run_or_a_terminal_the_remedy_is_said() {
+    let place = Place::new();
+    let said = |arguments: &[&str]| {
+        let output = output(&place, arguments);
+        assert_eq!(output.status.code(), Some(2));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    assert!(said(&[]).contains("start one with `cosched run`"));
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    assert!(said(&[]).contains("use --once"));
+    assert!(said(&["1"]).contains(&format!("these do: {}", cosched.pid())));
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+/// A terminal with `cosched top` in it.
+struct Terminal {
+    master: OwnedFd,
+    child: Child,
+    shown: String,
+}
+
+impl Terminal {
+    fn with(mut command: Command, rows: u16, columns: u16) -> Terminal {
+        let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&master).unwrap();
+        unlockpt(&master).unwrap();
+        let name = ptsname(&master, Vec::new()).unwrap();
+        let flags = OFlags::RDWR | OFlags::NOCTTY;
+        let slave = rustix::fs::open(name, flags, Mode::empty()).unwrap();
+        let terminal = |slave: &OwnedFd| Stdio::from(slave.try_clone().unwrap());
+        command.stdin(terminal(&slave)).stdout(terminal(&slave)).stderr(terminal(&slave));
+        let child = {
+            resize(&master, rows, columns);
+            command.spawn().unwrap()
+        };
+        rustix::io::ioctl_fionbio(&master, true).unwrap();
+        Terminal { master, child, shown: String::new() }
+    }
+
+    fn press(&mut self, keys: &str) {
+        File::from(self.master.try_clone().unwrap()).write_all(keys.as_bytes()).unwrap();
+    }
+
+    /// Waits until something is shown that was not before.
+    #[track_caller]
+    fn shows(&mut self, what: &str) {
+        self.shown.clear();
+        eventually(what, || {
+            self.read();
+            self.shown.contains(what)
+        });
+    }
+
+    fn read(&mut self) {
+        let mut space = [0; 4096];
+        let mut master = File::from(self.master.try_clone().unwrap());
+        while let Ok(n @ 1..) = master.read(&mut space) {
+            self.shown += &String::from_utf8_lossy(&space[..n]);
+        }
+    }
+
+    /// The exit code, and what was shown from here on.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let mut status = None;
+        eventually("the end of top", || {
+            self.read();
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        self.read();
+        (status.unwrap().code(), self.shown)
+    }
+}
+
+fn resize(master: &OwnedFd, rows: u16, columns: u16) {
+    let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+    tcsetwinsize(master, size).unwrap();
+}
+
+/// What puts a terminal back: the cursor, and the screen as it was.
+const AS_FOUND: [&str; 2] = ["\x1b[?25h", "\x1b[?1049l"];
+
+#[test]
+fn in_a_terminal_it_follows_the_run_the_keys_and_the_size() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+    terminal.shows("PROGRAM STATE");
+    terminal.shows("\x1b[38;5;10m");
+    terminal.press("nn");
+    terminal.shows("order by o n s r w t: name, turned round");
+    // Room for one of the two.
+    resize(&terminal.master, 7, 70);
+    let pid = Pid::from_child(&terminal.child);
+    kill_process(pid, Signal::WINCH).unwrap();
+    terminal.shows("; 1 to 1 of 2");
+    terminal.press("q");
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(0));
+    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn it_works_without_colour_and_says_when_the_run_ends() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    let mut command = top(&place, &[]);
+    command.env("NO_COLOR", "1");
+    let mut terminal = Terminal::with(command, 24, 80);
+    terminal.shows("a       runs");
+    assert!(!terminal.shown.contains("\x1b[38;5;"), "{:?}", terminal.shown);
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(0));
+    assert!(shown.contains("has ended"), "{shown:?}");
+    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+}
+
+#[test]
+fn a_top_that_is_told_to_end_puts_the_terminal_back() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+    terminal.shows("PROGRAM STATE");
+    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    let (code, shown) = terminal.ended();
+    assert_eq!(code, Some(0));
+    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}

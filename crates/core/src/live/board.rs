@@ -1,0 +1,111 @@
+//! Makes snapshots: what the engine tells at a heartbeat, with the reasons that the policy gave before.
+//!
+//! Policies give reasons for what *changes*, so the last reason about each program is kept until the next
+//! one. That is all that a board does between two snapshots: some words are copied per decision.
+
+use super::{Quantum, SCHEMA, Snapshot, Standing, State};
+use crate::engine::{Beat, Entry};
+use crate::plan::{Plan, Why};
+use crate::result::seconds;
+use crate::time::Nanos;
+
+/// What does not change in a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct About {
+    /// The process of cosched.
+    pub pid: u32,
+    /// The policy's name.
+    pub policy: String,
+    /// How threads are placed, where the policy places them.
+    pub placement: Option<String>,
+    /// The quantum that was asked for, where the policy has one.
+    pub quantum: Option<Nanos>,
+    /// The wall-clock time at which the run began, RFC 3339.
+    pub started_at: String,
+    /// The names of the programs, in the workload's order.
+    pub names: Vec<String>,
+}
+
+/// Keeps what snapshots are made from.
+#[derive(Debug)]
+pub struct Board {
+    about: About,
+    /// One per program, in the workload's order: what it is as long as it is not in the world.
+    entries: Vec<Entry>,
+    whys: Vec<Option<Why>>,
+    quantum: Option<Quantum>,
+}
+
+impl Board {
+    /// A board for one run of these programs.
+    pub fn new(about: About, entries: Vec<Entry>) -> Board {
+        Board { whys: vec![None; entries.len()], quantum: None, about, entries }
+    }
+
+    /// Takes note of a policy's reasons.
+    pub fn decided(&mut self, now: Nanos, plan: &Plan) {
+        for reason in &plan.reasons {
+            match (reason.program, reason.why) {
+                (Some(id), why) => self.whys[usize::from(id.slot)] = Some(why),
+                (None, Why::Quantum { round, gang, gangs, length }) => {
+                    let length = Some(length).filter(|length| *length != Nanos::NEVER);
+                    let (began_seconds, length_seconds) = (seconds(now), length.map(seconds));
+                    self.quantum =
+                        Some(Quantum { round, gang, gangs, began_seconds, length_seconds });
+                }
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// How the run stands.
+    pub fn snapshot(&self, beat: &Beat<'_>, own_cpu_seconds: f64) -> Snapshot {
+        let slots = 0..self.entries.len() as u16;
+        Snapshot {
+            schema: SCHEMA.to_owned(),
+            pid: self.about.pid,
+            policy: self.about.policy.clone(),
+            placement: self.about.placement.clone(),
+            quantum_seconds: self.about.quantum.map(seconds),
+            started_at: self.about.started_at.clone(),
+            at_seconds: seconds(beat.world.now),
+            cpus: *beat.world.cpus,
+            quantum: self.quantum,
+            switches: beat.outcome.switch_gaps.len() as u64,
+            deviations: beat.outcome.deviations.len() as u64,
+            own_cpu_seconds,
+            programs: slots.map(|slot| self.standing(slot, beat)).collect(),
+        }
+    }
+
+    fn standing(&self, slot: u16, beat: &Beat<'_>) -> Standing {
+        let (entry, now) = (&self.entries[usize::from(slot)], beat.world.now);
+        let (program, account, totals) =
+            (beat.program(slot), beat.account(slot), beat.totals(slot));
+        let state = match program {
+            Some(program) => program.state.into(),
+            None if now < entry.arrives => State::Expected,
+            None => State::Ended,
+        };
+        Standing {
+            name: self.about.names[usize::from(slot)].clone(),
+            state,
+            generation: program
+                .map_or(account.completions.len().saturating_sub(1) as u32, |p| p.id.generation),
+            threads: program.map_or(entry.asked, |p| p.asked),
+            granted: program.map_or(entry.asked, |p| p.granted),
+            cpus: program.and_then(|p| p.cpus),
+            weight: program.map_or(entry.weight, |p| p.weight),
+            group: program.map_or(entry.group, |p| p.group),
+            arrived_seconds: seconds(entry.arrives),
+            started_seconds: account.started.map(seconds),
+            running_seconds: seconds(totals.ran),
+            waiting_seconds: seconds(totals.waited),
+            waiting_now_seconds: seconds(program.map_or(Nanos::ZERO, |p| p.waiting(now))),
+            turns: totals.turns,
+            completions: account.completions.len() as u64,
+            exit: account.completions.last().map(|completion| completion.exit),
+            why: self.whys[usize::from(slot)],
+        }
+    }
+}

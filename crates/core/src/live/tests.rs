@@ -1,0 +1,229 @@
+use super::*;
+use crate::cause::{Cause, Token};
+use crate::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
+use crate::fake::Fake;
+use crate::plan::{Plan, Settings};
+use crate::policy::{Policy, World};
+use crate::time::Nanos;
+use crate::topology::Topology;
+use crate::workload::Repeat;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+/// All CPUs to one program after another, 100 ms each, with reasons.
+#[derive(Default)]
+struct InTurn(u64);
+
+impl Policy for InTurn {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let gangs = world.programs.len() as u16;
+        if gangs == 0 || causes.iter().all(|cause| matches!(cause, Cause::Settled { .. })) {
+            return;
+        }
+        self.0 += 1;
+        let gang = (self.0 % u64::from(gangs)) as u16;
+        let length = MS(100);
+        plan.because(None, Why::Quantum { round: self.0, gang, gangs, length });
+        for (i, program) in world.programs.iter().enumerate() {
+            if i == usize::from(gang) {
+                plan.run(program.id, Settings::default());
+                plan.because(Some(program.id), Why::InGang);
+            } else {
+                plan.freeze(program.id);
+                plan.because(Some(program.id), Why::OtherGang { gang: i as u16 });
+            }
+        }
+        plan.wake_at(world.now + length, Token(0));
+    }
+}
+
+/// Keeps every snapshot.
+struct Looker {
+    board: Board,
+    looks: bool,
+    seen: Vec<Snapshot>,
+}
+
+impl Watch for Looker {
+    fn decided(&mut self, world: &World<'_>, plan: &Plan) {
+        self.board.decided(world.now, plan);
+    }
+
+    fn beat(&mut self, beat: &Beat<'_>) {
+        self.seen.push(self.board.snapshot(beat, 0.5));
+    }
+
+    fn looks(&self) -> bool {
+        self.looks
+    }
+}
+
+fn about(names: &[&str]) -> About {
+    About {
+        pid: 7,
+        policy: "in-turn".into(),
+        placement: None,
+        quantum: Some(MS(100)),
+        started_at: "2026-01-01T00:00:00Z".into(),
+        names: names.iter().map(|name| (*name).to_owned()).collect(),
+    }
+}
+
+/// Every snapshot of a run of programs that need this long each.
+fn looked_at(work: &[Nanos], entries: Vec<Entry>, heartbeat: Nanos) -> Vec<Snapshot> {
+    seen(work, entries, InTurn::default(), heartbeat, true)
+}
+
+fn seen(
+    work: &[Nanos],
+    entries: Vec<Entry>,
+    policy: impl Policy,
+    heartbeat: Nanos,
+    looks: bool,
+) -> Vec<Snapshot> {
+    let topology = Topology::regular(1, 1, 1, 2, 1);
+    let board = Board::new(about(&["a", "b", "c"][..work.len()]), entries.clone());
+    let mut looker = Looker { board, looks, seen: Vec::new() };
+    let limits = Limits { heartbeat, ..Limits::default() };
+    let setup = Setup { cpus: topology.all(), topology, programs: entries, limits };
+    let mut fake = Fake::new(work.iter().copied());
+    (fake.freeze_latency, fake.thaw_latency) = (MS(2), MS(1));
+    Engine::new(fake, policy, setup).run(&mut looker).1.unwrap();
+    looker.seen
+}
+
+/// The times between snapshots, in milliseconds.
+fn gaps(seen: &[Snapshot]) -> Vec<f64> {
+    let gap = |pair: &[Snapshot]| (pair[1].at_seconds - pair[0].at_seconds) * 1000.0;
+    seen.windows(2).map(|pair| gap(pair).round()).collect()
+}
+
+fn two(work: u64) -> Vec<Snapshot> {
+    looked_at(&[MS(work); 2], vec![Entry::new(2); 2], MS(50))
+}
+
+#[test]
+fn a_program_has_run_and_waited_since_it_came_at_every_moment_of_its_life() {
+    let seen = two(600);
+    assert!(seen.len() > 8);
+    for snapshot in &seen {
+        for program in snapshot.programs.iter().filter(|program| program.state != State::Ended) {
+            let sum = program.running_seconds + program.waiting_seconds;
+            assert!((sum - snapshot.at_seconds).abs() < 2e-6, "{program:?}");
+        }
+    }
+}
+
+#[test]
+fn what_is_counted_never_falls() {
+    let mut twice = Entry::new(2);
+    twice.repeat = Repeat::Times(3);
+    let seen = looked_at(&[MS(150), MS(700)], vec![twice, Entry::new(2)], MS(20));
+    assert_eq!(seen.iter().map(|s| s.programs[0].generation).max(), Some(2));
+    for pair in seen.windows(2) {
+        for (before, after) in pair[0].programs.iter().zip(&pair[1].programs) {
+            let falls = before.running_seconds > after.running_seconds
+                || before.waiting_seconds > after.waiting_seconds
+                || (before.turns, before.completions) > (after.turns, after.completions);
+            assert!(!falls, "{before:?} {after:?}");
+        }
+        assert!(pair[0].switches <= pair[1].switches && pair[0].at_seconds < pair[1].at_seconds);
+    }
+}
+
+#[test]
+fn the_policys_reasons_stand_beside_whom_they_are_about() {
+    for snapshot in &two(600) {
+        let quantum = snapshot.quantum.unwrap();
+        assert_eq!(quantum.length_seconds, Some(0.1));
+        assert!(quantum.began_seconds <= snapshot.at_seconds);
+        if snapshot.programs.iter().any(|program| program.state == State::Ended) {
+            continue;
+        }
+        for (i, program) in snapshot.programs.iter().enumerate() {
+            let gang = i as u16;
+            let why = if gang == quantum.gang { Why::InGang } else { Why::OtherGang { gang } };
+            assert_eq!(program.why, Some(why));
+        }
+    }
+}
+
+#[test]
+fn programs_that_have_not_come_or_have_ended_are_told_too() {
+    let late = Entry { arrives: MS(150), ..Entry::new(1) };
+    let seen = looked_at(&[MS(50), MS(600)], vec![late, Entry::new(2)], MS(50));
+    let states = |at: usize| seen[at].programs.iter().map(|p| p.state).collect::<Vec<_>>();
+    assert_eq!(states(0), [State::Expected, State::Running]);
+    assert_eq!(states(seen.len() - 1)[0], State::Ended);
+    let last = &seen[seen.len() - 1].programs[0];
+    assert_eq!((last.completions, last.exit), (1, Some(Exit::Code(0))));
+    assert_eq!(last.running_seconds, 0.05);
+}
+
+#[test]
+fn while_somebody_looks_every_heartbeat_comes_on_time() {
+    let beside_quanta = looked_at(&[MS(1000); 2], vec![Entry::new(2); 2], MS(70));
+    assert_eq!(gaps(&beside_quanta), vec![70.0; beside_quanta.len() - 1]);
+    assert!(beside_quanta.len() > 20);
+}
+
+#[test]
+fn while_nobody_looks_a_heartbeat_waits_for_the_engine_to_be_awake_but_not_for_ever() {
+    // Each quantum is followed by a beat, and there is no waking between them.
+    let entries = vec![Entry::new(2); 2];
+    let beside_quanta = seen(&[MS(1000); 2], entries, InTurn::default(), MS(90), false);
+    assert!(gaps(&beside_quanta).iter().all(|gap| (90.0..110.0).contains(gap)));
+    // Nothing happens but the one program's end: the engine wakes for every second beat.
+    let quiet = gaps(&seen(&[MS(1000)], vec![Entry::new(2)], Once, MS(30), false));
+    assert!(quiet.iter().filter(|gap| **gap == 60.0).count() > 10, "{quiet:?}");
+}
+
+/// Lets everybody run.
+struct Once;
+
+impl Policy for Once {
+    fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+    }
+}
+
+#[test]
+fn a_snapshot_is_one_line_that_can_be_read_again() {
+    let snapshot = two(300).pop().unwrap();
+    let line = snapshot.to_json();
+    assert!(!line.contains('\n') && line.starts_with("{\"schema\":\"cosched-live/1\","), "{line}");
+    assert_eq!(Snapshot::from_json(&line).unwrap(), snapshot);
+    let other = line.replace("live/1", "live/2");
+    assert!(Snapshot::from_json(&other).unwrap_err().to_string().contains("'cosched-live/2'"));
+    assert!(Snapshot::from_json("{}").is_err());
+}
+
+#[test]
+fn states_are_called_as_they_are_written() {
+    for state in State::ALL {
+        assert_eq!(serde_json::to_string(&state).unwrap(), format!("\"{}\"", state.name()));
+    }
+}
+
+/// The names of all fields of a JSON document.
+fn keys(value: &serde_json::Value, found: &mut Vec<String>) {
+    match value {
+        serde_json::Value::Object(fields) => fields.iter().for_each(|(key, value)| {
+            found.push(key.clone());
+            keys(value, found);
+        }),
+        serde_json::Value::Array(values) => values.iter().for_each(|value| keys(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn every_field_and_state_is_documented() {
+    let documentation = include_str!("../../../../docs/live.md");
+    let mut names = Vec::new();
+    keys(&serde_json::from_str(&two(300)[0].to_json()).unwrap(), &mut names);
+    names.extend(State::ALL.map(|state| state.name().to_owned()));
+    for name in names {
+        assert!(documentation.contains(&format!("`{name}`")), "{name}");
+    }
+}

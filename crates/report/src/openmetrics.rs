@@ -1,0 +1,203 @@
+//! How a run stands, as OpenMetrics text: what Prometheus and its kin read.
+//!
+//! The specification (version 1.0) asks for: one block per metric family, its samples together; `TYPE`, `UNIT` and
+//! `HELP` before them; the unit as the end of the family's name; `_total` at the end of a counter's samples; states as
+//! a *stateset* with a sample for each state; `# EOF` as the last line.
+//! <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>
+
+use std::fmt::Write;
+
+use cosched_core::live::{Snapshot, Standing, State};
+
+/// The text for one answer to a scraper.
+pub fn text(snapshot: &Snapshot) -> String {
+    let mut page = Page(String::new());
+    let pid = snapshot.pid.to_string();
+    page.family("cosched_run", "info", None, "The run that is under way.");
+    let mut about =
+        vec![("version", env!("CARGO_PKG_VERSION")), ("policy", snapshot.policy.as_str())];
+    about.extend(snapshot.placement.as_deref().map(|placement| ("placement", placement)));
+    about.push(("pid", pid.as_str()));
+    page.sample("cosched_run_info", &about, 1);
+    page.single("cosched_cpus", "gauge", None, "CPUs that programs may use.", snapshot.cpus.len());
+    if let Some(quantum) = snapshot.quantum_seconds {
+        let help = "The quantum that was asked for.";
+        page.single("cosched_quantum_seconds", "gauge", SECONDS, help, quantum);
+    }
+    let help = "How often one gang has followed another.";
+    page.single("cosched_switches", "counter", None, help, snapshot.switches);
+    let help = "How often something was not as the policy wanted.";
+    page.single("cosched_deviations", "counter", None, help, snapshot.deviations);
+    let help = "CPU time that cosched itself has used.";
+    page.single("cosched_own_cpu_seconds", "counter", SECONDS, help, snapshot.own_cpu_seconds);
+
+    let mut each = |name, kind, unit, help, value: fn(&Standing) -> String| {
+        page.family(name, kind, unit, help);
+        for program in &snapshot.programs {
+            page.sample(
+                &sample_name(name, kind),
+                &[("program", program.name.as_str())],
+                value(program),
+            );
+        }
+    };
+    let help = "How long the program was allowed to run, in all its runs.";
+    let running = "cosched_program_running_seconds";
+    each(running, "counter", SECONDS, help, |program| program.running_seconds.to_string());
+    let help = "How long the program waited for its starts, and frozen, in all its runs.";
+    let waiting = "cosched_program_waiting_seconds";
+    each(waiting, "counter", SECONDS, help, |program| program.waiting_seconds.to_string());
+    let help = "How often the program began to run: its starts and its thaws.";
+    each("cosched_program_turns", "counter", None, help, |program| program.turns.to_string());
+    let help = "Complete runs of the program.";
+    each("cosched_program_completions", "counter", None, help, |p| p.completions.to_string());
+    let help = "Threads that the program was granted.";
+    each("cosched_program_threads", "gauge", None, help, |program| program.granted.to_string());
+    let help = "The program's share relative to the others.";
+    each("cosched_program_weight", "gauge", None, help, |program| program.weight.to_string());
+
+    let name = "cosched_program_state";
+    page.family(name, "stateset", None, "Where the program is in its life.");
+    for program in &snapshot.programs {
+        for state in State::ALL {
+            let labels = [("program", program.name.as_str()), (name, state.name())];
+            page.sample(name, &labels, u8::from(state == program.state));
+        }
+    }
+    page.0 + "# EOF\n"
+}
+
+const SECONDS: Option<&str> = Some("seconds");
+
+/// A counter's samples are called after what they count, *in total*.
+fn sample_name(family: &str, kind: &str) -> String {
+    match kind {
+        "counter" => format!("{family}_total"),
+        _ => family.to_owned(),
+    }
+}
+
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, unit: Option<&str>, help: &str) {
+        self.line(format_args!("# TYPE {name} {kind}"));
+        if let Some(unit) = unit {
+            self.line(format_args!("# UNIT {name} {unit}"));
+        }
+        self.line(format_args!("# HELP {name} {help}"));
+    }
+
+    fn sample(&mut self, name: &str, labels: &[(&str, &str)], value: impl std::fmt::Display) {
+        let labels: Vec<String> =
+            labels.iter().map(|(key, value)| format!("{key}=\"{}\"", escaped(value))).collect();
+        match labels.is_empty() {
+            true => self.line(format_args!("{name} {value}")),
+            false => self.line(format_args!("{name}{{{}}} {value}", labels.join(","))),
+        }
+    }
+
+    /// A family of one sample.
+    fn single(
+        &mut self,
+        name: &str,
+        kind: &str,
+        unit: Option<&str>,
+        help: &str,
+        value: impl std::fmt::Display,
+    ) {
+        self.family(name, kind, unit, help);
+        self.sample(&sample_name(name, kind), &[], value);
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        // Writing to a string does not fail.
+        let _ = writeln!(self.0, "{line}");
+    }
+}
+
+/// A label's value: these three characters are escaped, all others stand as they are.
+fn escaped(value: &str) -> String {
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::standing::snapshot;
+
+    /// The name of a sample's family, as the specification derives it.
+    fn family<'n>(sample: &'n str, kind: &str) -> &'n str {
+        let end = match kind {
+            "counter" => "_total",
+            "info" => "_info",
+            _ => "",
+        };
+        sample.strip_suffix(end).unwrap()
+    }
+
+    #[test]
+    fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
+        let text = text(&snapshot());
+        let (mut families, mut kind, mut name) = (BTreeSet::new(), "", "");
+        for line in text.lines() {
+            if let Some(words) = line.strip_prefix("# TYPE ") {
+                (name, kind) = words.split_once(' ').unwrap();
+                assert!(families.insert(name), "{name} is there twice");
+                assert!(name.starts_with("cosched_") && !name.ends_with("_total"), "{name}");
+            } else if let Some(words) = line.strip_prefix("# UNIT ") {
+                let (of, unit) = words.split_once(' ').unwrap();
+                assert!(of == name && name.ends_with(&format!("_{unit}")), "{line}");
+            } else if let Some(words) = line.strip_prefix("# HELP ") {
+                assert!(words.starts_with(&format!("{name} ")), "{line}");
+            } else if line != "# EOF" {
+                let sample = line.split(['{', ' ']).next().unwrap();
+                assert_eq!(family(sample, kind), name, "{line}");
+                let value = line.rsplit(' ').next().unwrap();
+                assert!(value.parse::<f64>().is_ok(), "{line}");
+            }
+        }
+        assert!(families.len() >= 12 && text.ends_with("\n# EOF\n"), "{text}");
+        assert_eq!(text.matches("# EOF").count(), 1);
+    }
+
+    #[test]
+    fn a_program_is_in_exactly_one_state() {
+        let snapshot = snapshot();
+        let text = text(&snapshot);
+        for program in &snapshot.programs {
+            let of = format!("cosched_program_state{{program=\"{}\",", escaped(&program.name));
+            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with(&of)).collect();
+            let set: Vec<&&str> = lines.iter().filter(|line| line.ends_with(" 1")).collect();
+            assert_eq!((lines.len(), set.len()), (State::ALL.len(), 1), "{lines:?}");
+            assert!(set[0].contains(&format!("=\"{}\"}}", program.state.name())), "{}", set[0]);
+        }
+    }
+
+    #[test]
+    fn names_cannot_break_the_text() {
+        let mut snapshot = snapshot();
+        snapshot.programs[0].name = "a\"b\\c\nd".into();
+        let text = text(&snapshot);
+        assert!(text.contains(r#"cosched_program_turns_total{program="a\"b\\c\nd"} "#), "{text}");
+    }
+
+    #[test]
+    fn what_is_not_known_is_left_out() {
+        let mut snapshot = snapshot();
+        (snapshot.quantum_seconds, snapshot.placement) = (None, None);
+        let text = text(&snapshot);
+        assert!(!text.contains("quantum") && !text.contains("placement"), "{text}");
+    }
+
+    #[test]
+    fn every_metric_is_documented() {
+        let documentation = include_str!("../../../docs/live.md");
+        for line in text(&snapshot()).lines().filter(|line| !line.starts_with('#')) {
+            let sample = line.split(['{', ' ']).next().unwrap();
+            assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! How a run stands, as a screen of text: what `cosched top` shows.
+//!
+//! A frame is a pure function of the newest snapshot, an earlier one (shares are of the time between), the size of
+//! the screen, and what the user has chosen. Each line is text that says everything, with a [`Tone`] that a terminal may
+//! show as a colour. No line is wider than the screen, and nothing in it can command a terminal.
+
+mod cells;
+#[cfg(test)]
+mod tests;
+
+use std::cmp::Ordering;
+
+use cosched_core::live::{Snapshot, Standing, State};
+
+/// What the rows are ordered by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// As in the workload.
+    #[default]
+    Workload,
+    /// By name.
+    Name,
+    /// Largest share first.
+    Share,
+    /// Who has run longest first.
+    Running,
+    /// Who has waited longest first.
+    Waiting,
+    /// Who has had most turns first.
+    Turns,
+}
+
+impl Order {
+    /// The order that a key stands for.
+    pub fn of_key(key: char) -> Option<Order> {
+        match key {
+            'o' => Some(Order::Workload),
+            'n' => Some(Order::Name),
+            's' => Some(Order::Share),
+            'r' => Some(Order::Running),
+            'w' => Some(Order::Waiting),
+            't' => Some(Order::Turns),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Order::Workload => "workload",
+            Order::Name => "name",
+            Order::Share => "share",
+            Order::Running => "running",
+            Order::Waiting => "waiting",
+            Order::Turns => "turns",
+        }
+    }
+}
+
+/// What the user has chosen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// The order of the rows.
+    pub order: Order,
+    /// The other way round.
+    pub reversed: bool,
+    /// How many rows are above the screen.
+    pub scroll: usize,
+}
+
+impl View {
+    /// Another order; the same one again is turned round.
+    pub fn choose(&mut self, order: Order) {
+        self.reversed = self.order == order && !self.reversed;
+        self.order = order;
+    }
+
+    /// So many rows further down, as far as there are any, on a screen of this height.
+    pub fn scroll_by(&mut self, rows: isize, programs: usize, height: usize) {
+        let room = height.saturating_sub(ABOVE + BELOW);
+        self.scroll = self.scroll.saturating_add_signed(rows).min(programs.saturating_sub(room));
+    }
+}
+
+/// What a line is, for terminals that have colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// What is always there.
+    Plain,
+    /// The line above the rows.
+    Header,
+    /// A program that may run.
+    Running,
+    /// A program that waits, or has not come.
+    Waiting,
+    /// A program that needs a look: stopped by somebody else, or failed.
+    Alarming,
+    /// A program that has ended well.
+    Over,
+}
+
+/// One line of a frame.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    /// What it says.
+    pub text: String,
+    /// What it is.
+    pub tone: Tone,
+}
+
+/// Lines above the rows, and below.
+const ABOVE: usize = 5;
+const BELOW: usize = 1;
+
+/// The screen: `width` characters, `height` lines at most; `None`: as many as there are. Shares are of the time since
+/// `past`, or else since the programs came.
+pub fn frame(
+    now: &Snapshot,
+    past: Option<&Snapshot>,
+    view: View,
+    width: usize,
+    height: Option<usize>,
+) -> Vec<Line> {
+    let shares: Vec<Option<f64>> = (0..now.programs.len()).map(|i| share(now, past, i)).collect();
+    let order = ordered(now, &shares, view);
+    let room = height.map_or(order.len(), |height| height.saturating_sub(ABOVE + BELOW));
+    let hidden = view.scroll.min(order.len().saturating_sub(room));
+    let shown: Vec<usize> = order.iter().skip(hidden).take(room).copied().collect();
+
+    let plain = |text| Line { text, tone: Tone::Plain };
+    let mut lines = vec![
+        plain(cells::title(now)),
+        plain(cells::who_runs(now, width)),
+        plain(cells::figures(now, past)),
+        plain(String::new()),
+    ];
+    let columns = cells::Columns::fitting(now, width);
+    lines.push(Line { text: columns.header(), tone: Tone::Header });
+    lines.extend(shown.iter().map(|&i| Line {
+        text: columns.row(now, &now.programs[i], shares[i]),
+        tone: tone(&now.programs[i]),
+    }));
+    let rest = match shown.len() {
+        0 => "; no room for programs".to_owned(),
+        n if n < order.len() => format!("; {} to {} of {}", hidden + 1, hidden + n, order.len()),
+        _ => String::new(),
+    };
+    if height.is_some() {
+        let turned = if view.reversed { ", turned round" } else { "" };
+        let by = view.order.name();
+        lines.push(plain(format!("q leaves; order by o n s r w t: {by}{turned}{rest}")));
+    }
+    for line in &mut lines {
+        line.text = cells::fitted(&line.text, width);
+    }
+    lines.truncate(height.unwrap_or(usize::MAX));
+    lines
+}
+
+/// Which part of its time a program was allowed to run; `None` where no time has passed for it.
+fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
+    let after = &now.programs[i];
+    let (ran, waited) = match past.and_then(|past| past.programs.get(i)) {
+        Some(before) => (
+            after.running_seconds - before.running_seconds,
+            after.waiting_seconds - before.waiting_seconds,
+        ),
+        None => (after.running_seconds, after.waiting_seconds),
+    };
+    let all = ran + waited;
+    (all > 0.0).then(|| ran / all)
+}
+
+fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
+    let program = |i: usize| &now.programs[i];
+    let largest = |a: f64, b: f64| b.total_cmp(&a);
+    let compare = |a: usize, b: usize| -> Ordering {
+        match view.order {
+            Order::Workload => Ordering::Equal,
+            Order::Name => program(a).name.cmp(&program(b).name),
+            Order::Share => largest(shares[a].unwrap_or(-1.0), shares[b].unwrap_or(-1.0)),
+            Order::Running => largest(program(a).running_seconds, program(b).running_seconds),
+            Order::Waiting => largest(program(a).waiting_seconds, program(b).waiting_seconds),
+            Order::Turns => program(b).turns.cmp(&program(a).turns),
+        }
+    };
+    let mut order: Vec<usize> = (0..now.programs.len()).collect();
+    order.sort_by(|a, b| compare(*a, *b));
+    if view.reversed {
+        order.reverse();
+    }
+    order
+}
+
+fn tone(program: &Standing) -> Tone {
+    match program.state {
+        State::StoppedByOther => Tone::Alarming,
+        State::Ended if cells::has_failed(program) => Tone::Alarming,
+        State::Ended => Tone::Over,
+        state if state.may_run() => Tone::Running,
+        _ => Tone::Waiting,
+    }
+}

@@ -1,0 +1,117 @@
+use super::*;
+use crate::standing::snapshot;
+
+fn texts(lines: &[Line]) -> Vec<&str> {
+    lines.iter().map(|line| line.text.as_str()).collect()
+}
+
+fn names(view: View) -> Vec<String> {
+    let lines = frame(&snapshot(), None, view, 80, Some(24));
+    let rows = &lines[ABOVE..lines.len() - BELOW];
+    rows.iter().map(|line| line.text.split(' ').next().unwrap().to_owned()).collect()
+}
+
+/// A snapshot of many programs.
+fn crowd(count: usize) -> Snapshot {
+    let mut many = snapshot();
+    let one = many.programs[0].clone();
+    many.programs = (0..count).map(|i| Standing { name: format!("p{i}"), ..one.clone() }).collect();
+    many
+}
+
+#[test]
+fn a_frame_says_who_runs_who_waits_and_why() {
+    let lines = frame(&snapshot(), None, View::default(), 80, None);
+    assert_eq!(
+        texts(&lines),
+        [
+            "cosched 4711: gang, packed, quantum 100 ms; CPUs 0-1; for 2.5 s",
+            "round 12, gang 1 of 2 for 100 ms; running: solver",
+            "switches 23; deviations 1; cosched 0.41 % of a CPU; share since each came",
+            "",
+            "PROGRAM STATE   GANG CPUS    THR SHARE    RUN s   WAIT s  TURNS WHY",
+            "solver  runs    1*   0-1       2  52 %      1.2      1.1     12 in gang",
+            "sort    waits   2    0-1       2  38 %      0.9      1.5     12 other gang",
+            "short   exit 3  -    -         2  12 %      0.3      2.1     12",
+        ]
+    );
+    let tones: Vec<Tone> = lines.iter().skip(ABOVE).map(|line| line.tone).collect();
+    assert_eq!(tones, [Tone::Running, Tone::Waiting, Tone::Alarming]);
+}
+
+#[test]
+fn no_line_is_wider_than_the_screen_and_no_frame_is_higher() {
+    for (width, height) in [(80, 24), (40, 10), (20, 3), (200, 50), (1, 1), (0, 0)] {
+        for now in [snapshot(), crowd(100)] {
+            let lines = frame(&now, None, View::default(), width, Some(height));
+            assert!(lines.len() <= height, "{width} x {height}");
+            assert!(lines.iter().all(|line| line.text.chars().count() <= width));
+        }
+    }
+}
+
+#[test]
+fn a_dozen_programs_fit_into_80_by_24_with_their_reasons() {
+    let lines = frame(&crowd(12), None, View::default(), 80, Some(24));
+    assert_eq!(lines.len(), ABOVE + 12 + BELOW);
+    assert!(lines[ABOVE..ABOVE + 12].iter().all(|line| line.text.ends_with("in gang")));
+}
+
+#[test]
+fn shares_are_of_the_time_since_the_earlier_snapshot() {
+    let (past, mut now) = (snapshot(), snapshot());
+    now.at_seconds += 2.0;
+    now.programs[0].running_seconds += 1.5;
+    now.programs[0].waiting_seconds += 0.5;
+    let lines = frame(&now, Some(&past), View::default(), 80, None);
+    assert!(lines[2].text.ends_with("share of the last 2.0 s"), "{lines:?}");
+    // For the others no time has passed: there is no share.
+    let shares: Vec<&str> = lines[ABOVE..].iter().map(|line| line.text[32..38].trim()).collect();
+    assert_eq!(shares, ["75 %", "-", "-"]);
+}
+
+#[test]
+fn rows_are_ordered_as_chosen_and_the_same_key_turns_them_round() {
+    assert_eq!(names(View::default()), ["solver", "sort", "short"]);
+    let mut view = View::default();
+    view.choose(Order::of_key('n').unwrap());
+    assert_eq!(names(view), ["short", "solver", "sort"]);
+    view.choose(Order::of_key('w').unwrap());
+    assert_eq!(names(view), ["short", "sort", "solver"]);
+    view.choose(Order::of_key('w').unwrap());
+    assert_eq!(names(view), ["solver", "sort", "short"]);
+    assert_eq!(Order::of_key('q'), None);
+}
+
+#[test]
+fn scrolling_stops_at_the_last_row() {
+    let lines = |scroll| {
+        let view = View { scroll, ..View::default() };
+        frame(&crowd(100), None, view, 80, Some(16))
+    };
+    assert!(lines(0).last().unwrap().text.ends_with("; 1 to 10 of 100"));
+    assert_eq!(lines(1)[ABOVE].text.split(' ').next(), Some("p1"));
+    assert_eq!(lines(90), lines(5000));
+    let mut view = View::default();
+    view.scroll_by(1000, 100, 16);
+    view.scroll_by(-1, 100, 16);
+    assert_eq!(view.scroll, 89);
+    view.scroll_by(-1000, 100, 16);
+    assert_eq!(view.scroll, 0);
+    assert!(lines(90).last().unwrap().text.ends_with("; 91 to 100 of 100"));
+}
+
+#[test]
+fn a_name_cannot_command_the_terminal() {
+    let mut snapshot = snapshot();
+    snapshot.programs[0].name = "\x1b[2Jevil\n".into();
+    let lines = frame(&snapshot, None, View::default(), 80, Some(24));
+    assert!(lines.iter().all(|line| !line.text.chars().any(char::is_control)));
+}
+
+#[test]
+fn as_many_names_as_fit_are_told_of_those_who_run() {
+    let line = |width| frame(&crowd(100), None, View::default(), width, None)[1].text.clone();
+    assert!(line(80).ends_with(" and 92 more"), "{}", line(80));
+    assert!(line(2000).ends_with(" p98 p99"), "{}", line(2000));
+}

@@ -1,0 +1,56 @@
+//! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
+
+use cosched_core::live::{Quantum, SCHEMA, Snapshot, Standing, State};
+use cosched_core::{CpuSet, Exit, Why};
+
+/// Three programs under the policy gang.
+pub(crate) fn snapshot() -> Snapshot {
+    let quantum =
+        Quantum { round: 12, gang: 0, gangs: 2, began_seconds: 2.4, length_seconds: Some(0.1) };
+    Snapshot {
+        schema: SCHEMA.into(),
+        pid: 4711,
+        policy: "gang".into(),
+        placement: Some("packed".into()),
+        quantum_seconds: Some(0.1),
+        started_at: "2026-01-01T00:00:00Z".into(),
+        at_seconds: 2.45,
+        cpus: CpuSet::first(2),
+        quantum: Some(quantum),
+        switches: 23,
+        deviations: 1,
+        own_cpu_seconds: 0.01,
+        programs: vec![
+            program("solver", State::Running, 1.25, Some(Why::InGang)),
+            program("sort", State::Frozen, 0.9, Some(Why::OtherGang { gang: 1 })),
+            Standing {
+                exit: Some(Exit::Code(3)),
+                completions: 1,
+                cpus: None,
+                ..program("short", State::Ended, 0.3, None)
+            },
+        ],
+    }
+}
+
+fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> Standing {
+    Standing {
+        name: name.into(),
+        state,
+        generation: 0,
+        threads: 2,
+        granted: 2,
+        cpus: Some(CpuSet::first(2)),
+        weight: 1.0,
+        group: None,
+        arrived_seconds: 0.0,
+        started_seconds: Some(0.0),
+        running_seconds,
+        waiting_seconds: 2.4 - running_seconds,
+        waiting_now_seconds: if state == State::Frozen { 0.05 } else { 0.0 },
+        turns: 12,
+        completions: 0,
+        exit: None,
+        why,
+    }
+}
