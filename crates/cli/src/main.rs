@@ -8,11 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod choices;
 mod compare;
 mod deviations;
 mod doctor;
 mod experiment;
 mod failure;
+mod manual;
 mod out;
 mod profile;
 mod progress;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         args::Command::Profile(args) => profile::profile(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
+        args::Command::Manual(args) => manual::manual(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {
