@@ -8,6 +8,8 @@
 #                alone), PROGRAMS=DIR takes the executables in a folder
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
+#   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
+#   make test-package  installs, uses and removes it in a clean Debian; needs root
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -24,7 +26,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -72,6 +74,14 @@ bench-sim:
 
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
+
+package: PACKAGES += binutils dpkg-dev python3
+package: build
+	@packaging/build.sh
+
+test-package: PACKAGES += debootstrap lintian man-db
+test-package: package
+	@packaging/test.sh
 
 # All of them, even after one has failed.
 test-guest: setup

@@ -15,6 +15,7 @@ mod placement;
 #[path = "../live/support/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod support;
+mod unit;
 mod unplug;
 mod user;
 
