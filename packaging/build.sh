@@ -25,7 +25,8 @@ strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/u
 "$built" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
 install -D -m 644 "$ROOT/packaging/cosched@.service" -t "$tree/usr/lib/systemd/user"
-install -D -m 644 "$ROOT/README.md" "$ROOT"/docs/*.md -t "$doc"
+install -D -m 644 "$ROOT/README.md" -t "$doc"
+install -D -m 644 "$ROOT"/docs/*.md -t "$doc/docs"
 python3 "$ROOT/packaging/copyright.py" "$ROOT" >"$doc/copyright"
 gzip -9 --no-name >"$doc/changelog.gz" <<EOF
 cosched ($VERSION) unstable; urgency=medium
@@ -48,13 +49,14 @@ Depends: $libraries
 Section: utils
 Priority: optional
 Description: co-scheduler for multithreaded programs
- The kernel schedules threads, not programs: a thread that all its siblings wait
- for loses its CPU to a thread of another program, and the siblings spin or sleep
- meanwhile. cosched decides which programs run at the same time, on which CPUs,
- and for how long. Programs and kernel stay as they are, and no root is needed.
+ The kernel schedules threads, not programs: a thread that all its siblings
+ wait for loses its CPU to a thread of another program, and the siblings spin
+ or sleep meanwhile. cosched decides which programs run at the same time, on
+ which CPUs, and for how long. Programs and kernel stay as they are, and no
+ root is needed.
  .
- Several policies from the literature can be chosen, compared with each other and
- with plain Linux, and simulated on machines that are not at hand.
+ Several policies from the literature can be chosen, compared with each other
+ and with plain Linux, and simulated on machines that are not at hand.
 EOF
 (cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
 chmod 644 "$tree"/DEBIAN/*

@@ -93,7 +93,7 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     rest.control("SH", ["SEE ALSO"]);
     rest.text([roman(
         "The formats of workload files and results, the policies and the promises: in the folder docs of the sources, \
-         and in /usr/share/doc/cosched where a package was installed.",
+         and in /usr/share/doc/cosched/docs where a package was installed.",
     )]);
     page.extend(rest.to_roff().into_bytes());
     Ok(page)
