@@ -9,6 +9,8 @@
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
+#   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
+#   make test-package  installs, uses and removes it in a clean Debian; needs root
 #   make test-guest  runs tests on emulated machines, see guest/README.md; needs root
 #   make setup   only installs what is missing from the distribution
 #   make build   cosched itself, optimised
@@ -25,7 +27,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff test-report test-guest setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -77,6 +79,14 @@ scaff: build
 test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 test-report: setup
 	cargo test --locked -p cosched --test report -- --nocapture
+
+package: PACKAGES += binutils dpkg-dev python3
+package: build
+	@packaging/build.sh
+
+test-package: PACKAGES += debootstrap lintian man-db
+test-package: package
+	@packaging/test.sh
 
 # All of them, even after one has failed.
 test-guest: setup

@@ -4,34 +4,33 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::Nanos;
 use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
+use crate::choices;
 use crate::experiment::Way;
 use crate::explain::ExplainArgs;
-use crate::failure::Failure;
-use crate::report::ReportArgs;
-use crate::trace::TraceArgs;
+use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
+use crate::manual::ManualArgs;
+use crate::report::ReportArgs;
 use crate::top::TopArgs;
+use crate::trace::TraceArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
-///
-/// Exit codes: 0 every program succeeded; 1 a program failed, or cosched could not go on; 2 bad input, nothing was
-/// started; 130 ended by Ctrl-C; 143 ended by SIGTERM or the terminal's end.
 #[derive(Debug, Parser)]
-#[command(name = "cosched", version, arg_required_else_help = true)]
+#[command(name = "cosched", version, arg_required_else_help = true, after_help = failure::exit_codes())]
 pub(crate) struct Cli {
     /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The hidden subcommand.
+/// The subcommand that cosched calls itself.
 pub(crate) const SPIN: &str = "__spin";
 
 #[derive(Debug, Subcommand)]
@@ -56,6 +55,9 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Watch a run that is under way: who runs, who waits, and why.
     Top(TopArgs),
+    /// Write the man pages and the shell completions into a folder like /usr/share.
+    #[command(hide = true)]
+    Manual(ManualArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
     Spin(SpinArgs),
@@ -81,7 +83,7 @@ const FILL: &str = "--fill";
 #[derive(Clone, Debug, Args)]
 pub(crate) struct HowArgs {
     /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
-    #[arg(long, value_parser = named::<Placement>)]
+    #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
     /// How long a gang runs at a time: 1ms to 60s [default: 100ms]
     #[arg(long, value_parser = duration)]
@@ -90,7 +92,7 @@ pub(crate) struct HowArgs {
     #[arg(long)]
     pub(crate) fill: bool,
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
-    #[arg(long, value_name = "FILE", value_parser = slowdowns)]
+    #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
@@ -180,8 +182,8 @@ impl HowArgs {
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
-    #[arg(long, short, value_parser = named::<Kind>)]
+    /// What decides.
+    #[arg(long, short, default_value = Kind::Gang.name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
     #[command(flatten)]
     pub(crate) how: HowArgs,
@@ -250,6 +252,9 @@ pub(crate) struct SimMeasureArgs {
     /// Measure so briefly that the figures mean little: to try it out.
     #[arg(long)]
     pub(crate) quick: bool,
+    /// Print the figures as JSON instead of the file.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -283,7 +288,7 @@ pub(crate) struct SimMachineArgs {
     #[arg(long, short)]
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
-    #[arg(long, short, default_value = "eevdf", value_parser = kernel)]
+    #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Kernel,
     /// What decides where nothing else does; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
@@ -299,6 +304,9 @@ pub(crate) struct SimCalibrateArgs {
     pub(crate) table: PathBuf,
     #[command(flatten)]
     pub(crate) on: SimMachineArgs,
+    /// Print the models as JSON instead of a workload file.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -308,14 +316,17 @@ pub(crate) struct SimSlowdownsArgs {
     pub(crate) workload: PathBuf,
     #[command(flatten)]
     pub(crate) on: SimMachineArgs,
+    /// Print the table as JSON instead of TOML.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides: linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait.
-    #[arg(long, short, value_parser = named::<Kind>, required_unless_present = "sweep")]
+    /// What decides.
+    #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
@@ -323,7 +334,7 @@ pub(crate) struct SimRunArgs {
     #[arg(long, short, required_unless_present = "sweep")]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
-    #[arg(long, short, value_parser = kernel)]
+    #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Option<Kernel>,
     /// What decides where nothing else does; the same seed gives the same run [default: 1]
     #[arg(long)]

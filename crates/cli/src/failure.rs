@@ -1,16 +1,24 @@
-//! What can go wrong, and the exit code that tells it.
-//!
-//! | code | meaning |
-//! |---|---|
-//! | 0 | every program succeeded |
-//! | 1 | a program failed, or cosched could not go on |
-//! | 2 | bad input: nothing was started |
-//! | 130, 143 | ended by Ctrl-C; by SIGTERM or another signal that does the same |
+//! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in docs/exit-codes.md.
 
 use std::process::ExitCode;
 
 use cosched_core::Signal;
 use cosched_core::engine::outcome::Ended;
+
+/// The contract with scripts, for every subcommand. `--help` and the man pages print it.
+pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
+    (0, "done, and every program succeeded"),
+    (1, "a program failed, or cosched could not go on"),
+    (2, "bad input: nothing was started"),
+    (130, "ended by Ctrl-C"),
+    (143, "ended by SIGTERM, or by the end of the terminal"),
+];
+
+/// What `--help` says of them.
+pub(crate) fn exit_codes() -> String {
+    let lines = EXIT_CODES.map(|(code, meaning)| format!("  {code:<3}  {meaning}"));
+    format!("Exit codes:\n{}", lines.join("\n"))
+}
 
 /// Why a command ends without doing what was asked.
 #[derive(Debug)]

@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod choices;
 mod compare;
 mod deviations;
 mod doctor;
@@ -15,6 +16,7 @@ mod experiment;
 mod explain;
 mod failure;
 mod live;
+mod manual;
 mod out;
 mod profile;
 mod progress;
@@ -26,8 +28,8 @@ mod sim;
 mod source;
 mod store;
 mod table;
-mod trace;
 mod top;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         args::Command::Trace(args) => trace::trace(&args),
         args::Command::Explain(args) => explain::explain(&args),
         args::Command::Top(args) => top::top(&args),
+        args::Command::Manual(args) => manual::manual(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),
     };
     match result {

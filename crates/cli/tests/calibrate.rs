@@ -48,6 +48,18 @@ fn figures_alone_become_models_and_these_a_table_and_that_a_prediction() {
     assert!(models.contains("# speedup with 4 threads: 2.00 for 2.00"), "{models}");
     assert!(models.contains("# threads for 80 % of the best speedup: "), "{models}");
     std::fs::write(folder.join("models.toml"), &models).unwrap();
+    let document = printed(folder, &format!("calibrate table.toml {ON} --json"));
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["schema"], "cosched-sim-calibrate/1");
+    let quiet = &document["programs"][1];
+    assert_eq!(
+        (&quiet["name"], &quiet["fitted"]["key"]),
+        (&"quiet".into(), &"cycles_per_instruction".into())
+    );
+    let value = quiet["fitted"]["value"].as_f64().unwrap();
+    assert!(models.contains(&format!("# fitted: cycles_per_instruction = {value:.4}")), "{models}");
+    assert_eq!(quiet["residuals"][0]["wanted"], 0.2);
+    assert!(quiet["model"]["phase"][0]["instructions"].is_number(), "{quiet}");
 
     // Only loud and quiet: `serial` has hardly any traffic, and is a level of its own.
     let table = printed(folder, &format!("slowdowns models.toml {ON}"));
@@ -55,6 +67,12 @@ fn figures_alone_become_models_and_these_a_table_and_that_a_prediction() {
     assert!(read.machine().starts_with("dunnington-24, simulated, 4 threads each, spread"));
     assert!(read.of(read.most(), &[read.most()]) > 1.5);
     std::fs::write(folder.join("slowdowns.toml"), &table).unwrap();
+    let document = printed(folder, &format!("slowdowns models.toml {ON} --json"));
+    let document: serde_json::Value = serde_json::from_str(&document).unwrap();
+    assert_eq!(document["schema"], "cosched-sim-slowdowns/1");
+    let loudest = document["pairs"][2][2].as_f64().unwrap();
+    assert!(table.contains(&format!("{loudest:.4}")) && loudest > 1.5, "{document}");
+    assert_eq!(document["triples"][0][1].as_array().unwrap().len(), 3);
 
     let run = "models.toml --machine dunnington-24 --policy bandwidth --json";
     let told = refused(folder, run);

@@ -61,6 +61,27 @@ fn this_machine_is_described_once_it_has_been_measured_and_programs_are_simulate
 }
 
 #[test]
+fn scripts_find_the_figures_of_this_machine_and_where_its_description_lies() {
+    let home = tempfile::tempdir().unwrap();
+    let arguments = ["sim", "measure", "--quick", "--json", "--out", "mine.toml"];
+    let output = cosched(home.path(), &arguments);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&report["schema"], &report["file"]),
+        (&"cosched-sim-measure/1".into(), &"mine.toml".into())
+    );
+    let described = Hardware::load(&home.path().join("mine.toml")).unwrap();
+    assert_eq!(report["own"]["freeze_nanos"], described.own.freeze.0);
+    let gigahertz = report["gigahertz"].as_f64().unwrap();
+    assert!((gigahertz - described.gigahertz).abs() < 0.001, "{report}");
+    for figure in ["memory_nanos", "switch_nanos", "bus_bytes_per_nano"] {
+        assert!(report[figure].as_f64().unwrap() > 0.0, "{figure}: {report}");
+    }
+    assert_eq!(report["wake_nanos"].as_array().unwrap().len(), 3);
+}
+
+#[test]
 fn without_a_measurement_or_without_kernels_the_remedy_is_told() {
     let home = tempfile::tempdir().unwrap();
     for arguments in [&["sim", "check"][..], &["sim", "--", "true"]] {

@@ -7,13 +7,17 @@
 use std::process::ExitCode;
 
 use cosched_core::workload::{Workload, shown_path};
-use cosched_sim::model::fit::{FitError, Fitted, SoloTable, fit};
+use cosched_sim::model::fit::{FitError, Fitted, Residual, SoloTable, fit};
 use cosched_sim::{Job, Model};
+use serde::Serialize;
 
 use super::{Scene, Simulator};
 use crate::args::SimCalibrateArgs;
 use crate::failure::Failure;
 use crate::session::print;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-sim-calibrate/1";
 
 /// Fits the table's programs and prints them.
 pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
@@ -47,12 +51,63 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     })?;
     let machine = &simulator.hardware.name;
     let placement = args.on.how.placement();
+    if args.json {
+        let programs = fitted.iter().map(Program::of).collect::<Result<_, _>>()?;
+        let placement = placement.to_string();
+        let document = Document { schema: SCHEMA, table: file, machine, placement, programs };
+        print(&serde_json::to_string_pretty(&document).map_err(Failure::broken)?)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let head = format!(
         "# Fitted by `cosched sim calibrate` to {file}, on {machine}, {placement}.\n\
          # One number of each model is fitted, and told with the errors that are left; the others were given.\n"
     );
     print(fitted.iter().fold(head, |text, fitted| text + "\n" + &program(fitted)).trim_end())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The workload file as JSON, with the errors that are comments there.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    table: String,
+    machine: &'a str,
+    placement: String,
+    programs: Vec<Program<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Program<'a> {
+    name: &'a str,
+    threads: u16,
+    misses_per_kilo_instruction: f64,
+    memory_gigabytes_per_second: f64,
+    /// `null` where no figure is given.
+    fitted: Option<Number>,
+    residuals: &'a [Residual],
+    model: toml::Table,
+}
+
+/// The number that was fitted.
+#[derive(Debug, Serialize)]
+struct Number {
+    key: &'static str,
+    value: f64,
+}
+
+impl Program<'_> {
+    fn of(fitted: &Fitted) -> Result<Program<'_>, Failure> {
+        let known = &fitted.known;
+        Ok(Program {
+            name: &known.name,
+            threads: known.threads,
+            misses_per_kilo_instruction: known.misses_per_kilo_instruction,
+            memory_gigabytes_per_second: fitted.gigabytes_per_second,
+            fitted: fitted.free.map(|(free, value)| Number { key: free.key(), value }),
+            residuals: &fitted.residuals,
+            model: toml::from_str(&fitted.model).map_err(Failure::broken)?,
+        })
+    }
 }
 
 /// A program of the workload file.

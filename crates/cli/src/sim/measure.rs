@@ -7,6 +7,7 @@
 
 mod cpu;
 mod description;
+mod document;
 mod memory;
 mod threads;
 
@@ -70,7 +71,10 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
     }
     std::fs::write(&path, &text).map_err(unwritable)?;
     say(format_args!("kept in {}", path.display()));
-    print(text.trim_end())?;
+    match args.json {
+        true => print(&document::json(&figures, &session.description, &path)?)?,
+        false => print(text.trim_end())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 

@@ -11,11 +11,15 @@ use cosched_core::Profile;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_sim::Job;
+use serde::Serialize;
 
 use super::{Scene, Simulator};
 use crate::args::SimSlowdownsArgs;
 use crate::failure::Failure;
 use crate::session::print;
+
+/// The version of the JSON that is written.
+const SCHEMA: &str = "cosched-sim-slowdowns/1";
 
 /// Simulates every pair and triple, and prints the table.
 pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
@@ -48,7 +52,11 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
         args.on.how.placement()
     );
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
-    print(&table.show(&how, &levels))?;
+    let table = table.spread_out(how, levels);
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&table).map_err(Failure::broken)?)?,
+        false => print(&table.toml())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -93,21 +101,45 @@ impl Table {
         self.0[&(variant, others)]
     }
 
-    fn show(&self, machine: &str, levels: &[f64]) -> String {
+    /// The table with every order of the variants.
+    fn spread_out(&self, machine: String, levels: Vec<f64>) -> Document {
         let n = levels.len();
+        let row = |slowdown: &dyn Fn(usize) -> f64| (0..n).map(slowdown).collect::<Vec<f64>>();
+        let pairs = (0..n).map(|a| row(&|b| self.slowdown(a, vec![b]))).collect();
+        let triple = |a, b| row(&|c| self.slowdown(a, vec![b, c]));
+        let triples = (0..n).map(|a| (0..n).map(|b| triple(a, b)).collect()).collect();
+        Document { schema: SCHEMA, machine, gigabytes_per_second: levels, pairs, triples }
+    }
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+struct Document {
+    schema: &'static str,
+    machine: String,
+    /// Of each variant alone, rising.
+    gigabytes_per_second: Vec<f64>,
+    /// By variant and its co-runner.
+    pairs: Vec<Vec<f64>>,
+    /// By variant and its two co-runners.
+    triples: Vec<Vec<Vec<f64>>>,
+}
+
+impl Document {
+    /// As `--slowdowns` reads it.
+    fn toml(&self) -> String {
         let list = |items: Vec<String>| format!("[{}]", items.join(", "));
-        let row = |slowdown: &dyn Fn(usize) -> f64| {
-            list((0..n).map(|other| format!("{:.4}", slowdown(other))).collect())
-        };
-        let pairs = (0..n).map(|a| format!("    {},\n", row(&|b| self.slowdown(a, vec![b]))));
-        let triples = (0..n).map(|a| {
-            let rows =
-                (0..n).map(|b| format!("        {},\n", row(&|c| self.slowdown(a, vec![b, c]))));
+        let row = |row: &Vec<f64>| list(row.iter().map(|ratio| format!("{ratio:.4}")).collect());
+        let pairs = self.pairs.iter().map(|pair| format!("    {},\n", row(pair)));
+        let triples = self.triples.iter().map(|rows| {
+            let rows = rows.iter().map(|triple| format!("        {},\n", row(triple)));
             format!("    [\n{}    ],\n", rows.collect::<String>())
         });
+        let levels = self.gigabytes_per_second.iter().map(|level| format!("{level:?}"));
         format!(
-            "machine = {machine:?}\ngigabytes_per_second = {}\npairs = [\n{}]\ntriples = [\n{}]",
-            list(levels.iter().map(|level| format!("{level:?}")).collect()),
+            "machine = {:?}\ngigabytes_per_second = {}\npairs = [\n{}]\ntriples = [\n{}]",
+            self.machine,
+            list(levels.collect()),
             pairs.collect::<String>(),
             triples.collect::<String>(),
         )

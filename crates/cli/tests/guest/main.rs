@@ -16,6 +16,7 @@ mod placement;
 #[allow(dead_code, unused_imports)]
 mod support;
 mod twice;
+mod unit;
 mod unplug;
 mod user;
 

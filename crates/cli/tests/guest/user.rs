@@ -21,23 +21,26 @@ const SPIN: &str = "while :; do :; done";
 /// Starts cosched as the user does: logs in, and types one line.
 fn log_in_and_run(place: &Place, tables: &[String], options: &str) -> Cosched {
     place.write("jobs.toml", tables.concat());
-    let folder = place.folder().display();
-    let line = format!(
-        "cd {folder} && exec systemd-run --user --scope --quiet -p Delegate=yes \
-         ./cosched run jobs.toml --out out {options}"
-    );
+    let run =
+        "exec systemd-run --user --scope --quiet -p Delegate=yes ./cosched run jobs.toml --out out";
+    log_in(place, &format!("{run} {options}"))
+}
+
+/// Logs in, goes to the place, and types a line.
+pub(super) fn log_in(place: &Place, line: &str) -> Cosched {
+    let line = format!("cd {} && {line}", place.folder().display());
     let mut command = Command::new("runuser");
     command.args(["--login", "--whitelist-environment=COSCHED_TEST_PLACE", ACCOUNT, "-c", &line]);
     Cosched::start(command, place)
 }
 
-fn number(option: &str) -> u32 {
+pub(super) fn number(option: &str) -> u32 {
     let said = Command::new("id").args([option, ACCOUNT]).output().unwrap().stdout;
     String::from_utf8(said).unwrap().trim().parse().unwrap()
 }
 
 /// A place of theirs.
-fn place() -> Place {
+pub(super) fn place() -> Place {
     let place = Place::of(User::Ordinary(number("-u")));
     let executable = fs::metadata(&place.executable).unwrap();
     assert_eq!(executable.permissions().mode() & 0o005, 0o005);
@@ -45,7 +48,7 @@ fn place() -> Place {
 }
 
 /// Nothing of cosched's is left below the user's manager: no scope, no cgroup, no log.
-fn nothing_is_left(place: &Place) {
+pub(super) fn nothing_is_left(place: &Place) {
     eventually("the end of every process", || place.marked().all().is_empty());
     let uid = number("-u");
     let logs = fs::read_dir(format!("/run/user/{uid}/cosched"));

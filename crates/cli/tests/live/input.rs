@@ -162,7 +162,6 @@ fn other_options_are_checked_too() {
     refuses(&[], "--policy gang --placement diagonal", &["diagonal", "packed", "spread"]);
     refuses(&[], "--policy gang --freezer ice", &["ice", "cgroup-v2", "signals"]);
     refuses(&[], "--policy gang --fill", &["fill", "greedy", "'gang'", "leave it out"]);
-    refuses(&[], "", &["--policy"]);
 }
 
 #[test]

@@ -19,6 +19,7 @@
 mod table;
 
 use cosched_core::Nanos;
+use serde::Serialize;
 
 use super::Model;
 pub use table::{Known, Point, SoloTable, TableError, Traffic};
@@ -69,7 +70,7 @@ impl Free {
 }
 
 /// A figure, as it was wanted and as the model gives it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Residual {
     /// What it is of.
     pub what: String,

@@ -5,6 +5,7 @@ use std::time::SystemTime;
 
 use cosched_core::{Level, Topology};
 use cosched_sim::Costs;
+use serde::Serialize;
 
 use super::memory::Memory;
 use crate::session::Session;
@@ -14,25 +15,33 @@ use crate::sim::this;
 const UNKNOWN_CACHE_MIB: f64 = 8.0;
 
 /// What was measured.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub(super) struct Figures {
     pub(super) gigahertz: f64,
     /// `None` where no core shows two siblings.
     pub(super) smt_share: Option<f64>,
+    #[serde(flatten)]
     pub(super) memory: Memory,
     /// Nanoseconds, as the next two.
+    #[serde(rename = "switch_nanos")]
     pub(super) switch: f64,
     /// The median, and what one in ten stays below and above.
+    #[serde(rename = "wake_nanos")]
     pub(super) wake: [f64; 3],
+    #[serde(rename = "signal_nanos")]
     pub(super) signals: [f64; 3],
     /// Per second and CPU.
+    #[serde(rename = "interruptions_per_second")]
     pub(super) interruptions: f64,
     /// Nanoseconds.
     pub(super) tick: f64,
     /// Per second and CPU; `None` where the kernel does not tell.
+    #[serde(rename = "strays_per_second")]
     pub(super) strays: Option<f64>,
+    #[serde(skip)]
     pub(super) own: Costs,
     /// How programs were frozen.
+    #[serde(skip)]
     pub(super) rung: &'static str,
 }
 

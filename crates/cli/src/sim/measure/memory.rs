@@ -10,6 +10,7 @@ use std::sync::Barrier;
 use std::time::Instant;
 
 use cosched_core::{Level, Topology};
+use serde::Serialize;
 
 use super::{Effort, median, on_each};
 use crate::failure::Failure;
@@ -24,17 +25,21 @@ const LINES_MOVED: f64 = 4.0;
 pub(super) const FAR_ABOVE: f64 = 16.0;
 
 /// What was found.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(super) struct Memory {
     /// Of one last-level cache; `None` where the kernel does not tell it.
     pub(super) cache_mib: Option<f64>,
     /// Of one access.
+    #[serde(rename = "memory_nanos")]
     pub(super) nanos: f64,
     /// Bytes per nanosecond of the triad on one CPU, and on all of a package.
+    #[serde(rename = "triad_bytes_per_nano")]
     pub(super) triad: [f64; 2],
     /// How many CPUs those were.
+    #[serde(rename = "triad_cpus")]
     pub(super) cpus: usize,
     /// The limit of a package's bus, bytes per nanosecond.
+    #[serde(rename = "bus_bytes_per_nano")]
     pub(super) bus: f64,
 }
 

@@ -1,0 +1,169 @@
+//! `cosched manual`: man pages and shell completions, made from the definitions of the command line.
+//!
+//! They go into one folder that is laid out like `/usr/share`, so that a package takes it as it is, and users put it into
+//! `~/.local/share`: shells and `man` look at the same places below both.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command, CommandFactory};
+use clap_complete::Shell;
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use crate::args::Cli;
+use crate::failure::{EXIT_CODES, Failure};
+
+const NAME: &str = "cosched";
+/// The title of the collection, in the middle of the head line of each man page.
+const COLLECTION: &str = "User Commands";
+
+/// Where each shell looks for a completion, below `/usr/share`. Zsh looks at its second place only on Debian and its
+/// like; elsewhere the folder has to be put into `fpath`.
+const COMPLETIONS: [(Shell, &str); 3] = [
+    (Shell::Bash, "bash-completion/completions/cosched"),
+    (Shell::Fish, "fish/vendor_completions.d/cosched.fish"),
+    (Shell::Zsh, "zsh/vendor-completions/_cosched"),
+];
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArgs {
+    /// The folder, such as ~/.local/share; made if it is not there. What an earlier version wrote there is replaced.
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+}
+
+/// Writes all of them.
+pub(crate) fn manual(args: &ManualArgs) -> Result<ExitCode, Failure> {
+    write(&args.folder).map_err(|error| {
+        Failure::Broken(format!("{}: cannot be written: {error}", args.folder.display()))
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write(share: &Path) -> io::Result<()> {
+    let pages = share.join("man/man1");
+    fs::create_dir_all(&pages)?;
+    let mut command = Cli::command().disable_help_subcommand(true);
+    // The generators of completions do not ask what is hidden.
+    let mut complete = Command::new(NAME)
+        .version(env!("CARGO_PKG_VERSION"))
+        .disable_help_subcommand(true)
+        .subcommands(shown(&command).cloned());
+    command.build();
+    write_pages(&command, &pages)?;
+    for (shell, file) in COMPLETIONS {
+        let file = share.join(file);
+        file.parent().map_or(Ok(()), fs::create_dir_all)?;
+        clap_complete::generate(shell, &mut complete, NAME, &mut fs::File::create(file)?);
+    }
+    Ok(())
+}
+
+/// A page for a command and one for each of its subcommands.
+fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
+    let man = Man::new(command.clone()).manual(COLLECTION);
+    let mut file = fs::File::create(folder.join(man.get_filename()))?;
+    file.write_all(&page(&man, command)?)?;
+    shown(command).try_for_each(|subcommand| write_pages(subcommand, folder))
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|subcommand| !subcommand.is_hide_set())
+}
+
+/// What `--help` says, in the sections that man pages have, and what it leaves out.
+fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    if shown(command).next().is_some() {
+        man.render_subcommands_section(&mut page)?;
+    }
+    let mut rest = Roff::new();
+    rest.control("SH", ["EXIT STATUS"]);
+    for (code, meaning) in EXIT_CODES {
+        rest.control("TP", []).text([bold(code.to_string())]).text([roman(meaning)]);
+    }
+    rest.control("SH", ["SEE ALSO"]);
+    rest.text([roman(
+        "The formats of workload files and results, the policies and the promises: in the folder docs of the sources, \
+         and in /usr/share/doc/cosched/docs where a package was installed.",
+    )]);
+    page.extend(rest.to_roff().into_bytes());
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every command that users see, by its words.
+    fn commands(command: &Command, name: &str, into: &mut Vec<String>) {
+        into.push(name.to_owned());
+        for subcommand in shown(command) {
+            commands(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn every_command_that_users_see_has_a_page_with_its_options_and_the_exit_codes() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let mut names = Vec::new();
+        commands(&Cli::command(), NAME, &mut names);
+        assert!(names.contains(&"cosched-sim-measure".to_owned()), "{names:?}");
+        let pages = folder.path().join("man/man1");
+        for name in &names {
+            let page = fs::read_to_string(pages.join(format!("{name}.1"))).unwrap();
+            let page = page.replace("\\-", "-");
+            assert!(page.contains(&format!("\n{name} - ")), "{page}");
+            for (code, meaning) in EXIT_CODES {
+                assert!(page.contains(&format!("\\fB{code}\\fR\n{meaning}")), "{page}");
+            }
+        }
+        assert_eq!(fs::read_dir(pages).unwrap().count(), names.len());
+    }
+
+    #[test]
+    fn each_shell_completes_policies_and_none_shows_what_is_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        for (shell, file) in COMPLETIONS {
+            let script = fs::read_to_string(folder.path().join(file)).unwrap();
+            assert!(script.contains("minwait") && script.contains("calibrate"), "{shell}");
+            assert!(!script.contains(crate::args::SPIN), "{shell}: {script}");
+        }
+    }
+
+    /// Commands whose result is no document: they draw, or write files of other formats.
+    const WITHOUT_JSON: &[&str] = &[];
+
+    fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
+        let json = command.get_arguments().any(|argument| argument.get_id() == "json");
+        // A command that only has subcommands prints nothing itself.
+        if shown(command).next().is_none() || command.get_arguments().next().is_some() {
+            into.push((name.to_owned(), json));
+        }
+        for subcommand in shown(command) {
+            leaves(subcommand, &format!("{name} {}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn every_command_that_prints_a_result_prints_it_as_json_too_and_a_page_describes_it() {
+        let page = include_str!("../../../docs/json.md");
+        let mut commands = Vec::new();
+        leaves(&Cli::command(), NAME, &mut commands);
+        assert!(commands.len() > 8, "{commands:?}");
+        for (name, json) in commands {
+            assert!(json != WITHOUT_JSON.contains(&name.as_str()), "{name} has no --json");
+            assert!(!json || page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+        }
+    }
+}

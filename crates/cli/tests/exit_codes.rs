@@ -1,0 +1,92 @@
+//! The exit codes that docs/exit-codes.md promises to scripts: each of them is made to happen.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::Read;
+use std::process::{Command, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+const PAGE: &str = include_str!("../../../docs/exit-codes.md");
+
+/// The codes of the page's first table.
+fn promised() -> Vec<i32> {
+    let code = |line: &str| line.strip_prefix("| ")?.split_once(" | ")?.0.parse().ok();
+    let codes: Vec<i32> = PAGE.lines().filter_map(code).collect();
+    assert!(!codes.is_empty(), "the page has no table of codes");
+    codes
+}
+
+fn cosched(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn ends_with(arguments: &[&str], code: i32) {
+    let status = cosched(arguments).status().unwrap();
+    assert_eq!(status.code(), Some(code), "cosched {arguments:?}");
+}
+
+/// A run that is sent a signal once its program says that it runs.
+fn interrupted_with(signal: Signal, code: i32) {
+    let endless = ["run", "--", "sh", "-c", "echo runs; exec sleep 1000"];
+    let mut child = cosched(&endless).stdout(Stdio::piped()).spawn().unwrap();
+    let mut output = child.stdout.take().unwrap();
+    output.read_exact(&mut [0; 4]).unwrap();
+    kill_process(Pid::from_child(&child), signal).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(code), "{signal:?}");
+}
+
+#[test]
+fn every_exit_code_that_is_promised_happens() {
+    let folder = tempfile::tempdir().unwrap();
+    for code in promised() {
+        match code {
+            0 => {
+                ends_with(&["run", "--", "true", ":::", "true"], 0);
+                ends_with(&["doctor"], 0);
+                ends_with(&["--version"], 0);
+            }
+            1 => {
+                ends_with(&["run", "--", "true", ":::", "false"], 1);
+                ends_with(&["compare", "--policies", "fcfs,gang", "--", "false"], 1);
+                // Cannot go on: a file stands where the folder has to be.
+                let file = folder.path().join("file");
+                std::fs::write(&file, "").unwrap();
+                ends_with(&["manual", file.to_str().unwrap()], 1);
+            }
+            2 => {
+                let wrong: [&[&str]; 6] = [
+                    &[],
+                    &["gang"],
+                    &["run"],
+                    &["run", "no-such-file.toml"],
+                    &["run", "--policy", "gagn", "--", "true"],
+                    &["run", "--", "no-such-command"],
+                ];
+                wrong.into_iter().for_each(|arguments| ends_with(arguments, 2));
+            }
+            130 => interrupted_with(Signal::INT, 130),
+            143 => [Signal::TERM, Signal::HUP]
+                .into_iter()
+                .for_each(|signal| interrupted_with(signal, 143)),
+            other => {
+                panic!("docs/exit-codes.md promises {other}, and nothing here makes it happen")
+            }
+        }
+    }
+}
+
+#[test]
+fn help_lists_every_exit_code_that_is_promised() {
+    let help = cosched(&["--help"]).stdout(Stdio::piped()).output().unwrap().stdout;
+    let help = String::from_utf8(help).unwrap();
+    let (_, codes) = help.split_once("Exit codes:").unwrap();
+    let listed = |line: &str| line.split_whitespace().next()?.parse().ok();
+    assert_eq!(codes.lines().filter_map(listed).collect::<Vec<i32>>(), promised(), "{help}");
+    for line in codes.lines().filter(|line| !line.trim().is_empty()) {
+        let meaning = line.trim().split_once("  ").unwrap().1;
+        assert!(PAGE.contains(&format!(" | {} |", meaning.trim())), "{meaning}");
+    }
+}

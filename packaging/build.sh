@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# Makes a Debian package of the release build: target/package/cosched_VERSION_ARCHITECTURE.deb
+#
+# It needs nothing but dpkg's own tools and what cargo has fetched. The same sources, compiler and
+# release of the distribution give the same package: its dates are those of the last commit.
+set -euo pipefail
+source "$(dirname "$0")/places.sh"
+
+MAINTAINER="${DEBFULLNAME:-The cosched developers} <${DEBEMAIL:-cosched@example.org}>"
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s)}
+export SOURCE_DATE_EPOCH
+built=$TARGET/release/cosched
+[[ -x $built ]] || fail "$built is missing. Remedy: make package"
+work=$PACKAGE/work
+tree=$work/tree
+rm -rf "$work"
+umask 022
+mkdir -p "$tree/DEBIAN" "$work/debian"
+share=$tree/usr/share
+doc=$share/doc/cosched
+
+# Optimised builds keep lines for backtraces; a package does without.
+install -D "$built" "$tree/usr/bin/cosched"
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/cosched"
+"$built" manual "$share"
+gzip -9 --no-name "$share"/man/man1/*.1
+install -D -m 644 "$ROOT/packaging/cosched@.service" -t "$tree/usr/lib/systemd/user"
+install -D -m 644 "$ROOT/README.md" -t "$doc"
+install -D -m 644 "$ROOT"/docs/*.md -t "$doc/docs"
+python3 "$ROOT/packaging/copyright.py" "$ROOT" >"$doc/copyright"
+gzip -9 --no-name >"$doc/changelog.gz" <<EOF
+cosched ($VERSION) unstable; urgency=medium
+
+  * Made of the sources of this version by \`make package\`.
+
+ -- $MAINTAINER  $(date -R -u -d "@$SOURCE_DATE_EPOCH")
+EOF
+
+# Which libraries, and which versions of them: found in the executable.
+printf 'Source: cosched\n\nPackage: cosched\nArchitecture: any\n' >"$work/debian/control"
+libraries=$(cd "$work" && dpkg-shlibdeps -O tree/usr/bin/cosched | sed -n 's/^shlibs:Depends=//p')
+cat >"$tree/DEBIAN/control" <<EOF
+Package: cosched
+Version: $VERSION
+Architecture: $(dpkg --print-architecture)
+Maintainer: $MAINTAINER
+Installed-Size: $(du -k -s --apparent-size "$tree/usr" | cut -f1)
+Depends: $libraries
+Section: utils
+Priority: optional
+Description: co-scheduler for multithreaded programs
+ The kernel schedules threads, not programs: a thread that all its siblings
+ wait for loses its CPU to a thread of another program, and the siblings spin
+ or sleep meanwhile. cosched decides which programs run at the same time, on
+ which CPUs, and for how long. Programs and kernel stay as they are, and no
+ root is needed.
+ .
+ Several policies from the literature can be chosen, compared with each other
+ and with plain Linux, and simulated on machines that are not at hand.
+EOF
+(cd "$tree" && find usr -type f -print0 | LC_ALL=C sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+chmod 644 "$tree"/DEBIAN/*
+dpkg-deb --root-owner-group -Zxz --build "$tree" "$DEB" >/dev/null
+rm -rf "$work"
+say "$DEB, $(du -h "$DEB" | cut -f1)"
