@@ -117,10 +117,8 @@ impl World {
         for distance in DISTANCES {
             let width = self.shape.around(cpu, distance).len() as u64;
             let period = (PERIOD * width / self.kernel.tick.0).max(1);
-            // Once in each period, but not at even distances: threads that take turns at a steady pace would be met in
-            // the same order for ever.
-            let turn = ticks / period;
-            if ticks % period != mix(self.seed ^ cpu as u64 ^ (turn << 16)) % period {
+            // Each CPU in its own phase.
+            if (ticks + mix(self.seed ^ cpu as u64)) % period != 0 {
                 continue;
             }
             if let Some((tid, to)) = self.lighter(cpu, distance, ticks) {

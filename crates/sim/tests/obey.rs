@@ -193,20 +193,19 @@ fn a_thread_s_own_rule_stays_within_its_program_s_cpus() {
     let only = |cpu: usize| ThreadRule { cpus: Some([cpu].into_iter().collect()), slice: None };
     stage.submit(&[Step::ApplyThread(thread(0), only(1)), Step::ApplyThread(thread(1), only(1))]);
     assert_eq!(stage.shares(1, 20, 1020), [1.0]);
-    // CPU 3 is not the program's: the rule is refused, and the thread goes where its program may, once it waits when work is
-    // evened out.
+    // CPU 3 is not the program's: the rule is refused, and the thread goes where its program may.
     stage.submit(&[Step::ApplyThread(thread(1), only(3))]);
-    assert_eq!(stage.shares(1, 3000, 4000), [2.0]);
+    assert_eq!(stage.shares(1, 1100, 2100), [2.0]);
     let refused = |event: &cosched_core::Event| {
         event.what == Happening::Refused(FIRST, Aspect::Cpus, Refusal::NoCpuLeft)
     };
     assert!(stage.events.iter().any(refused));
     // A rule of another run of the program does nothing.
     stage.submit(&[Step::ApplyThread(ThreadId { slot: 1, generation: 5 }, only(1))]);
-    assert_eq!(stage.shares(1, 4100, 5100), [2.0]);
+    assert_eq!(stage.shares(1, 2200, 3200), [2.0]);
     // An empty one takes the earlier back.
     stage.submit(&[Step::ApplyThread(thread(0), ThreadRule::default())]);
-    assert_eq!(stage.shares(1, 5200, 6200), [2.0]);
+    assert_eq!(stage.shares(1, 3300, 4300), [2.0]);
     assert!(stage.table(2).is_empty() && stage.table(3).is_empty());
 }
 
