@@ -142,7 +142,7 @@ mod tests {
     }
 
     /// Commands whose result is no document: they draw, or write files of other formats.
-    const WITHOUT_JSON: &[&str] = &[];
+    const WITHOUT_JSON: &[&str] = &["cosched report"];
 
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");
