@@ -21,10 +21,11 @@ use cosched_linux::undo;
 
 use crate::failure::Failure;
 use crate::session::{Request, Session, own_cpu_seconds, say};
+pub(crate) use cosched_linux::sentinel::live_socket as socket_of;
 use handover::Handover;
 use server::{Door, Server, Serves};
 use sockets::OwnSocket;
-pub(crate) use sockets::{MetricsAt, of as socket_of, running};
+pub(crate) use sockets::{MetricsAt, running};
 
 /// A run that is shown.
 pub(crate) struct Live {

@@ -103,6 +103,12 @@ impl AsFd for Sentinel {
     }
 }
 
+/// Where those who look on at the run of a process connect: a socket in the folder of its log. It is removed with the
+/// process, by the sentinel at the latest.
+pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.sock"))
+}
+
 /// Is the sentinel until cosched has ended.
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
@@ -117,19 +123,23 @@ fn guard() -> io::Result<()> {
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
     let log = read_path(&mut channel)?;
+    let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read tells.
     let _ = channel.write_all(&[ON_GUARD]);
-    let said_goodbye = wait_for_the_end(&mut channel, &log);
+    let said_goodbye = wait_for_the_end(&mut channel, &log, cosched);
+    if let (false, Some(folder)) = (said_goodbye, log.parent()) {
+        // One that had none, or has removed it, leaves nothing to do.
+        let _ = std::fs::remove_file(live_socket(folder, cosched as u32));
+    }
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
     result.map_err(io::Error::other)
 }
 
 /// Waits until cosched has ended, and thaws everything while it is stopped; whether it said goodbye.
-fn wait_for_the_end(channel: &mut UnixStream, log: &Path) -> bool {
+fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool {
     let proc = Proc::default();
-    let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let mut last_word = [0];
     loop {
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {

@@ -15,11 +15,6 @@ use cosched_core::workload::shown_path;
 
 use super::server::{Door, Serves};
 
-/// The socket of the run that a process makes.
-pub(crate) fn of(folder: &Path, pid: u32) -> PathBuf {
-    folder.join(format!("{pid}.sock"))
-}
-
 /// Runs that can be looked at, in ascending order of their processes. Sockets of killed ones are removed.
 pub(crate) fn running(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
@@ -144,12 +139,14 @@ impl MetricsAt {
 
 #[cfg(test)]
 mod tests {
+    use cosched_linux::sentinel::live_socket;
+
     use super::*;
 
     #[test]
     fn a_socket_is_for_the_user_alone_and_goes_with_its_owner() {
         let folder = tempfile::tempdir().unwrap();
-        let path = of(folder.path(), 7);
+        let path = live_socket(folder.path(), 7);
         let (listener, socket) = OwnSocket::bind(&path).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(running(folder.path()), [7]);

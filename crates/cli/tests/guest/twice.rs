@@ -27,15 +27,20 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
     }
     turns.sort_by(|one, other| one.0.total_cmp(&other.0));
     let turns: String = turns.iter().map(|(_, name)| *name).collect();
-    // In a ring, which whoever ends leaves.
-    let counts = ["a", "b", "c"].map(|name| (name, turns.matches(name).count()));
-    let rounds = counts.map(|(_, count)| count).into_iter().max().unwrap();
-    let ring: String = (0..rounds)
-        .flat_map(|round| counts.into_iter().filter(move |(_, count)| *count > round))
-        .map(|(name, _)| name)
-        .collect();
-    assert_eq!(turns, ring);
-    assert!(counts.iter().all(|(_, count)| *count > 3), "{turns}");
+    // In a ring, which begins when they have started, and which whoever ends leaves: between two turns of a program
+    // everybody else has one who had one before and has one later.
+    for name in ["a", "b", "c"] {
+        let places: Vec<usize> = turns.match_indices(name).map(|(place, _)| place).collect();
+        assert!(places.len() > 3, "{turns}");
+        for pair in places.windows(2) {
+            let (before, between) = (&turns[..pair[0]], &turns[pair[0] + 1..pair[1]]);
+            for other in ["a", "b", "c"].into_iter().filter(|other| *other != name) {
+                let is_there = before.contains(other) && turns[pair[1]..].contains(other);
+                let count = between.matches(other).count();
+                assert!(!is_there || count == 1, "{name}, {other}: {turns}");
+            }
+        }
+    }
     println!("turns: {turns}");
     println!("{}", place.read("out/run.json"));
     place.nothing_is_left_of(&ended);
