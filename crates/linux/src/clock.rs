@@ -27,7 +27,8 @@ impl Clock {
     }
 }
 
-fn monotonic() -> u64 {
+/// Nanoseconds of the kernel's monotonic clock.
+pub(crate) fn monotonic() -> u64 {
     let Timespec { tv_sec, tv_nsec } = clock_gettime(ClockId::Monotonic);
     tv_sec as u64 * 1_000_000_000 + tv_nsec as u64
 }

@@ -19,6 +19,7 @@ pub mod helper;
 pub mod hotplug;
 pub mod launch;
 pub mod machine;
+pub mod monitor;
 pub mod open_files;
 pub mod pinning;
 pub mod poll;

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+//
+// What the threads of given programs do: run, wait for a CPU, wait for a lock, sleep; who took a CPU from whom.
+//
+// Problem. Time at locks and preemptions could be had from events, but a lock storm has a million of them a second; and
+// the tracepoints of the futex call put every process of the machine on the slow system-call path.
+//
+// Idea. Everything is seen at context switches. A thread that gives up its CPU is `current` there, so its saved
+// registers tell which system call it is in: if that is futex, it waits for a lock. Each thread has a record in an array
+// that user space maps into its memory; nothing is ever sent. A record is written only by the CPU that switches its
+// thread, or wakes it while it is off its CPU.
+//
+// Membership is a value in the storage of a process' first thread. User space writes it by pidfd, so no number of a
+// process is ever compared, whatever PID namespaces there are. Forked processes inherit it; threads find it at their
+// leader.
+
+#include "kernel.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+#include "monitor.h"
+
+#define EXPIRY_WITHOUT_SLICE_NS 3000000ULL // where the kernel does not tell a thread's slice (before Linux 6.6)
+#define LEVELS 8                           // of PID namespaces that are searched
+
+// Set before loading: the PID namespace in which threads are numbered.
+const volatile __u32 namespace_inode = 0;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct membership);
+} members SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, RECORDS);
+	__type(key, __u32);
+	__type(value, struct record);
+} records SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct counts);
+} counts SEC(".maps");
+
+// Records whose thread has ended and whose last figures have been read.
+struct {
+	__uint(type, BPF_MAP_TYPE_QUEUE);
+	__uint(max_entries, RECORDS);
+	__type(value, __u32);
+} returned SEC(".maps");
+
+// The thread's number as user space knows it; 0 if it has none there.
+static __u32 number(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	__u32 deepest = BPF_CORE_READ(pid, level);
+
+	for (__u32 level = 0; level < LEVELS && level <= deepest; level++) {
+		struct upid upid;
+
+		bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]);
+		if (BPF_CORE_READ(upid.ns, ns.inum) == namespace_inode)
+			return upid.nr;
+	}
+	return 0;
+}
+
+static struct record *record_of(struct membership *member)
+{
+	__u32 slot = member->slot;
+
+	return slot == NO_SLOT ? 0 : bpf_map_lookup_elem(&records, &slot);
+}
+
+// A record is being written while its version is odd.
+static void begin(struct record *record)
+{
+	__sync_fetch_and_add(&record->version, 1);
+}
+
+static void end(struct record *record)
+{
+	__sync_fetch_and_add(&record->version, 1);
+}
+
+// What a thread left behind that had the record before. Everything but the version.
+static void forget(struct record *record)
+{
+	__builtin_memset(&record->program, 0, sizeof(*record) - offsetof(struct record, program));
+}
+
+// A thread that is seen for the first time gets a record if its process is a member.
+static struct record *welcome(struct task_struct *task, __u64 now)
+{
+	struct task_struct *leader = task->group_leader;
+	struct membership *process, *member;
+	struct record *record;
+	struct counts *count;
+	__u32 slot, only = 0;
+
+	process = bpf_task_storage_get(&members, leader, 0, 0);
+	if (!process)
+		return 0;
+	member = bpf_task_storage_get(&members, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	count = bpf_map_lookup_elem(&counts, &only);
+	if (!member || !count)
+		return 0;
+	if (bpf_map_pop_elem(&returned, &slot))
+		slot = __sync_fetch_and_add(&count->used, 1);
+	member->program = process->program;
+	member->slot = slot < RECORDS ? slot : NO_SLOT;
+	record = record_of(member);
+	if (!record) {
+		__sync_fetch_and_add(&count->lost, 1);
+		return 0;
+	}
+	begin(record);
+	forget(record);
+	record->program = process->program;
+	record->process = number(leader);
+	record->thread = number(task);
+	record->cpu = NO_CPU;
+	record->since = now;
+	end(record);
+	return record;
+}
+
+static struct record *find(struct task_struct *task, __u64 now)
+{
+	struct membership *member;
+
+	if (task->flags & PF_KTHREAD)
+		return 0;
+	member = bpf_task_storage_get(&members, task, 0, 0);
+	if (!member || member->slot == NOT_YET)
+		return welcome(task, now);
+	return record_of(member);
+}
+
+// The time since the last change is booked to what the thread did until now.
+static void change(struct record *record, __u32 state, __u64 now)
+{
+	__u32 was = record->state;
+
+	if (was < STATES && now > record->since)
+		record->time[was] += now - record->since;
+	record->state = state;
+	record->since = now;
+}
+
+// What a thread that gives up its CPU waits for.
+static __u32 waits_for(struct task_struct *task, unsigned int state, struct record *record)
+{
+	struct pt_regs *regs;
+	__u64 op, value;
+
+	if (state & (STOPPED_STATES) || task->jobctl & JOBCTL_TRAP_FREEZE)
+		return STOPPED;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	if (SYSCALL_NUMBER(regs) != SYS_futex)
+		return SLEEPING;
+	op = SYSCALL_ARGUMENT_2(regs) & FUTEX_CMD_MASK;
+	value = SYSCALL_ARGUMENT_3(regs);
+	record->lock = SYSCALL_ARGUMENT_1(regs);
+	// The C library's mutexes sleep while their word is 2, whatever the call; its condition variables, semaphores and
+	// read-write locks use the call with a bit set; what is left are barriers and the runtimes' own ways of waiting.
+	if ((__u32)value == CONTENDED || op == FUTEX_LOCK_PI || op == FUTEX_LOCK_PI2)
+		return AT_MUTEX;
+	return op == FUTEX_WAIT_BITSET ? AT_CONDITION : AT_BARRIER;
+}
+
+// The CPU was taken from a thread that would have gone on.
+static void taken(struct record *record, struct task_struct *prev, struct membership *next, __u64 now)
+{
+	__u64 slice = EXPIRY_WITHOUT_SLICE_NS;
+
+	if (bpf_core_field_exists(prev->se.slice))
+		slice = prev->se.slice;
+	record->involuntary++;
+	if (now - record->since >= slice)
+		record->expired++;
+	else if (next && next->program == record->program)
+		record->by_sibling++;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct record *record = find(prev, now);
+
+	if (record) {
+		unsigned int state = prev->__state;
+
+		begin(record);
+		if (preempted || state == 0) {
+			struct membership *other = bpf_task_storage_get(&members, next, 0, 0);
+
+			taken(record, prev, other, now);
+			change(record, RUNNABLE, now);
+		} else {
+			record->voluntary++;
+			change(record, waits_for(prev, state, record), now);
+		}
+		end(record);
+	}
+	record = find(next, now);
+	if (record) {
+		__u32 cpu = bpf_get_smp_processor_id();
+
+		begin(record);
+		if (record->cpu != cpu && record->cpu != NO_CPU)
+			record->migrations++;
+		record->cpu = cpu;
+		change(record, RUNNING, now);
+		end(record);
+	}
+	return 0;
+}
+
+// At `sched_waking` the thread may still be on its way to sleep; from here on it only lacks a CPU.
+static int woken(struct task_struct *task)
+{
+	__u64 now = bpf_ktime_get_ns();
+	struct record *record = find(task, now);
+
+	if (record && record->state != RUNNING && record->state != RUNNABLE) {
+		begin(record);
+		record->waits[record->state < STATES ? record->state : SLEEPING]++;
+		change(record, RUNNABLE, now);
+		end(record);
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_wakeup")
+int BPF_PROG(on_wakeup, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_birth, struct task_struct *task)
+{
+	return woken(task);
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(on_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct membership *process, *member;
+
+	if (child->tgid == parent->tgid)
+		return 0;
+	process = bpf_task_storage_get(&members, parent->group_leader, 0, 0);
+	if (!process)
+		return 0;
+	member = bpf_task_storage_get(&members, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!member)
+		return 0;
+	member->program = process->program;
+	member->slot = NOT_YET;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(on_exit, struct task_struct *task)
+{
+	struct membership *member = bpf_task_storage_get(&members, task, 0, 0);
+	struct record *record = member && member->slot != NOT_YET ? record_of(member) : 0;
+
+	if (record) {
+		begin(record);
+		change(record, ENDED, bpf_ktime_get_ns());
+		end(record);
+		member->slot = NO_SLOT;
+	}
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What monitor.bpf.c writes and user space reads; crates/linux/src/monitor/record.rs says the same in Rust. */
+#ifndef MONITOR_H
+#define MONITOR_H
+
+#define RECORDS 32768
+#define NO_SLOT 0xffffffffU
+#define NOT_YET 0xfffffffeU
+#define NO_CPU 0xffffffffU
+
+/* What a thread does. */
+enum state {
+	SLEEPING = 0,     /* for something that is no lock: a file, a timer, another process */
+	RUNNING = 1,
+	RUNNABLE = 2,     /* would run, has no CPU */
+	AT_MUTEX = 3,
+	AT_CONDITION = 4, /* condition variables, semaphores, read-write locks, joins */
+	AT_BARRIER = 5,   /* barriers, and whatever else waits by a plain futex call */
+	STOPPED = 6,      /* frozen, or stopped by a signal */
+	STATES = 7,
+	ENDED = 7,
+};
+
+struct membership {
+	__u32 program; /* user space's number for it */
+	__u32 slot;    /* of the thread's record; NOT_YET, NO_SLOT */
+};
+
+struct counts {
+	__u32 used; /* records that were ever handed out */
+	__u32 unused;
+	__u64 lost; /* threads for which there was none */
+};
+
+/* One thread; two cache lines and a half. Times are nanoseconds of CLOCK_MONOTONIC. */
+struct record {
+	__u32 version;      /* odd while it is written */
+	__u32 program;
+	__u32 process;      /* numbers of process and thread in user space's PID namespace */
+	__u32 thread;
+	__u32 state;
+	__u32 cpu;          /* the last one */
+	__u64 since;        /* in this state */
+	__u64 lock;         /* address of the last lock waited at */
+	__u64 time[STATES]; /* in each state, until `since` */
+	__u64 waits[STATES]; /* how often each was ended by a wake-up */
+	__u64 voluntary;
+	__u64 involuntary;
+	__u64 expired;      /* of these: the slice was used up */
+	__u64 by_sibling;   /* of these: before that, and a thread of the same program got the CPU */
+	__u64 migrations;
+};
+
+#endif

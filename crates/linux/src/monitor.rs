@@ -1,0 +1,185 @@
+//! What the threads of programs do: run, wait for a CPU, wait for each other, sleep.
+//!
+//! *Problem.* Faithful scheduling (section III) asks each second which share of their time a program's threads wait for
+//! locks; thread shuffling asks it of each thread. The kernel keeps no such account.
+//!
+//! *Sources,* one file each, of which the best that this machine and user allow is taken ([`Monitor::open`]):
+//!
+//! - [`kernel`]: programs in the kernel (BPF) look at every context switch of the threads in question. Everything is
+//!   exact, and who took whose CPU is known.
+//! - [`sampled`]: `/proc` tells CPU time, run delay and switches exactly; which system call a thread sleeps in is
+//!   looked up at moments, and times at locks are estimated from these.
+//!
+//! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call: mutexes, condition
+//! variables, barriers, and idle workers of a thread pool. The arguments tell them apart as far as can be ([`Activity`]).
+//! The paper counts "user locks, condition-variables, etc." alike. A thread that slept at the same place
+//! during the whole interval is idle, not held up: whoever forms a share can tell by [`ThreadUse::since`].
+
+pub mod kernel;
+mod record;
+pub mod sampled;
+#[cfg(test)]
+mod tests;
+
+use cosched_core::Nanos;
+
+use crate::files::FileError;
+use crate::procfs::Proc;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
+pub enum Activity {
+    /// It sleeps, for something that is no lock: a file, a timer, another process.
+    Sleeping = 0,
+    /// It is on a CPU.
+    Running = 1,
+    /// It would run and has no CPU.
+    Runnable = 2,
+    /// It waits at a mutex.
+    AtMutex = 3,
+    /// It waits at a condition variable, a semaphore, a read-write lock, or for a thread's end.
+    AtCondition = 4,
+    /// It waits by a plain futex call: at a barrier, or in a runtime's own way.
+    AtBarrier = 5,
+    /// It is frozen, or stopped by a signal.
+    Stopped = 6,
+}
+
+/// How many activities there are.
+pub const ACTIVITIES: usize = 7;
+
+impl Activity {
+    /// All, in the order of their numbers.
+    pub const ALL: [Activity; ACTIVITIES] = [
+        Activity::Sleeping,
+        Activity::Running,
+        Activity::Runnable,
+        Activity::AtMutex,
+        Activity::AtCondition,
+        Activity::AtBarrier,
+        Activity::Stopped,
+    ];
+
+    /// Whether it is a wait for another thread.
+    pub fn is_lock(self) -> bool {
+        matches!(self, Activity::AtMutex | Activity::AtCondition | Activity::AtBarrier)
+    }
+}
+
+/// Why involuntary switches happened; known only in the kernel.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Preemptions {
+    /// The slice was used up.
+    pub expired: u64,
+    /// Before that, a thread of the same program got the CPU ("backstabbing", section II of the paper).
+    pub by_sibling: u64,
+}
+
+/// What a thread has done since it was first seen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadUse {
+    /// Number of its program, as it was given to [`Monitor::add`].
+    pub program: u32,
+    /// Its process.
+    pub process: i32,
+    /// Itself.
+    pub thread: i32,
+    /// What it does now; `None` once it has ended.
+    pub now: Option<Activity>,
+    /// Since when, on the clock of [`crate::clock`]; the time since is already in `time`.
+    pub since: Nanos,
+    /// Time in each activity, by [`Activity`]'s number.
+    pub time: [Nanos; ACTIVITIES],
+    /// How often it gave up its CPU.
+    pub voluntary: u64,
+    /// How often the CPU was taken away.
+    pub involuntary: u64,
+    /// Why, where that is known.
+    pub preemptions: Option<Preemptions>,
+    /// How often it came to another CPU, where that is known.
+    pub migrations: Option<u64>,
+}
+
+impl ThreadUse {
+    /// Time in one activity.
+    pub fn in_activity(&self, activity: Activity) -> Nanos {
+        self.time[activity as usize]
+    }
+
+    /// Time at locks of every kind.
+    pub fn at_locks(&self) -> Nanos {
+        Activity::ALL
+            .into_iter()
+            .filter(|activity| activity.is_lock())
+            .map(|a| self.in_activity(a))
+            .sum()
+    }
+}
+
+/// The best source that there is.
+#[derive(Debug)]
+pub enum Monitor {
+    /// Exact.
+    Kernel(kernel::Kernel),
+    /// Estimated.
+    Sampled(sampled::Sampled),
+}
+
+impl Monitor {
+    /// In the kernel where that is possible, else sampled; then with the reason why.
+    pub fn open(proc: &Proc) -> (Monitor, Option<kernel::Unavailable>) {
+        match kernel::Kernel::open(proc) {
+            Ok(kernel) => (Monitor::Kernel(kernel), None),
+            Err(why) => (Monitor::Sampled(sampled::Sampled::new(proc.clone())), Some(why)),
+        }
+    }
+
+    /// Watches a process from now on: its threads, and all that it will start. `program` is a number for
+    /// what belongs together.
+    ///
+    /// # Errors
+    /// When the process is gone, or may not be watched.
+    pub fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
+        match self {
+            Monitor::Kernel(kernel) => kernel.add(program, process),
+            Monitor::Sampled(sampled) => {
+                sampled.add(program, process);
+                Ok(())
+            }
+        }
+    }
+
+    /// How often [`Monitor::look`] wants to be called; `None`: never.
+    pub fn looks_every(&self) -> Option<Nanos> {
+        match self {
+            Monitor::Kernel(_) => None,
+            Monitor::Sampled(sampled) => Some(sampled.period()),
+        }
+    }
+
+    /// Takes one sample.
+    ///
+    /// # Errors
+    /// When `/proc` cannot be read.
+    pub fn look(&mut self) -> Result<(), FileError> {
+        match self {
+            Monitor::Kernel(_) => Ok(()),
+            Monitor::Sampled(sampled) => sampled.look(),
+        }
+    }
+
+    /// What every thread has done since it was first seen; threads that have ended are told for the last time.
+    ///
+    /// # Errors
+    /// When the source fails.
+    pub fn read(&mut self, into: &mut Vec<ThreadUse>) -> Result<(), FileError> {
+        into.clear();
+        match self {
+            Monitor::Kernel(kernel) => kernel.read(into),
+            Monitor::Sampled(sampled) => sampled.read(into),
+        }?;
+        into.sort_unstable_by_key(|thread| (thread.program, thread.process, thread.thread));
+        Ok(())
+    }
+}

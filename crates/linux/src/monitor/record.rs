@@ -1,0 +1,122 @@
+//! The records that the kernel's part writes, seen through memory that both share.
+//!
+//! Each record has a version that is odd while it is being written. A reader that finds it odd, or changed after it has
+//! read, reads again. No lock, no system call: reading a thousand threads takes some tens of microseconds.
+
+use std::os::fd::BorrowedFd;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering, fence};
+
+use cosched_core::Nanos;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use super::{ACTIVITIES, Activity, Preemptions, ThreadUse};
+
+/// As many as `RECORDS` in `bpf/monitor.h`.
+pub(super) const RECORDS: usize = 32768;
+/// What stands for "ended" among the activities' numbers.
+const ENDED: u32 = ACTIVITIES as u32;
+/// A record that is written for longer than this many looks is told as it is.
+const PATIENCE: usize = 1000;
+
+/// `struct record` of `bpf/monitor.h`.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub(super) struct Record {
+    pub(super) version: u32,
+    pub(super) program: u32,
+    pub(super) process: u32,
+    pub(super) thread: u32,
+    pub(super) state: u32,
+    pub(super) cpu: u32,
+    pub(super) since: u64,
+    pub(super) lock: u64,
+    pub(super) time: [u64; ACTIVITIES],
+    pub(super) waits: [u64; ACTIVITIES],
+    pub(super) voluntary: u64,
+    pub(super) involuntary: u64,
+    pub(super) expired: u64,
+    pub(super) by_sibling: u64,
+    pub(super) migrations: u64,
+}
+
+impl Record {
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == ENDED
+    }
+
+    /// In the words of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
+    pub(super) fn told(&self, now: u64) -> ThreadUse {
+        let mut time = self.time.map(Nanos);
+        let activity = Activity::ALL.get(self.state as usize).copied();
+        if let Some(activity) = activity {
+            time[activity as usize] += Nanos(now.saturating_sub(self.since));
+        }
+        ThreadUse {
+            program: self.program,
+            process: self.process as i32,
+            thread: self.thread as i32,
+            now: activity,
+            since: Nanos(self.since),
+            time,
+            voluntary: self.voluntary,
+            involuntary: self.involuntary,
+            preemptions: Some(Preemptions { expired: self.expired, by_sibling: self.by_sibling }),
+            migrations: Some(self.migrations),
+        }
+    }
+}
+
+/// All records, read-only.
+#[derive(Debug)]
+pub(super) struct Records {
+    first: NonNull<Record>,
+}
+
+// SAFETY: the memory is only read, and belongs to this value.
+unsafe impl Send for Records {}
+
+impl Records {
+    /// Maps the array behind a descriptor.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    pub(super) fn map(array: BorrowedFd<'_>) -> rustix::io::Result<Records> {
+        let length = RECORDS * size_of::<Record>();
+        // SAFETY: a new mapping at a place of the kernel's choice; nobody else's memory is touched.
+        let memory = unsafe {
+            mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, array, 0)
+        }?;
+        let first = NonNull::new(memory.cast()).ok_or(rustix::io::Errno::NOMEM)?;
+        Ok(Records { first })
+    }
+
+    /// One record, whole.
+    pub(super) fn get(&self, slot: usize) -> Record {
+        assert!(slot < RECORDS, "there is no record {slot}");
+        // SAFETY: inside the mapping, which is page-aligned and as long as all records.
+        let shared = unsafe { self.first.add(slot) };
+        // SAFETY: the version is the first field; the kernel writes it atomically.
+        let version = unsafe { AtomicU32::from_ptr(shared.cast::<u32>().as_ptr()) };
+        let mut record = Record::default();
+        for _ in 0..PATIENCE {
+            let before = version.load(Ordering::Acquire);
+            // SAFETY: as above; that it may change meanwhile is what the version tells.
+            record = unsafe { shared.read_volatile() };
+            fence(Ordering::Acquire);
+            if before % 2 == 0 && version.load(Ordering::Relaxed) == before {
+                break;
+            }
+            std::hint::spin_loop();
+        }
+        record
+    }
+}
+
+impl Drop for Records {
+    fn drop(&mut self) {
+        // SAFETY: this very mapping, and nobody refers to it any more.
+        let unmapped = unsafe { munmap(self.first.as_ptr().cast(), RECORDS * size_of::<Record>()) };
+        debug_assert_eq!(unmapped, Ok(()));
+    }
+}

@@ -1,0 +1,276 @@
+//! The estimate: `/proc`, looked at every few milliseconds.
+//!
+//! CPU time and time without a CPU (`schedstat`) and switches (`status`) are the kernel's own accounts: exact, and so is
+//! the time asleep, which is what they leave. What a sleeping thread waits for is told by the system call that it is in
+//! (`syscall`, with arguments; a user may see those of his own processes). That is looked up at moments, and the
+//! time asleep is divided as the looks were. Waits that are shorter than the time between two looks are seen in
+//! proportion; docs/measurements.md holds the estimate against the exact source.
+//!
+//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take [`SHARE`] of a CPU.
+//! A stopped thread counts as being where it was when it was stopped.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cosched_core::Nanos;
+
+use super::{ACTIVITIES, Activity, ThreadUse};
+use crate::clock;
+use crate::files::{self, FileError};
+use crate::procfs::{Proc, status_field};
+
+/// Between two looks, at least.
+const PERIOD: u64 = 10_000_000;
+/// Looks take at most this part of a CPU: one in so many.
+const SHARE: u64 = 100;
+
+/// Operations of the futex call; as in `bpf/kernel.h`.
+const LOCK_PI: u64 = 6;
+const WAIT_BITSET: u64 = 9;
+const LOCK_PI2: u64 = 13;
+const OPERATION: u64 = 0x7f;
+const CONTENDED: u64 = 2;
+
+/// Processes, and what their threads were seen doing.
+#[derive(Debug)]
+pub struct Sampled {
+    proc: Proc,
+    members: BTreeMap<i32, Member>,
+    threads: BTreeMap<(i32, i32), Seen>,
+    /// How long the last look took, nanoseconds.
+    took: u64,
+}
+
+/// A process that was named.
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    program: u32,
+    /// Whether it was looked at before: threads that come later are new-born.
+    known: bool,
+}
+
+/// A thread, as far as it was seen.
+#[derive(Clone, Debug)]
+struct Seen {
+    program: u32,
+    /// The kernel's accounts when it was first seen, and at the last reading.
+    base: Accounts,
+    accounts: Accounts,
+    accounted: u64,
+    /// Since when it has been doing this; `None`: it has ended.
+    now: Option<Activity>,
+    since: u64,
+    told: bool,
+    /// Looks since the last reading that saw it asleep, by activity.
+    looks: [u32; ACTIVITIES],
+    /// Time asleep, by activity.
+    asleep: [u64; ACTIVITIES],
+}
+
+/// The kernel's own accounts of a thread; times in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Accounts {
+    running: u64,
+    runnable: u64,
+    voluntary: u64,
+    involuntary: u64,
+}
+
+impl Sampled {
+    pub(super) fn new(proc: Proc) -> Sampled {
+        Sampled { proc, members: BTreeMap::new(), threads: BTreeMap::new(), took: 0 }
+    }
+
+    pub(super) fn add(&mut self, program: u32, process: i32) {
+        self.members.insert(process, Member { program, known: false });
+    }
+
+    /// When the next look is due after the last one.
+    pub fn period(&self) -> Nanos {
+        Nanos(PERIOD.max(self.took * SHARE))
+    }
+
+    pub(super) fn look(&mut self) -> Result<(), FileError> {
+        let began = clock::monotonic();
+        let mut alive = Vec::new();
+        for (process, member) in self.processes()? {
+            for thread in gone_is_empty(self.proc.threads(process))?.unwrap_or_default() {
+                let folder = thread_folder(&self.proc, process, thread);
+                let Some(activity) = gone_is_empty(activity(&folder.join("syscall")))? else {
+                    continue;
+                };
+                alive.push((process, thread));
+                match self.threads.get_mut(&(process, thread)) {
+                    Some(seen) => seen.look(began, activity),
+                    None => {
+                        let base = if member.known {
+                            Some(Accounts::default())
+                        } else {
+                            gone_is_empty(accounts(&folder))?
+                        };
+                        let seen =
+                            base.map(|base| Seen::new(member.program, began, activity, base));
+                        self.threads.extend(seen.map(|seen| ((process, thread), seen)));
+                    }
+                }
+            }
+        }
+        for (name, seen) in &mut self.threads {
+            if seen.now.is_some() && alive.binary_search(name).is_err() {
+                (seen.now, seen.since) = (None, began);
+            }
+        }
+        self.members.values_mut().for_each(|member| member.known = true);
+        self.took = clock::monotonic() - began;
+        Ok(())
+    }
+
+    /// The named processes and all that descend from them, ascending.
+    fn processes(&self) -> Result<BTreeMap<i32, Member>, FileError> {
+        let mut processes = self.members.clone();
+        for (process, member) in &self.members {
+            for child in self.proc.descendants(*process)? {
+                processes.entry(child).or_insert(*member);
+            }
+        }
+        Ok(processes)
+    }
+
+    pub(super) fn read(&mut self, into: &mut Vec<ThreadUse>) -> Result<(), FileError> {
+        self.look()?;
+        self.threads.retain(|_, seen| !seen.told);
+        for ((process, thread), seen) in &mut self.threads {
+            let folder = thread_folder(&self.proc, *process, *thread);
+            // What a thread did after the last reading goes with it when it ends.
+            if let Some(accounts) = gone_is_empty(accounts(&folder))? {
+                seen.account(clock::monotonic(), accounts);
+            }
+            seen.told = seen.now.is_none();
+            into.push(seen.told(*process, *thread));
+        }
+        Ok(())
+    }
+}
+
+fn thread_folder(proc: &Proc, process: i32, thread: i32) -> PathBuf {
+    proc.folder(process).join(format!("task/{thread}"))
+}
+
+impl Seen {
+    fn new(program: u32, at: u64, activity: Activity, base: Accounts) -> Seen {
+        Seen {
+            program,
+            base,
+            accounts: base,
+            accounted: at,
+            now: Some(activity),
+            since: at,
+            told: false,
+            looks: [0; ACTIVITIES],
+            asleep: [0; ACTIVITIES],
+        }
+    }
+
+    fn look(&mut self, at: u64, activity: Activity) {
+        if self.now != Some(activity) {
+            (self.now, self.since) = (Some(activity), at);
+        }
+        if activity != Activity::Running {
+            self.looks[activity as usize] += 1;
+        }
+    }
+
+    /// The time asleep since the last reading is divided as the looks were; without any, as it was before.
+    fn account(&mut self, at: u64, accounts: Accounts) {
+        let busy = |accounts: Accounts| accounts.running + accounts.runnable;
+        let asleep = (at - self.accounted)
+            .saturating_sub(busy(accounts).saturating_sub(busy(self.accounts)));
+        let looks: u64 = self.looks.iter().copied().map(u64::from).sum();
+        let place = self.now.filter(|now| *now != Activity::Running).unwrap_or(Activity::Sleeping);
+        match looks {
+            0 => self.asleep[place as usize] += asleep,
+            _ => {
+                for (time, seen) in self.asleep.iter_mut().zip(self.looks) {
+                    *time += asleep * u64::from(seen) / looks;
+                }
+            }
+        }
+        (self.accounts, self.accounted, self.looks) = (accounts, at, [0; ACTIVITIES]);
+    }
+
+    fn told(&self, process: i32, thread: i32) -> ThreadUse {
+        let mut time = self.asleep.map(Nanos);
+        time[Activity::Running as usize] = Nanos(self.accounts.running - self.base.running);
+        time[Activity::Runnable as usize] = Nanos(self.accounts.runnable - self.base.runnable);
+        ThreadUse {
+            program: self.program,
+            process,
+            thread,
+            now: self.now,
+            since: Nanos(self.since),
+            time,
+            voluntary: self.accounts.voluntary - self.base.voluntary,
+            involuntary: self.accounts.involuntary - self.base.involuntary,
+            preemptions: None,
+            migrations: None,
+        }
+    }
+}
+
+/// What a thread does, by the system call that it is in.
+fn activity(path: &Path) -> Result<Activity, FileError> {
+    let text = files::read(path)?;
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default();
+    if first == "running" {
+        return Ok(Activity::Running);
+    }
+    let call: i64 =
+        first.parse().map_err(|_| FileError::malformed(path, "a system call", &text))?;
+    if call != libc::SYS_futex {
+        return Ok(Activity::Sleeping);
+    }
+    let argument = |word: Option<&str>| {
+        let digits = word.and_then(|word| word.strip_prefix("0x"));
+        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok())
+    };
+    let arguments = (argument(words.nth(1)), argument(words.next()));
+    let (Some(operation), Some(value)) = arguments else {
+        return Err(FileError::malformed(path, "the arguments of a system call", &text));
+    };
+    Ok(match operation & OPERATION {
+        LOCK_PI | LOCK_PI2 => Activity::AtMutex,
+        _ if value & u64::from(u32::MAX) == CONTENDED => Activity::AtMutex,
+        WAIT_BITSET => Activity::AtCondition,
+        _ => Activity::AtBarrier,
+    })
+}
+
+fn accounts(folder: &Path) -> Result<Accounts, FileError> {
+    let path = folder.join("schedstat");
+    let text = files::read(&path)?;
+    let mut times = text.split_whitespace().map_while(|word| word.parse().ok());
+    let (Some(running), Some(runnable)) = (times.next(), times.next()) else {
+        return Err(FileError::malformed(&path, "times on and without a CPU", &text));
+    };
+    let path = folder.join("status");
+    let status = files::read(&path)?;
+    let count = |name| {
+        let count = status_field(&status, name).and_then(|count| count.parse().ok());
+        count.ok_or_else(|| FileError::malformed(&path, "counts of context switches", name))
+    };
+    Ok(Accounts {
+        running,
+        runnable,
+        voluntary: count("voluntary_ctxt_switches")?,
+        involuntary: count("nonvoluntary_ctxt_switches")?,
+    })
+}
+
+/// A thread that has ended has nothing to tell.
+fn gone_is_empty<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> {
+    match read {
+        Err(error) if error.is_gone() => Ok(None),
+        read => read.map(Some),
+    }
+}

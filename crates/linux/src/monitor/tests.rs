@@ -1,0 +1,153 @@
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::thread::gettid;
+
+use super::*;
+
+const SPAN: Duration = Duration::from_millis(600);
+
+/// Threads of this very process, each of which does one thing until it is told to end.
+struct Company {
+    lock: Arc<Mutex<bool>>,
+    told: Arc<Condvar>,
+    threads: Vec<(Activity, i32, JoinHandle<()>)>,
+    pipe: UnixStream,
+}
+
+impl Company {
+    fn gather() -> Company {
+        let lock = Arc::new(Mutex::new(false));
+        let held = Arc::new(Mutex::new(()));
+        let told = Arc::new(Condvar::new());
+        let (pipe, end) = UnixStream::pair().unwrap();
+        let (tell, tids) = mpsc::channel();
+        let begin = |activity, work: Box<dyn FnOnce() + Send>| {
+            let tell = tell.clone();
+            let thread = thread::spawn(move || {
+                tell.send(gettid().as_raw_nonzero().get()).unwrap();
+                work();
+            });
+            (activity, tids.recv().unwrap(), thread)
+        };
+        let ended = |lock: &Mutex<bool>| *lock.lock().unwrap();
+        let (spun, waited) = (lock.clone(), (lock.clone(), told.clone()));
+        let (holder, taker) = (held.clone(), held);
+        let (has, taken) = mpsc::channel();
+        let holds = begin(
+            Activity::Sleeping,
+            Box::new(move || {
+                let _held = holder.lock().unwrap();
+                has.send(()).unwrap();
+                std::io::Read::read(&mut &end, &mut [0]).unwrap();
+            }),
+        );
+        taken.recv().unwrap();
+        let threads = vec![
+            holds,
+            begin(Activity::AtMutex, Box::new(move || drop(taker.lock().unwrap()))),
+            begin(
+                Activity::AtCondition,
+                Box::new(move || {
+                    let (lock, told) = waited;
+                    let _end = told.wait_while(lock.lock().unwrap(), |end| !*end).unwrap();
+                }),
+            ),
+            begin(
+                Activity::Running,
+                Box::new(move || {
+                    while !ended(&spun) {
+                        (0..10_000).for_each(|i| _ = std::hint::black_box(i))
+                    }
+                }),
+            ),
+        ];
+        Company { lock, told, threads, pipe }
+    }
+
+    fn dismiss(self) {
+        *self.lock.lock().unwrap() = true;
+        self.told.notify_all();
+        std::io::Write::write_all(&mut &self.pipe, &[0]).unwrap();
+        self.threads.into_iter().for_each(|(_, _, thread)| thread.join().unwrap());
+    }
+}
+
+/// What a source says that each thread of a company does, and of its time.
+fn watched(mut monitor: Monitor) {
+    monitor.add(7, std::process::id() as i32).unwrap();
+    let company = Company::gather();
+    let mut first = Vec::new();
+    monitor.read(&mut first).unwrap();
+    let began = Instant::now();
+    while began.elapsed() < SPAN {
+        thread::sleep(monitor.looks_every().map_or(SPAN, |period| Duration::from_nanos(period.0)));
+        monitor.look().unwrap();
+    }
+    let mut second = Vec::new();
+    monitor.read(&mut second).unwrap();
+    let find = |list: &[ThreadUse], tid: i32| {
+        *list.iter().find(|t| t.thread == tid).expect("it is watched")
+    };
+    for (activity, tid, _) in &company.threads {
+        let (before, after) = (find(&first, *tid), find(&second, *tid));
+        assert_eq!((after.program, after.process), (7, std::process::id() as i32));
+        let spent = after.in_activity(*activity).0 - before.in_activity(*activity).0;
+        match activity {
+            // Others may have the CPU, and whoever computes may not be running when it is looked at.
+            Activity::Running => assert!(spent > 0),
+            _ => {
+                assert_eq!(after.now, Some(*activity), "{after:?}");
+                assert!(
+                    spent >= SPAN.as_nanos() as u64 * 9 / 10,
+                    "{activity:?}: {before:?} {after:?}"
+                );
+            }
+        }
+    }
+    let tids: Vec<i32> = company.threads.iter().map(|(_, tid, _)| *tid).collect();
+    company.dismiss();
+    // The last of them may still be on its way out of the kernel.
+    let mut ends = 0;
+    while ends < tids.len() {
+        monitor.read(&mut second).unwrap();
+        ends += second.iter().filter(|t| t.now.is_none() && tids.contains(&t.thread)).count();
+    }
+    assert_eq!(ends, tids.len(), "each end is told once");
+}
+
+#[test]
+fn samples_of_proc_tell_what_each_thread_waits_for() {
+    watched(Monitor::Sampled(sampled::Sampled::new(Proc::default())));
+}
+
+/// Not for ordinary users.
+fn in_the_kernel() -> Option<Monitor> {
+    let is_root = rustix::process::geteuid().is_root();
+    is_root.then(|| Monitor::Kernel(kernel::Kernel::open(&Proc::default()).unwrap()))
+}
+
+#[test]
+fn the_kernel_tells_what_each_thread_waits_for() {
+    in_the_kernel().into_iter().for_each(watched);
+}
+
+#[test]
+fn what_a_process_forks_is_watched_with_it() {
+    let Some(mut monitor) = in_the_kernel() else { return };
+    let shell = "sleep 0.2; sh -c 'sleep 0.1; sleep 0.1' & wait";
+    let mut child = std::process::Command::new("sh").args(["-c", shell]).spawn().unwrap();
+    monitor.add(1, child.id() as i32).unwrap();
+    child.wait().unwrap();
+    let mut threads = Vec::new();
+    monitor.read(&mut threads).unwrap();
+    let processes: std::collections::BTreeSet<i32> =
+        threads.iter().map(|thread| thread.process).collect();
+    assert!(
+        processes.len() >= 4,
+        "a shell, two that sleep at least, and a shell below: {threads:?}"
+    );
+    assert!(threads.iter().all(|thread| thread.program == 1));
+}
