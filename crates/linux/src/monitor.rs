@@ -15,6 +15,7 @@
 //! The paper counts "user locks, condition-variables, etc." alike. A thread that slept at the same place
 //! during the whole interval is idle, not held up: whoever forms a share can tell by [`ThreadUse::since`].
 
+pub mod interval;
 pub mod kernel;
 mod record;
 pub mod sampled;

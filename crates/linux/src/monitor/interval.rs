@@ -1,0 +1,221 @@
+//! What happened between two readings of a [monitor](super), by thread and by program.
+//!
+//! *Lock contention* of a program is the share of its threads' time that they waited at locks: the paper's "percentage
+//! of time application threads spend waiting for user locks, condition-variables, etc." (section III-A), which
+//! `prstat` gave as the mean over the threads. Two kinds of time are not in it. A thread that slept at one place
+//! for the whole interval is *idle*, such as a worker of a pool without work: it is counted, and its time left
+//! out. A thread that was stopped neither waited nor ran.
+
+use std::collections::BTreeMap;
+
+use cosched_core::Nanos;
+
+use super::{ACTIVITIES, Activity, Preemptions, ThreadUse};
+
+/// What a program did in an interval: the sum over its threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProgramUse {
+    /// Threads that lived in the interval.
+    pub threads: usize,
+    /// Of these: slept at one place all the time.
+    pub idle: usize,
+    /// Time in each activity, by [`Activity`]'s number; without idle threads.
+    pub time: [Nanos; ACTIVITIES],
+    /// How often threads gave up a CPU.
+    pub voluntary: u64,
+    /// How often a CPU was taken away.
+    pub involuntary: u64,
+    /// Why, where that is known.
+    pub preemptions: Option<Preemptions>,
+    /// How often a thread came to another CPU, where that is known.
+    pub migrations: Option<u64>,
+}
+
+impl ProgramUse {
+    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything.
+    pub fn share(&self, activity: Activity) -> Option<f64> {
+        self.part(self.time[activity as usize])
+    }
+
+    /// Share of its threads' time that they waited at locks of any kind, 0 to 1.
+    pub fn lock_contention(&self) -> Option<f64> {
+        let locks = Activity::ALL.into_iter().filter(|activity| activity.is_lock());
+        self.part(locks.map(|activity| self.time[activity as usize]).sum())
+    }
+
+    /// Of all involuntary switches, those in which a thread of the program took the CPU from a sibling.
+    pub fn backstabbing(&self) -> Option<f64> {
+        let by_sibling = self.preemptions?.by_sibling;
+        (self.involuntary > 0).then(|| by_sibling as f64 / self.involuntary as f64)
+    }
+
+    fn part(&self, time: Nanos) -> Option<f64> {
+        let stopped = self.time[Activity::Stopped as usize];
+        let all = self.time.iter().copied().sum::<Nanos>() - stopped;
+        (all > Nanos::ZERO).then(|| time.as_secs_f64() / all.as_secs_f64())
+    }
+}
+
+/// Cuts a monitor's readings, which count from the beginning, into intervals.
+#[derive(Debug, Default)]
+pub struct Intervals {
+    last: BTreeMap<(i32, i32), ThreadUse>,
+}
+
+impl Intervals {
+    /// What each thread did since the last call, in the order of `reading`: times and counts are of the interval, and a
+    /// thread for which `is_idle` holds slept at one place all the time.
+    pub fn next(&mut self, reading: &[ThreadUse], began: Nanos) -> Vec<Slice> {
+        let mut next = BTreeMap::new();
+        let mut slices = Vec::with_capacity(reading.len());
+        for thread in reading {
+            let name = (thread.process, thread.thread);
+            let before = self.last.get(&name);
+            slices.push(Slice {
+                thread: since(thread, before),
+                is_idle: slept(thread, before, began),
+            });
+            if thread.now.is_some() {
+                next.insert(name, *thread);
+            }
+        }
+        self.last = next;
+        slices
+    }
+}
+
+/// What one thread did in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Slice {
+    /// Times and counts are of the interval only.
+    pub thread: ThreadUse,
+    /// It slept at one place all the time.
+    pub is_idle: bool,
+}
+
+/// The sums by program, ascending.
+pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
+    let mut programs = BTreeMap::<u32, ProgramUse>::new();
+    for Slice { thread, is_idle } in slices {
+        let program = programs.entry(thread.program).or_default();
+        let first = program.threads == 0;
+        program.threads += 1;
+        program.idle += usize::from(*is_idle);
+        if !is_idle {
+            program.time.iter_mut().zip(thread.time).for_each(|(sum, time)| *sum += time);
+        }
+        program.voluntary += thread.voluntary;
+        program.involuntary += thread.involuntary;
+        let before =
+            (!first).then_some(program.preemptions).unwrap_or(Some(Preemptions::default()));
+        program.preemptions = before.zip(thread.preemptions).map(|(sum, one)| Preemptions {
+            expired: sum.expired + one.expired,
+            by_sibling: sum.by_sibling + one.by_sibling,
+        });
+        let before = if first { Some(0) } else { program.migrations };
+        program.migrations = before.zip(thread.migrations).map(|(sum, one)| sum + one);
+    }
+    programs
+}
+
+fn slept(thread: &ThreadUse, before: Option<&ThreadUse>, began: Nanos) -> bool {
+    let asleep = thread.now.is_some_and(|now| {
+        !matches!(now, Activity::Running | Activity::Runnable | Activity::Stopped)
+    });
+    asleep && before.is_some() && thread.since <= began
+}
+
+fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
+    let Some(before) = before else { return *thread };
+    let mut time = thread.time;
+    // An estimate may be corrected downwards.
+    time.iter_mut().zip(before.time).for_each(|(time, before)| *time = time.since(before));
+    ThreadUse {
+        time,
+        voluntary: thread.voluntary - before.voluntary,
+        involuntary: thread.involuntary - before.involuntary,
+        preemptions: thread.preemptions.zip(before.preemptions).map(|(now, before)| Preemptions {
+            expired: now.expired - before.expired,
+            by_sibling: now.by_sibling - before.by_sibling,
+        }),
+        migrations: thread.migrations.zip(before.migrations).map(|(now, before)| now - before),
+        ..*thread
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn thread(thread: i32, now: Activity, since: u64, time: [(Activity, u64); 2]) -> ThreadUse {
+        let mut use_ = ThreadUse {
+            program: 0,
+            process: 1,
+            thread,
+            now: Some(now),
+            since: Nanos(since * MS),
+            time: [Nanos::ZERO; ACTIVITIES],
+            voluntary: 0,
+            involuntary: 10,
+            preemptions: Some(Preemptions { expired: 1, by_sibling: 4 }),
+            migrations: Some(3),
+        };
+        time.into_iter().for_each(|(activity, ms)| use_.time[activity as usize] = Nanos(ms * MS));
+        use_
+    }
+
+    #[test]
+    fn contention_is_the_mean_over_threads_without_those_that_sleep_all_the_time() {
+        use Activity::{AtBarrier, AtCondition, AtMutex, Running};
+        let first = [
+            thread(1, AtMutex, 950, [(Running, 400), (AtMutex, 600)]),
+            thread(2, AtBarrier, 900, [(Running, 900), (AtBarrier, 100)]),
+            thread(3, AtCondition, 5, [(Running, 5), (AtCondition, 995)]),
+        ];
+        let second = [
+            thread(1, Running, 1990, [(Running, 600), (AtMutex, 1400)]),
+            thread(2, AtBarrier, 1900, [(Running, 1800), (AtBarrier, 200)]),
+            thread(3, AtCondition, 5, [(Running, 5), (AtCondition, 1995)]),
+        ];
+        let mut intervals = Intervals::default();
+        intervals.next(&first, Nanos::ZERO);
+        let slices = intervals.next(&second, Nanos(1000 * MS));
+        let program = by_program(&slices)[&0];
+        assert_eq!((program.threads, program.idle), (3, 1));
+        // 800 ms and 100 ms of twice a second; the third thread is idle.
+        assert!((program.lock_contention().unwrap() - 0.45).abs() < 1e-9);
+        assert!((program.share(AtMutex).unwrap() - 0.4).abs() < 1e-9);
+        assert_eq!(program.involuntary, 0, "counts are of the interval");
+        assert_eq!(program.backstabbing(), None, "nothing was taken from anybody");
+    }
+
+    #[test]
+    fn backstabbing_is_a_share_of_all_involuntary_switches_and_not_known_if_one_thread_lacks_it() {
+        let known =
+            thread(1, Activity::Running, 0, [(Activity::Running, 1), (Activity::AtMutex, 0)]);
+        let slices =
+            Intervals::default().next(&[known, ThreadUse { thread: 2, ..known }], Nanos::ZERO);
+        assert_eq!(by_program(&slices)[&0].backstabbing(), Some(0.4));
+        let unknown = ThreadUse { thread: 2, preemptions: None, migrations: None, ..known };
+        let slices = Intervals::default().next(&[known, unknown], Nanos::ZERO);
+        let program = by_program(&slices)[&0];
+        assert_eq!((program.backstabbing(), program.migrations), (None, None));
+    }
+
+    #[test]
+    fn a_thread_that_ended_counts_in_its_last_interval_only() {
+        let alive =
+            thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 0)]);
+        let ended = ThreadUse {
+            now: None,
+            ..thread(1, Activity::Running, 0, [(Activity::Running, 15), (Activity::AtMutex, 0)])
+        };
+        let mut intervals = Intervals::default();
+        intervals.next(&[alive], Nanos::ZERO);
+        let last = intervals.next(&[ended], Nanos::ZERO);
+        assert_eq!(last[0].thread.in_activity(Activity::Running), Nanos(5 * MS));
+        assert!(intervals.next(&[], Nanos::ZERO).is_empty());
+    }
+}
