@@ -21,7 +21,7 @@ SHELL       := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .ONESHELL:
 
-PACKAGES   := gcc libc6-dev python3-numpy libopenblas0-pthread
+PACKAGES   := gcc libc6-dev python3-numpy libopenblas0-pthread clang libbpf-dev
 RUST       := 1.85
 # The last release that builds with the Rust above.
 CARGO_DENY := 0.18.3

@@ -18,6 +18,7 @@ use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
 use crate::manual::ManualArgs;
 use crate::report::ReportArgs;
+use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
 
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     Explain(ExplainArgs),
     /// Watch a run that is under way: who runs, who waits, and why.
     Top(TopArgs),
+    /// Look at running programs: what their threads wait for, and who takes whose CPU.
+    Stat(StatArgs),
     /// Write the man pages and the shell completions into a folder like /usr/share.
     #[command(hide = true)]
     Manual(ManualArgs),

@@ -26,6 +26,7 @@ mod run;
 mod session;
 mod sim;
 mod source;
+mod stat;
 mod store;
 mod table;
 mod top;
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         args::Command::Report(args) => report::report(&args),
         args::Command::Trace(args) => trace::trace(&args),
         args::Command::Explain(args) => explain::explain(&args),
+        args::Command::Stat(args) => stat::stat(&args),
         args::Command::Top(args) => top::top(&args),
         args::Command::Manual(args) => manual::manual(&args),
         args::Command::Spin(args) => Ok(doctor::spin(args.threads, args.reader)),

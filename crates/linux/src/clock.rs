@@ -20,6 +20,11 @@ impl Clock {
         Nanos(monotonic() - self.origin)
     }
 
+    /// One of our instants on the kernel's own monotonic clock.
+    pub fn monotonic(&self, at: Nanos) -> Nanos {
+        Nanos(self.origin.saturating_add(at.0))
+    }
+
     /// The kernel's name for one of our instants.
     pub fn absolute(&self, at: Nanos) -> Timespec {
         let nanos = self.origin.saturating_add(at.0).min(i64::MAX as u64);

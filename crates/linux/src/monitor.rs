@@ -132,8 +132,13 @@ impl Monitor {
     pub fn open(proc: &Proc) -> (Monitor, Option<kernel::Unavailable>) {
         match kernel::Kernel::open(proc) {
             Ok(kernel) => (Monitor::Kernel(kernel), None),
-            Err(why) => (Monitor::Sampled(sampled::Sampled::new(proc.clone())), Some(why)),
+            Err(why) => (Monitor::sampled(proc), Some(why)),
         }
+    }
+
+    /// Sampled, whatever else could be had.
+    pub fn sampled(proc: &Proc) -> Monitor {
+        Monitor::Sampled(sampled::Sampled::new(proc.clone()))
     }
 
     /// Watches a process from now on: its threads, and all that it will start. `program` is a number for

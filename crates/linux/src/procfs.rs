@@ -103,6 +103,14 @@ impl Proc {
         stat::read(&self.folder(pid).join(format!("task/{tid}/stat")))
     }
 
+    /// What a process calls itself: 15 bytes at most, any but line ends.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn name(&self, pid: i32) -> Result<String, FileError> {
+        Ok(files::read(&self.folder(pid).join("comm"))?.trim_end_matches('\n').to_owned())
+    }
+
     /// The threads of a process, ascending.
     ///
     /// # Errors

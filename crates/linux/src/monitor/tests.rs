@@ -120,7 +120,7 @@ fn watched(mut monitor: Monitor) {
 
 #[test]
 fn samples_of_proc_tell_what_each_thread_waits_for() {
-    watched(Monitor::Sampled(sampled::Sampled::new(Proc::default())));
+    watched(Monitor::sampled(&Proc::default()));
 }
 
 /// Not for ordinary users.

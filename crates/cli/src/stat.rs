@@ -1,0 +1,154 @@
+//! `cosched stat`: what the threads of running programs do: run, lack a CPU, wait at locks, take each other's CPU.
+//!
+//! It only looks. Nothing of a program is changed, and no policy runs.
+
+mod show;
+mod subjects;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::clock::Clock;
+use cosched_linux::monitor::Monitor;
+use cosched_linux::monitor::interval::Intervals;
+use cosched_linux::poll::{Poll, Ready};
+use cosched_linux::procfs::Proc;
+
+use rustix::process::Signal;
+
+use crate::args::duration;
+use crate::failure::Failure;
+use crate::session::{print, say};
+use show::Document;
+use subjects::Subjects;
+
+/// Intervals are not shorter: reading takes time, too.
+const SHORTEST: Duration = Duration::from_millis(10);
+/// A header stands above so many lines.
+const PAGE: usize = 20;
+
+/// What to look at.
+#[derive(Debug, Args)]
+pub(crate) struct StatArgs {
+    /// A running process; its threads, and what it will start, belong to it. May be repeated.
+    #[arg(short, long = "pid", value_name = "PID", required_unless_present = "command",
+          value_parser = clap::value_parser!(i32).range(1..))]
+    pids: Vec<i32>,
+    /// How often lines are printed: 10ms or more [default: 1s]
+    #[arg(long, value_parser = duration)]
+    interval: Option<Duration>,
+    /// End after so many intervals [default: when the processes have ended]
+    #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u32).range(1..))]
+    count: Option<u32>,
+    /// A line for every thread, too.
+    #[arg(long)]
+    threads: bool,
+    /// One JSON object for each interval (docs/stat.md).
+    #[arg(long)]
+    json: bool,
+    /// Estimate from samples of /proc, even where the kernel can be asked.
+    #[arg(long)]
+    sampled: bool,
+    /// A program to start; it keeps standard input and output.
+    #[arg(last = true, value_name = "CMD ARGS", conflicts_with = "pids")]
+    command: Vec<String>,
+}
+
+/// Looks until the processes have ended, or the user has seen enough.
+pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
+    let interval = args.interval.unwrap_or(Duration::from_secs(1));
+    if interval < SHORTEST {
+        return Err(Failure::Input(format!(
+            "--interval {interval:?} is too short: 10ms is the least"
+        )));
+    }
+    let proc = Proc::own().map_err(Failure::input)?;
+    let (mut monitor, lack) =
+        if args.sampled { (Monitor::sampled(&proc), None) } else { Monitor::open(&proc) };
+    if let Some(lack) = lack {
+        say(format_args!("lock times are estimated from samples of /proc: {lack}"));
+    }
+    // Signals wait in here from now on; what is started does not inherit that.
+    let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
+    let mut poll = Poll::new(&ends).map_err(Failure::broken)?;
+    let mut subjects = match args.command.is_empty() {
+        true => Subjects::running(&args.pids, &proc, &mut monitor, &poll)?,
+        false => Subjects::start(&args.command, &mut monitor, &poll)?,
+    };
+    let clock = Clock::start();
+    let mut reading = Vec::new();
+    let mut intervals = Intervals::default();
+    let mut from = Nanos::ZERO;
+    let mut printed = 0;
+    loop {
+        let due = from + Nanos::from(interval);
+        let end = wait(&mut poll, &clock, due, &mut monitor, &mut subjects)?;
+        let now = clock.now();
+        monitor.read(&mut reading).map_err(Failure::broken)?;
+        reading.retain(|thread| subjects.include(thread));
+        let slices = intervals.next(&reading, clock.monotonic(from));
+        let document = Document::new(subjects.names(), &slices, (from, now), &monitor);
+        if args.json {
+            print(&serde_json::to_string(&document).map_err(Failure::broken)?)?;
+        } else {
+            print(&document.lines(printed % PAGE == 0, args.threads))?;
+        }
+        printed += 1;
+        from = now;
+        match end {
+            Some(End::Gone) => return subjects.exit_code(),
+            Some(End::Signal(Signal::INT)) => return Ok(ExitCode::from(130)),
+            Some(End::Signal(_)) => return Ok(ExitCode::from(143)),
+            None if args.count.is_some_and(|count| printed >= count as usize) => {
+                return Ok(ExitCode::SUCCESS);
+            }
+            None => {}
+        }
+    }
+}
+
+/// Why looking ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// Every process has ended.
+    Gone,
+    /// The user wants it to.
+    Signal(Signal),
+}
+
+/// Waits for the end of an interval, with the looks that the monitor wants.
+fn wait(
+    poll: &mut Poll,
+    clock: &Clock,
+    due: Nanos,
+    monitor: &mut Monitor,
+    subjects: &mut Subjects,
+) -> Result<Option<End>, Failure> {
+    let mut ready = Vec::new();
+    loop {
+        let look = monitor.looks_every().map_or(Nanos::NEVER, |period| clock.now() + period);
+        poll.wait(clock.absolute(due.min(look)), &mut ready).map_err(Failure::broken)?;
+        for ready in ready.drain(..) {
+            match ready {
+                Ready::Source(key) => subjects.ended(key, poll)?,
+                Ready::Signal(signal) => {
+                    let signal =
+                        if signal == Signal::INT.as_raw() { Signal::INT } else { Signal::TERM };
+                    // A program that was started here decides itself when it ends.
+                    if !subjects.pass_on(signal) {
+                        return Ok(Some(End::Signal(signal)));
+                    }
+                }
+            }
+        }
+        if subjects.all_ended() {
+            return Ok(Some(End::Gone));
+        }
+        if clock.now() >= due {
+            return Ok(None);
+        }
+        monitor.look().map_err(Failure::broken)?;
+    }
+}

@@ -1,0 +1,214 @@
+//! An interval as a JSON object, and as lines for people.
+
+use cosched_core::Nanos;
+use cosched_linux::monitor::interval::{ProgramUse, Slice, by_program};
+use cosched_linux::monitor::{Activity, Monitor};
+use serde::Serialize;
+
+/// The version of the JSON document.
+const SCHEMA: &str = "cosched-stat/1";
+
+/// One interval.
+#[derive(Debug, Serialize)]
+pub(super) struct Document<'a> {
+    schema: &'static str,
+    /// `kernel`, or `sampled` where times at locks are estimated.
+    source: &'static str,
+    /// Of the interval's end, since the first one began.
+    at_seconds: f64,
+    interval_seconds: f64,
+    programs: Vec<Program<'a>>,
+}
+
+/// One program; shares are of its threads' time, without idle threads.
+#[derive(Debug, Serialize)]
+struct Program<'a> {
+    name: &'a str,
+    threads: usize,
+    /// Slept at one place during the whole interval.
+    idle_threads: usize,
+    cpus: f64,
+    running_share: Option<f64>,
+    run_delay_share: Option<f64>,
+    lock_share: Option<f64>,
+    mutex_share: Option<f64>,
+    condition_share: Option<f64>,
+    barrier_share: Option<f64>,
+    voluntary_switches_per_second: f64,
+    involuntary_switches_per_second: f64,
+    /// Of the involuntary ones, those at the end of a slice.
+    expired_share: Option<f64>,
+    /// Of the involuntary ones, those before that in favour of a sibling.
+    backstabbing_share: Option<f64>,
+    migrations_per_second: Option<f64>,
+    by_thread: Vec<Thread>,
+}
+
+/// One thread, in the interval.
+#[derive(Debug, Serialize)]
+struct Thread {
+    process: i32,
+    thread: i32,
+    ended: bool,
+    running_seconds: f64,
+    run_delay_seconds: f64,
+    mutex_seconds: f64,
+    condition_seconds: f64,
+    barrier_seconds: f64,
+    sleeping_seconds: f64,
+    stopped_seconds: f64,
+    voluntary_switches: u64,
+    involuntary_switches: u64,
+    migrations: Option<u64>,
+}
+
+impl<'a> Document<'a> {
+    /// Of the interval between two times since the first one began.
+    pub(super) fn new(
+        names: &'a [String],
+        slices: &[Slice],
+        (from, to): (Nanos, Nanos),
+        monitor: &Monitor,
+    ) -> Document<'a> {
+        let seconds = (to - from).as_secs_f64();
+        let mut sums = by_program(slices);
+        let program = |(number, name): (usize, &'a String)| {
+            let number = number as u32;
+            let threads =
+                slices.iter().filter(|slice| slice.thread.program == number).map(Thread::new);
+            Program::new(
+                name,
+                &sums.remove(&number).unwrap_or_default(),
+                seconds,
+                threads.collect(),
+            )
+        };
+        Document {
+            schema: SCHEMA,
+            source: match monitor {
+                Monitor::Kernel(_) => "kernel",
+                Monitor::Sampled(_) => "sampled",
+            },
+            at_seconds: to.as_secs_f64(),
+            interval_seconds: seconds,
+            programs: names.iter().enumerate().map(program).collect(),
+        }
+    }
+
+    /// A line for each program, and below it one for each of its threads.
+    pub(super) fn lines(&self, header: bool, threads: bool) -> String {
+        let mut lines = Vec::new();
+        if header {
+            lines.push(format!(
+                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8}",
+                "at s", "program", "threads", "CPUs", "delay%", "lock%", "mutex%", "cond%", "barr%",
+                "vol/s", "invol/s", "expir%", "stab%", "migr/s"
+            ));
+        }
+        for program in &self.programs {
+            lines.push(program.line(self.at_seconds));
+            if threads {
+                lines.extend(
+                    program.by_thread.iter().map(|thread| thread.line(self.interval_seconds)),
+                );
+            }
+        }
+        lines.join("\n")
+    }
+}
+
+impl<'a> Program<'a> {
+    fn new(name: &'a str, sum: &ProgramUse, seconds: f64, by_thread: Vec<Thread>) -> Program<'a> {
+        let rate = |count: u64| count as f64 / seconds;
+        let running: f64 = by_thread.iter().map(|thread| thread.running_seconds).sum();
+        let expired = sum.preemptions.map(|why| why.expired).filter(|_| sum.involuntary > 0);
+        Program {
+            name,
+            threads: sum.threads,
+            idle_threads: sum.idle,
+            cpus: running / seconds,
+            running_share: sum.share(Activity::Running),
+            run_delay_share: sum.share(Activity::Runnable),
+            lock_share: sum.lock_contention(),
+            mutex_share: sum.share(Activity::AtMutex),
+            condition_share: sum.share(Activity::AtCondition),
+            barrier_share: sum.share(Activity::AtBarrier),
+            voluntary_switches_per_second: rate(sum.voluntary),
+            involuntary_switches_per_second: rate(sum.involuntary),
+            expired_share: expired.map(|expired| expired as f64 / sum.involuntary as f64),
+            backstabbing_share: sum.backstabbing(),
+            migrations_per_second: sum.migrations.map(rate),
+            by_thread,
+        }
+    }
+
+    fn line(&self, at: f64) -> String {
+        let percent = |share: Option<f64>| {
+            share.map_or("-".to_owned(), |share| format!("{:.1}", share * 100.0))
+        };
+        let threads = match self.idle_threads {
+            0 => self.threads.to_string(),
+            idle => format!("{}-{idle}", self.threads),
+        };
+        let name: String = self.name.chars().take(20).collect();
+        format!(
+            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} {:>8.0} {:>7} {:>7} {:>8}",
+            self.cpus,
+            percent(self.run_delay_share),
+            percent(self.lock_share),
+            percent(self.mutex_share),
+            percent(self.condition_share),
+            percent(self.barrier_share),
+            self.voluntary_switches_per_second,
+            self.involuntary_switches_per_second,
+            percent(self.expired_share),
+            percent(self.backstabbing_share),
+            self.migrations_per_second.map_or("-".to_owned(), |rate| format!("{rate:.0}")),
+        )
+    }
+}
+
+impl Thread {
+    fn new(slice: &Slice) -> Thread {
+        let thread = &slice.thread;
+        let time = |activity| thread.in_activity(activity).as_secs_f64();
+        Thread {
+            process: thread.process,
+            thread: thread.thread,
+            ended: thread.now.is_none(),
+            running_seconds: time(Activity::Running),
+            run_delay_seconds: time(Activity::Runnable),
+            mutex_seconds: time(Activity::AtMutex),
+            condition_seconds: time(Activity::AtCondition),
+            barrier_seconds: time(Activity::AtBarrier),
+            sleeping_seconds: time(Activity::Sleeping),
+            stopped_seconds: time(Activity::Stopped),
+            voluntary_switches: thread.voluntary,
+            involuntary_switches: thread.involuntary,
+            migrations: thread.migrations,
+        }
+    }
+
+    fn line(&self, interval: f64) -> String {
+        let percent = |seconds: f64| seconds / interval * 100.0;
+        let locks = self.mutex_seconds + self.condition_seconds + self.barrier_seconds;
+        let rate = |count: u64| count as f64 / interval;
+        let name = format!("  {}/{}", self.process, self.thread);
+        format!(
+            "{:>8} {name:<20} {:>7} {:>6.2} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>6.1} {:>8.0} {:>8.0} {:>7} {:>7} {:>8}",
+            "",
+            if self.ended { "ended" } else { "" },
+            self.running_seconds / interval,
+            percent(self.run_delay_seconds),
+            percent(locks),
+            percent(self.mutex_seconds),
+            percent(self.condition_seconds),
+            percent(self.barrier_seconds),
+            rate(self.voluntary_switches),
+            rate(self.involuntary_switches),
+            "",
+            "",
+            self.migrations.map_or("-".to_owned(), |count| format!("{:.0}", rate(count))),
+        )
+    }
+}
