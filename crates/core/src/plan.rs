@@ -241,6 +241,15 @@ pub enum Why {
         /// What is given.
         given: Nanos,
     },
+    /// All its threads get this slice, for the time that they wait for locks or memory.
+    Slice {
+        /// How long a thread may keep a CPU.
+        slice: Nanos,
+        /// Share of its threads' time that they waited for locks, 0 to 1.
+        lock_contention: f64,
+        /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+        miss_ratio: Option<f64>,
+    },
     /// The machine could not do what the plan wanted.
     Deviation {
         /// What could not be had.

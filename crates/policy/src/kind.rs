@@ -8,6 +8,7 @@ use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{Nanos, Policy};
 
 use crate::bandwidth::Slowdowns;
+use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
 use crate::minwait::Minwait;
 use crate::placement::Placement;
@@ -38,6 +39,8 @@ pub enum Kind {
     Bandwidth,
     /// Section 4.2.4.
     Minwait,
+    /// The paper on faithful scheduling.
+    Faithful,
 }
 
 /// How a policy is to work.
@@ -51,6 +54,8 @@ pub struct Options {
     pub fill: bool,
     /// How programs slow each other down by their traffic with memory (`bandwidth` only, which needs it).
     pub slowdowns: Option<Arc<Slowdowns>>,
+    /// What programs are measured for, and what follows (`faithful` only).
+    pub faithful: FaithfulOptions,
 }
 
 impl Default for Options {
@@ -60,6 +65,7 @@ impl Default for Options {
             placement: Placement::Packed,
             fill: false,
             slowdowns: None,
+            faithful: FaithfulOptions::default(),
         }
     }
 }
@@ -159,7 +165,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 8] = [
+    pub const ALL: [Kind; 9] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -168,6 +174,7 @@ impl Kind {
         Kind::Cgreedy,
         Kind::Bandwidth,
         Kind::Minwait,
+        Kind::Faithful,
     ];
 
     /// The name by which users ask for it.
@@ -181,6 +188,7 @@ impl Kind {
             Kind::Cgreedy => "cgreedy",
             Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
+            Kind::Faithful => "faithful",
         }
     }
 
@@ -197,6 +205,9 @@ impl Kind {
                 "programs that are predicted to slow each other down least share a quantum"
             }
             Kind::Minwait => "at every quantum those that have waited longest, as many as fit",
+            Kind::Faithful => {
+                "everything at once; threads of a program as equals, with a slice for its locks and misses"
+            }
         }
     }
 
@@ -281,6 +292,7 @@ impl Kind {
                 Box::new(Rounds::new(options, cut, None))
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
+            Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
         })
     }
 }

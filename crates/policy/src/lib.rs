@@ -12,6 +12,7 @@
 //! | `greedy` | as many threads per quantum as fit | `greedy.rs` |
 //! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
+//! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
@@ -30,6 +31,7 @@
 
 mod bandwidth;
 mod cgreedy;
+mod faithful;
 mod fcfs;
 mod gang;
 mod greedy;
@@ -49,5 +51,6 @@ mod properties;
 mod testkit;
 
 pub use bandwidth::{Slowdowns, SlowdownsError};
+pub use faithful::{FaithfulOptions, Quanta, QuantaError, RANGE};
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};

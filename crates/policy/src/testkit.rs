@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cosched_core::{
     Cause, CpuSet, Directive, Exit, MachineSample, Nanos, Plan, Policy, Profile, Program,
-    ProgramId, ProgramState, Token, Topology, Why, World,
+    ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
@@ -118,6 +118,8 @@ pub(crate) struct Scene {
     pub(crate) max_frozen: Nanos,
     pub(crate) now: Nanos,
     pub(crate) programs: Vec<Program>,
+    pub(crate) threads: Vec<Thread>,
+    pub(crate) samples: Vec<Sample>,
     machine: MachineSample,
 }
 
@@ -131,6 +133,8 @@ impl Scene {
             max_frozen: Nanos::from_secs(1),
             now: Nanos::ZERO,
             programs,
+            threads: Vec::new(),
+            samples: Vec::new(),
             machine: MachineSample::default(),
         }
     }
@@ -142,8 +146,8 @@ impl Scene {
             cpus: &self.cpus,
             max_frozen: self.max_frozen,
             programs: &self.programs,
-            threads: &[],
-            samples: &[],
+            threads: &self.threads,
+            samples: &self.samples,
             ips: &[],
             locks: &[],
             machine: &self.machine,

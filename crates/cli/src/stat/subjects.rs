@@ -60,9 +60,9 @@ impl Subjects {
             .spawn()
             .map_err(|error| Failure::Input(format!("cannot start {}: {error}", command[0])))?;
         let file = Path::new(&command[0]).file_name();
-        let name = file.map_or_else(|| command[0].clone(), |name| name.to_string_lossy().into_owned());
-        let mut subjects =
-            Subjects { names: vec![name], processes: Vec::new(), child: None };
+        let name =
+            file.map_or_else(|| command[0].clone(), |name| name.to_string_lossy().into_owned());
+        let mut subjects = Subjects { names: vec![name], processes: Vec::new(), child: None };
         subjects.watch(child.id() as i32, poll)?;
         subjects.child = Some(child);
         Ok(subjects)

@@ -1,0 +1,191 @@
+//! `faithful`: all threads of a program have one priority, and the slice that its locks and misses ask for.
+//!
+//! *Problem.* A scheduler that ranks threads by what each did lately lets threads of a program take CPUs from
+//! their own siblings, often from the one that holds the lock for which the others wait. What waits then is ranked
+//! anew, and takes CPUs again: *backstabbing* (section II).
+//!
+//! *Idea.* Siblings are equals: one class, one slice. How long the slice is follows from the program as a whole. Threads
+//! that mostly compute get short ones, so that nobody waits long for a CPU; threads that wait for locks or
+//! memory get long ones, so that whoever has the lock gets done ([`quanta`]).
+//!
+//! *Algorithm* (algorithm 1). A program starts as it would without us. When it has made its threads, it is given one
+//! more interval to prepare itself. Then its scaling factor is measured in each interval, and its slice chosen by the table.
+//! A new one is chosen only when the factor has left the old one by more than [`RANGE`]; and only then
+//! is the factor that is compared with replaced, so slow drifts add up.
+//!
+//! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1. Ours:
+//!
+//! - *lock contention* is the mean over the threads of the share of the interval that each waited for locks (what the paper
+//!   reads off `prstat`), without threads that did not run at all: idle workers of a pool hold nobody up;
+//! - where cache references cannot be counted, lock contention decides alone, and the reason says so;
+//! - a program that never has a second thread is left to the kernel.
+
+mod quanta;
+
+use std::collections::BTreeMap;
+
+use cosched_core::{
+    Cause, Class, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample, Settings,
+    Why, World,
+};
+
+pub use quanta::{Quanta, QuantaError};
+
+/// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
+pub const RANGE: f64 = 0.10;
+
+/// How `faithful` is to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FaithfulOptions {
+    /// How often programs are measured.
+    pub interval: Nanos,
+    /// Which slice for which scaling factor.
+    pub quanta: Quanta,
+    /// The class that all threads of a program get; `None`: the one that they were found in.
+    pub class: Option<Class>,
+}
+
+impl Default for FaithfulOptions {
+    fn default() -> FaithfulOptions {
+        FaithfulOptions {
+            interval: Nanos::from_secs(1),
+            quanta: Quanta::of_the_paper(),
+            class: None,
+        }
+    }
+}
+
+/// One priority and the right slice for each program.
+#[derive(Debug)]
+pub(crate) struct Faithful {
+    options: FaithfulOptions,
+    programs: BTreeMap<ProgramId, Stage>,
+}
+
+/// Where a program is in algorithm 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Stage {
+    /// It has not made its threads yet.
+    Alone,
+    /// It has, and prepares itself: the first interval does not count.
+    Preparing,
+    /// It is measured; no slice was chosen yet.
+    Unknown,
+    /// Its slice was chosen at this scaling factor.
+    Chosen(f64),
+}
+
+impl Faithful {
+    pub(crate) fn new(options: FaithfulOptions) -> Faithful {
+        Faithful { options, programs: BTreeMap::new() }
+    }
+
+    fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
+        let Some(program) = world.program(id) else { return };
+        // What runs already was attached to, and is left as it is for now.
+        if program.state == ProgramState::New {
+            plan.run(id, Settings::default());
+            plan.because(Some(id), Why::LeftToKernel);
+        }
+        self.programs.insert(id, Stage::Alone);
+        self.observe(id, &[Measure::Threads], plan);
+        self.count_threads(id, world, plan);
+    }
+
+    /// Once a program has threads, it is measured.
+    fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
+        let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
+        if threads > 1 && self.programs.get(&id) == Some(&Stage::Alone) {
+            self.programs.insert(id, Stage::Preparing);
+            self.observe(id, &[Measure::LockWait, Measure::CpuTime, Measure::Counters], plan);
+        }
+    }
+
+    fn observe(&self, id: ProgramId, measures: &[Measure], plan: &mut Plan) {
+        let observe =
+            |measure| Observe { program: Some(id), measure, period: self.options.interval };
+        plan.observe.extend(measures.iter().copied().map(observe));
+    }
+
+    fn sampled(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
+        let Some(stage) = self.programs.get_mut(&id) else { return };
+        let before = match *stage {
+            Stage::Alone => return,
+            Stage::Preparing => {
+                *stage = Stage::Unknown;
+                return;
+            }
+            Stage::Unknown => None,
+            Stage::Chosen(factor) => Some(factor),
+        };
+        let Some(found) = Found::of(world.samples, id) else { return };
+        let factor = found.scaling_factor();
+        if before.is_some_and(|before| (before - RANGE..=before + RANGE).contains(&factor)) {
+            return;
+        }
+        *stage = Stage::Chosen(factor);
+        let slice = self.options.quanta.slice(factor);
+        plan.run(
+            id,
+            Settings { slice: Some(slice), class: self.options.class, ..Settings::default() },
+        );
+        let Found { lock_contention, miss_ratio } = found;
+        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio });
+    }
+}
+
+impl Policy for Faithful {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        for cause in causes {
+            match *cause {
+                Cause::Arrived(id) => self.arrived(id, world, plan),
+                Cause::ThreadsChanged(id) => self.count_threads(id, world, plan),
+                Cause::Sampled(id) => {
+                    self.sampled(id, world, plan);
+                    self.count_threads(id, world, plan);
+                }
+                Cause::Exited(id, _) => _ = self.programs.remove(&id),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// What an interval showed of a program; shares, 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Found {
+    lock_contention: f64,
+    miss_ratio: Option<f64>,
+}
+
+impl Found {
+    /// `None` while no thread has been seen at work.
+    fn of(samples: &[Sample], id: ProgramId) -> Option<Found> {
+        let own = samples.iter().filter(|sample| sample.program == id);
+        let (mut waited, mut all) = (0.0, 0.0);
+        for thread in own.clone().filter(|sample| sample.thread.is_some()) {
+            let queued = thread.run_delay.unwrap_or(Nanos::ZERO);
+            let is_idle = thread.on_cpu == Nanos::ZERO && queued == Nanos::ZERO;
+            if let (Some(wait), false) = (thread.lock_wait, is_idle) {
+                waited += wait.as_secs_f64();
+                all += (thread.to - thread.from).since(thread.frozen).as_secs_f64();
+            }
+        }
+        let whole = own.clone().find(|sample| sample.thread.is_none());
+        let counts = whole.and_then(|sample| sample.llc_misses.zip(sample.llc_references));
+        let miss_ratio = counts.filter(|(_, references)| *references > 0);
+        (all > 0.0).then(|| Found {
+            lock_contention: (waited / all).min(1.0),
+            miss_ratio: miss_ratio
+                .map(|(misses, references)| (misses as f64 / references as f64).min(1.0)),
+        })
+    }
+
+    /// Equation 1.
+    fn scaling_factor(self) -> f64 {
+        1.0 - self.lock_contention.max(self.miss_ratio.unwrap_or(0.0))
+    }
+}
+
+#[cfg(test)]
+mod tests;

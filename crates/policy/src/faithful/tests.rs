@@ -1,0 +1,143 @@
+use cosched_core::{Directive, MaskOwner, Quality, Thread, ThreadId};
+
+use super::*;
+use crate::testkit::{Lab, program};
+
+const SECOND: Nanos = Nanos::from_secs(1);
+const A: ProgramId = ProgramId::first(0);
+
+fn lab() -> Lab<Faithful> {
+    Lab::new(Faithful::new(FaithfulOptions::default()), 4, vec![program(0, 4)])
+}
+
+/// So many threads of program 0 are there.
+fn born(lab: &mut Lab<Faithful>, threads: u32) {
+    lab.scene.threads = (0..threads)
+        .map(|slot| Thread {
+            id: ThreadId { slot, generation: 0 },
+            program: A,
+            cpu: 0,
+            on_cpu: Nanos::ZERO,
+            mask_owner: MaskOwner::Cosched,
+        })
+        .collect();
+    lab.scene.programs[0].threads = 0..threads;
+    lab.tell(&[Cause::ThreadsChanged(A)]);
+}
+
+/// An interval in which each thread waited for locks for this share of the time, and the program missed the cache in this
+/// share of its references.
+fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
+    let from = lab.scene.now;
+    lab.pass(SECOND);
+    let sample = |thread: Option<u32>, wait: f64| Sample {
+        program: A,
+        thread: thread.map(|slot| ThreadId { slot, generation: 0 }),
+        from,
+        to: from + SECOND,
+        on_cpu: Nanos((1e9 * (1.0 - wait)) as u64),
+        frozen: Nanos::ZERO,
+        run_delay: Some(Nanos::ZERO),
+        lock_wait: Some(Nanos((1e9 * wait) as u64)),
+        instructions: None,
+        cycles: None,
+        llc_references: misses.map(|_| 1_000_000),
+        llc_misses: misses.map(|share| (share * 1e6) as u64),
+        memory_bytes: None,
+        progress: None,
+        voluntary_switches: None,
+        involuntary_switches: None,
+        co_runners: 0,
+        quality: Quality::Exact,
+    };
+    lab.scene.samples = vec![sample(None, waits.iter().sum())];
+    lab.scene
+        .samples
+        .extend(waits.iter().enumerate().map(|(i, wait)| sample(Some(i as u32), *wait)));
+    lab.tell(&[Cause::Sampled(A)]);
+}
+
+/// The slice that the latest plan gives, in milliseconds.
+fn slice(lab: &Lab<Faithful>) -> Option<u64> {
+    let Some(Directive::Run(settings)) = lab.plan.directive(A) else { return None };
+    settings.slice.map(|slice| slice.0 / 1_000_000)
+}
+
+/// A program whose threads are there, and whose time to prepare itself is over.
+fn prepared() -> Lab<Faithful> {
+    let mut lab = lab();
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.5, 0.5], None);
+    lab
+}
+
+#[test]
+fn a_program_starts_as_it_would_without_us_and_is_measured_once_it_has_threads() {
+    let mut lab = lab();
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(Settings::default())));
+    assert!(lab.plan.observe.iter().all(|observe| observe.measure == Measure::Threads));
+    born(&mut lab, 1);
+    assert!(lab.plan.observe.is_empty(), "one thread is not enough");
+    born(&mut lab, 3);
+    let measures: Vec<Measure> = lab.plan.observe.iter().map(|observe| observe.measure).collect();
+    assert_eq!(measures, [Measure::LockWait, Measure::CpuTime, Measure::Counters]);
+    interval(&mut lab, &[0.9, 0.9, 0.9], None);
+    assert_eq!(slice(&lab), None, "the program prepares itself");
+    interval(&mut lab, &[0.9, 0.9, 0.9], None);
+    assert_eq!(slice(&lab), Some(250));
+}
+
+#[test]
+fn the_two_phases_of_ammp_get_200_and_20_milliseconds() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.84, 0.84], Some(0.6));
+    assert_eq!(slice(&lab), Some(200));
+    interval(&mut lab, &[0.12, 0.12], Some(0.1));
+    assert_eq!(slice(&lab), Some(20));
+}
+
+#[test]
+fn the_larger_of_misses_and_locks_decides() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.1, 0.1], Some(0.45));
+    assert_eq!(slice(&lab), Some(80));
+    let why = lab.plan.reasons.last().unwrap().why;
+    let Why::Slice { lock_contention, miss_ratio, .. } = why else { panic!("{why:?}") };
+    assert!((lock_contention - 0.1).abs() < 1e-6 && miss_ratio == Some(0.45));
+}
+
+#[test]
+fn a_slow_drift_is_followed_once_it_has_left_the_range() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.50, 0.50], None);
+    assert_eq!(slice(&lab), Some(100));
+    for wait in [0.54, 0.58, 0.599] {
+        interval(&mut lab, &[wait, wait], None);
+        assert_eq!(slice(&lab), None, "0.50 is what is compared with, not the last interval");
+    }
+    interval(&mut lab, &[0.61, 0.61], None);
+    assert_eq!(slice(&lab), Some(120));
+    interval(&mut lab, &[0.52, 0.52], None);
+    assert_eq!(slice(&lab), None, "0.61 is what is compared with now");
+}
+
+#[test]
+fn threads_that_never_run_are_idle_and_do_not_count_as_contention() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.05, 0.05, 1.0, 1.0], None);
+    assert_eq!(slice(&lab), Some(10));
+}
+
+#[test]
+fn several_programs_each_get_their_own() {
+    let mut lab =
+        Lab::new(Faithful::new(FaithfulOptions::default()), 4, vec![program(0, 2), program(1, 2)]);
+    assert_eq!(lab.running(), [0, 1]);
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.9, 0.9], None);
+    interval(&mut lab, &[0.9, 0.9], None);
+    assert_eq!(slice(&lab), Some(250));
+    assert_eq!(lab.plan.directive(ProgramId::first(1)), None, "nothing is known of the other");
+    lab.exit(0);
+    assert!(lab.plan.programs.is_empty());
+}
