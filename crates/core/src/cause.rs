@@ -93,6 +93,8 @@ pub enum Refusal {
     NotPermitted,
     /// This kernel or machine cannot do it.
     NotSupported,
+    /// It is more, or less, than the kernel grants; the nearest that it grants is given instead.
+    OutOfRange,
     /// None of the wanted CPUs is allowed to the program.
     NoCpuLeft,
     /// The program is being traced by a debugger.

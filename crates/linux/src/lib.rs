@@ -26,6 +26,7 @@ pub mod poll;
 pub mod procfs;
 pub mod rights;
 pub mod sched_attr;
+pub mod scheduling;
 pub mod sentinel;
 pub mod shim;
 pub mod signals;

@@ -123,6 +123,36 @@ impl Tree {
         }
     }
 
+    /// Calls `act` once on every thread of the program, those that are born meanwhile included.
+    ///
+    /// # Errors
+    /// The first one of `act`, which ends the walk.
+    pub fn threads_until_stable<E>(
+        &self,
+        proc: &Proc,
+        mut act: impl FnMut(Process) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut met = HashSet::new();
+        for _ in 0..MOST_WALKS {
+            let mut busy = false;
+            for process in self.members(proc) {
+                // A process that has just ended has no threads.
+                for tid in proc.threads(process.pid).unwrap_or_default() {
+                    let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
+                    let thread = Process::from(stat);
+                    if met.insert(thread) {
+                        busy = true;
+                        act(thread)?;
+                    }
+                }
+            }
+            if !busy {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Sends a signal once to every process of the program but those in `except`, children born
     /// meanwhile included; the number of processes that got it. The shim never gets it.
     ///

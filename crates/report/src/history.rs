@@ -92,6 +92,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::FewestMissesThatFit
         | Why::LeastLost { .. }
         | Why::WaitedLongest { .. }
+        | Why::Slice { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
         Why::Quantum { .. } | Why::QuantumShortened { .. } | Why::Deviation { .. } => None,

@@ -35,6 +35,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that nobody is frozen for longer than allowed"
         }
+        Why::Slice { .. } => {
+            "its threads are equals, with the slice that its locks and cache misses ask for"
+        }
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -55,6 +58,17 @@ fn figures(why: &Why) -> Option<String> {
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
         Why::QuantumShortened { asked, given } => {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
+        }
+        Why::Slice { slice, lock_contention, miss_ratio } => {
+            let misses = match miss_ratio {
+                Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
+                None => "cache misses not known".to_owned(),
+            };
+            Some(format!(
+                "{}; {:.0} % of the time at locks, {misses}",
+                span(*slice),
+                lock_contention * 100.0
+            ))
         }
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
@@ -107,6 +121,9 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::CoschedStopped => "because cosched itself was stopped, or got no CPU",
         Refusal::NotPermitted => "because a right is missing",
         Refusal::NotSupported => "because it cannot be done here",
+        Refusal::OutOfRange => {
+            "because the kernel does not grant as much, or as little: it got the nearest"
+        }
         Refusal::NoCpuLeft => "because none of them is allowed to it",
         Refusal::Traced => "because a debugger traces it",
         Refusal::HoldsGpu => "because it holds a GPU device",

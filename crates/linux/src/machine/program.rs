@@ -9,6 +9,7 @@ use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
 use crate::launch::{Launched, Prepared};
 use crate::pinning::{Masks, Pinning};
+use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
 
@@ -19,6 +20,7 @@ pub(super) struct Live {
     pub(super) tree: Tree,
     pub(super) freezer: Freezer,
     pub(super) pinning: Pinning,
+    pub(super) scheduling: Scheduling,
     pub(super) state: State,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
@@ -100,6 +102,7 @@ impl Live {
             tree: Tree { shim: Some(prepared.shim()), ..Tree::default() },
             freezer,
             pinning,
+            scheduling: Scheduling::new(id),
             state: State::Starting,
             stops_within: Nanos::ZERO,
             parent: Parent::Nobody,

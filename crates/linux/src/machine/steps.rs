@@ -142,15 +142,9 @@ impl Linux {
         epoch: u64,
     ) -> Result<(), MachineError> {
         self.bind(live, settings)?;
-        for (wanted, aspect) in [
-            (settings.slice.is_some(), Aspect::Slice),
-            (settings.class.is_some(), Aspect::Class),
-            (settings.nice.is_some(), Aspect::Nice),
-            (settings.grant.is_some(), Aspect::Threads),
-        ] {
-            if wanted {
-                self.tell(Happening::Refused(live.id, aspect, Refusal::NotSupported));
-            }
+        self.schedule(live, &settings)?;
+        if settings.grant.is_some() {
+            self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
         }
         self.tell(Happening::Applied(live.id, epoch));
         Ok(())
@@ -171,9 +165,24 @@ impl Linux {
         }
     }
 
-    /// Lets go of a program: it runs, with the CPUs that it was found with.
+    /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
+    fn schedule(&mut self, live: &mut Live, settings: &Settings) -> Result<(), MachineError> {
+        let asked = settings.slice.is_some() || settings.class.is_some() || settings.nice.is_some();
+        if !asked && live.scheduling.is_untouched() {
+            return Ok(());
+        }
+        for (aspect, why) in
+            live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?
+        {
+            self.tell(Happening::Refused(live.id, aspect, why));
+        }
+        Ok(())
+    }
+
+    /// Lets go of a program: it runs, with the CPUs and the scheduling that it was found with.
     pub(super) fn leave(&mut self, live: &mut Live) -> Result<(), MachineError> {
         self.thaw(live);
+        self.schedule(live, &Settings::default())?;
         self.bind(live, Settings::default())
     }
 

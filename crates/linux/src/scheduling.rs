@@ -1,0 +1,177 @@
+//! Giving all threads of a program one class, nice value and slice, and giving back what was found.
+//!
+//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was asked for is replaced,
+//! and a thread in a class without slices (real-time, deadline) is left alone. Threads are born
+//! with their creator's scheduling, so a thread that shows what we gave, and to which we gave nothing,
+//! had been given it by its creator; the list of threads is walked until a walk finds nobody new. Each
+//! change is in the undo log before it is made.
+
+use std::collections::HashMap;
+
+use cosched_core::{Aspect, Class, Nanos, ProgramId, Refusal, Settings};
+
+use crate::procfs::Proc;
+use crate::sched_attr::{
+    self, LONGEST_SLICE, SHORTEST_SLICE, SchedAttr, SchedError, SchedPolicy, default_slice,
+};
+use crate::tree::{Process, Tree};
+use crate::undo::{Log, LogError, Record};
+
+/// How the threads of one program are scheduled.
+#[derive(Debug)]
+pub struct Scheduling {
+    program: ProgramId,
+    /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per thread.
+    default_slice: Option<Nanos>,
+    /// Threads that we changed: as found, and as last set.
+    threads: HashMap<Process, (SchedAttr, SchedAttr)>,
+    /// Everything that was ever given, with what it replaced.
+    given: Vec<(SchedAttr, SchedAttr)>,
+}
+
+impl Scheduling {
+    /// For a program that nothing was done to yet.
+    pub fn new(program: ProgramId) -> Scheduling {
+        // A kernel that does not tell has no slices.
+        let default_slice = default_slice().ok().flatten();
+        Scheduling { program, default_slice, threads: HashMap::new(), given: Vec::new() }
+    }
+
+    /// Whether anything was ever changed.
+    pub fn is_untouched(&self) -> bool {
+        self.given.is_empty()
+    }
+
+    /// Gives every thread what is asked for of class, nice value and slice, and the rest back as found. Returns what could
+    /// not be had, each aspect at most once; threads get what can.
+    ///
+    /// # Errors
+    /// When the log cannot be written: then nothing more is changed.
+    pub fn apply(
+        &mut self,
+        settings: &Settings,
+        tree: &Tree,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
+        let (wanted, mut refused) = self.possible(settings);
+        tree.threads_until_stable(proc, |thread| {
+            let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
+            let present = self.as_chosen(present);
+            let found = self.found(thread, present);
+            let target = wanted.on(found);
+            if target == present {
+                return Ok(());
+            }
+            let set = self.as_read(target);
+            log.note(Record::Attr { program: self.program, thread, found, set })?;
+            match sched_attr::set(thread.pid, &target) {
+                Ok(()) => self.remember(thread, found, target),
+                Err(SchedError::Gone { .. }) => {}
+                Err(error) => note(&mut refused, wanted.aspect(), refusal(error)),
+            }
+            Ok(())
+        })?;
+        Ok(refused)
+    }
+
+    fn remember(&mut self, thread: Process, found: SchedAttr, given: SchedAttr) {
+        self.threads.insert(thread, (found, given));
+        if !self.given.contains(&(found, given)) {
+            self.given.push((found, given));
+        }
+    }
+
+    /// What can be had of what is asked for here, and what cannot.
+    fn possible(&self, settings: &Settings) -> (Wanted, Vec<(Aspect, Refusal)>) {
+        let mut refused = Vec::new();
+        let class = match settings.class {
+            None => None,
+            Some(Class::Fair) => Some((SchedPolicy::Other, 0)),
+            Some(Class::Batch) => Some((SchedPolicy::Batch, 0)),
+            Some(Class::RoundRobin(priority)) => {
+                Some((SchedPolicy::RoundRobin, u32::from(priority)))
+            }
+            Some(Class::FixedPriority(_)) => {
+                refused.push((Aspect::Class, Refusal::NotSupported));
+                None
+            }
+        };
+        let slice = settings.slice.map(|slice| slice.clamp(SHORTEST_SLICE, LONGEST_SLICE));
+        if settings.slice.is_some() && self.default_slice.is_none() {
+            refused.push((Aspect::Slice, Refusal::NotSupported));
+        } else if slice != settings.slice {
+            refused.push((Aspect::Slice, Refusal::OutOfRange));
+        }
+        let slice = slice.filter(|_| self.default_slice.is_some());
+        (Wanted { class, slice, nice: settings.nice.map(i32::from) }, refused)
+    }
+
+    /// A slice that reads as the kernel's choice was chosen by nobody, and is restored as such.
+    fn as_chosen(&self, attr: SchedAttr) -> SchedAttr {
+        let is_default = Some(attr.runtime) == self.default_slice && attr.policy.has_slices();
+        if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }
+    }
+
+    /// How the kernel will tell what we set.
+    fn as_read(&self, attr: SchedAttr) -> SchedAttr {
+        let is_default = attr.runtime == Nanos::ZERO && attr.policy.has_slices();
+        let runtime = self.default_slice.filter(|_| is_default).unwrap_or(attr.runtime);
+        SchedAttr { runtime, ..attr }
+    }
+
+    /// How a thread would be scheduled without us.
+    fn found(&self, thread: Process, present: SchedAttr) -> SchedAttr {
+        if let Some((found, given)) = self.threads.get(&thread) {
+            // Somebody else has changed it since: that is its own from now on.
+            return if *given == present { *found } else { present };
+        }
+        let inherited = self.given.iter().find(|(_, given)| *given == present);
+        inherited.map_or(present, |(found, _)| *found)
+    }
+}
+
+/// What is to be replaced.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    class: Option<(SchedPolicy, u32)>,
+    slice: Option<Nanos>,
+    nice: Option<i32>,
+}
+
+impl Wanted {
+    fn on(self, found: SchedAttr) -> SchedAttr {
+        if !found.policy.has_slices() {
+            return found;
+        }
+        let (policy, priority) = self.class.unwrap_or((found.policy, found.priority));
+        let runtime = self.slice.filter(|_| policy.has_slices()).unwrap_or(found.runtime);
+        SchedAttr { policy, priority, runtime, nice: self.nice.unwrap_or(found.nice), ..found }
+    }
+
+    /// What a right is most likely missing for.
+    fn aspect(self) -> Aspect {
+        match (self.class, self.nice) {
+            (Some((SchedPolicy::RoundRobin, _)), _) => Aspect::Class,
+            (_, Some(_)) => Aspect::Nice,
+            (Some(_), _) => Aspect::Class,
+            _ => Aspect::Slice,
+        }
+    }
+}
+
+fn note(refused: &mut Vec<(Aspect, Refusal)>, aspect: Aspect, why: Refusal) {
+    if !refused.iter().any(|(known, _)| *known == aspect) {
+        refused.push((aspect, why));
+    }
+}
+
+fn refusal(error: SchedError) -> Refusal {
+    match error {
+        SchedError::NotPermitted { .. } => Refusal::NotPermitted,
+        _ => Refusal::NotSupported,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! Threads of a real process, and the undo log as the sentinel would read it.
+
+use std::process::{Child, Command};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::undo;
+
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+/// A process that sleeps, and what its scheduling is kept with.
+struct Sleeper {
+    child: Child,
+    scheduling: Scheduling,
+    log: Log,
+    _folder: TempDir,
+}
+
+impl Sleeper {
+    fn start() -> Sleeper {
+        let folder = tempfile::tempdir().unwrap();
+        Sleeper {
+            child: Command::new("sleep").arg("1000").spawn().unwrap(),
+            scheduling: Scheduling::new(ProgramId::first(0)),
+            log: Log::create(folder.path(), &Proc::default()).unwrap(),
+            _folder: folder,
+        }
+    }
+
+    fn main(&self) -> Process {
+        Process::find(&Proc::default(), self.child.id() as i32).unwrap()
+    }
+
+    fn apply(&mut self, settings: Settings) -> Vec<(Aspect, Refusal)> {
+        let main = self.main();
+        self.log.note(Record::Main { program: ProgramId::first(0), process: main }).unwrap();
+        let tree = Tree { main: Some(main), ..Tree::default() };
+        self.scheduling.apply(&settings, &tree, &Proc::default(), &mut self.log).unwrap()
+    }
+
+    fn attr(&self) -> SchedAttr {
+        sched_attr::get(self.child.id() as i32).unwrap()
+    }
+}
+
+impl Drop for Sleeper {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Linux 6.12 has them.
+fn slices_are_here() -> bool {
+    let here = sched_attr::slice_supported().unwrap();
+    if !here {
+        eprintln!("skipped: this kernel has no slices per thread (Linux 6.12 has)");
+    }
+    here
+}
+
+fn slice(length: Nanos) -> Settings {
+    Settings { slice: Some(length), ..Settings::default() }
+}
+
+#[test]
+fn a_slice_and_a_class_are_given_and_taken_back() {
+    if !slices_are_here() {
+        return;
+    }
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    assert_eq!(sleeper.apply(slice(MS(20))), []);
+    assert_eq!(sleeper.attr(), SchedAttr { runtime: MS(20), ..found });
+    let batch = Settings { class: Some(Class::Batch), ..slice(MS(30)) };
+    assert_eq!(sleeper.apply(batch), []);
+    assert_eq!(sleeper.attr(), SchedAttr { runtime: MS(30), policy: SchedPolicy::Batch, ..found });
+    assert_eq!(sleeper.apply(Settings::default()), []);
+    assert_eq!(sleeper.attr(), found);
+}
+
+#[test]
+fn rows_of_the_table_beyond_what_the_kernel_grants_get_the_longest_and_it_is_told() {
+    if !slices_are_here() {
+        return;
+    }
+    let mut sleeper = Sleeper::start();
+    assert_eq!(sleeper.apply(slice(MS(250))), [(Aspect::Slice, Refusal::OutOfRange)]);
+    assert_eq!(sleeper.attr().runtime, LONGEST_SLICE);
+}
+
+#[test]
+fn a_nice_value_of_the_users_stays_and_a_later_one_too() {
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    let nicer = SchedAttr { nice: 5, ..found };
+    sched_attr::set(sleeper.child.id() as i32, &nicer).unwrap();
+    sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
+    assert_eq!(sleeper.attr(), SchedAttr { policy: SchedPolicy::Batch, ..nicer });
+    let nicest = SchedAttr { nice: 9, ..sleeper.attr() };
+    sched_attr::set(sleeper.child.id() as i32, &nicest).unwrap();
+    sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
+    assert_eq!(sleeper.attr().nice, 9);
+}
+
+#[test]
+fn whoever_reads_the_log_puts_back_what_was_found() {
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    for class in [Class::Batch, Class::Fair, Class::Batch] {
+        sleeper.apply(Settings { class: Some(class), ..Settings::default() });
+    }
+    if slices_are_here() {
+        sleeper.apply(Settings { class: Some(Class::Batch), ..slice(MS(20)) });
+    }
+    assert_ne!(sleeper.attr(), found);
+    let restored = undo::restore(sleeper.log.book(), &Proc::default());
+    assert!(restored.failed.is_empty(), "{restored:?}");
+    assert_eq!(sleeper.attr(), found);
+}
