@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use cosched_core::Nanos;
+use cosched_core::{Class, Nanos};
 use cosched_core::engine::Limits;
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{Kind, Options, Placement, Slowdowns};
+use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::choices;
@@ -97,6 +97,12 @@ pub(crate) struct HowArgs {
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     slowdowns: Option<Arc<Slowdowns>>,
+    /// How often programs are measured: 10ms or more (faithful) [default: 1s]
+    #[arg(long, value_parser = interval)]
+    interval: Option<Duration>,
+    /// The scheduling class of a program's threads (faithful) [default: as found]
+    #[arg(long, value_enum)]
+    class: Option<ClassArg>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
@@ -120,6 +126,16 @@ impl HowArgs {
             placement: self.placement(),
             fill: self.fill && kind.fills(),
             slowdowns: self.slowdowns.clone().filter(|_| kind.predicts()),
+            faithful: self.faithful(),
+        }
+    }
+
+    fn faithful(&self) -> FaithfulOptions {
+        let default = FaithfulOptions::default();
+        FaithfulOptions {
+            interval: self.interval.map_or(default.interval, Into::into),
+            class: self.class.map(ClassArg::class),
+            ..default
         }
     }
 
@@ -150,6 +166,11 @@ impl HowArgs {
             _ if self.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
+            _ if (self.interval.is_some() || self.class.is_some())
+                && !kinds.iter().any(|kind| kind.measures()) =>
+            {
+                Err(refuse("--interval and --class", Kind::measures, "measure programs"))
+            }
             _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
             }
@@ -178,6 +199,27 @@ impl HowArgs {
             (FILL, self.fill),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
+    }
+}
+
+/// The classes that the threads of a program can be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClassArg {
+    /// Linux' default.
+    Fair,
+    /// The same, but a thread that wakes up takes nobody's CPU.
+    Batch,
+    /// Real-time, round robin: before everything else on the machine. Takes CAP_SYS_NICE.
+    Rr,
+}
+
+impl ClassArg {
+    fn class(self) -> Class {
+        match self {
+            ClassArg::Fair => Class::Fair,
+            ClassArg::Batch => Class::Batch,
+            ClassArg::Rr => Class::RoundRobin(1),
+        }
     }
 }
 
@@ -453,6 +495,14 @@ pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
 /// A value that knows its own names.
 pub(crate) fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
+}
+
+/// Between two measurements of a program.
+fn interval(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        interval if interval < Duration::from_millis(10) => Err("10ms is the least".to_owned()),
+        interval => Ok(interval),
+    }
 }
 
 /// A time as people write it: 100ms, 1s, 2min.

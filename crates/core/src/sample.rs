@@ -81,6 +81,32 @@ pub struct Sample {
     pub quality: Quality,
 }
 
+impl Sample {
+    /// A sample of a program in which nothing was measured.
+    pub fn empty(program: ProgramId, from: Nanos, to: Nanos) -> Sample {
+        Sample {
+            program,
+            thread: None,
+            from,
+            to,
+            on_cpu: Nanos::ZERO,
+            frozen: Nanos::ZERO,
+            run_delay: None,
+            lock_wait: None,
+            instructions: None,
+            cycles: None,
+            llc_references: None,
+            llc_misses: None,
+            memory_bytes: None,
+            progress: None,
+            voluntary_switches: None,
+            involuntary_switches: None,
+            co_runners: 0,
+            quality: Quality::Missing,
+        }
+    }
+}
+
 /// How often the instruction pointer was seen in one basic block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpBin {

@@ -18,6 +18,7 @@
 
 mod freezes;
 mod inspect;
+mod observe;
 mod orphans;
 mod program;
 mod punctual;
@@ -50,6 +51,7 @@ use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
 use crate::undo::{self, Log, LogError, Restored};
 use inspect::Inspector;
+use observe::Observer;
 use orphans::Orphanage;
 use program::Live;
 use punctual::Punctual;
@@ -177,6 +179,7 @@ pub struct Linux {
     /// Shims whose sockets are closed and who have yet to become zombies.
     unreaped: Vec<Launched>,
     inspector: Inspector,
+    observer: Observer,
     orphanage: Orphanage,
     queue: Vec<Event>,
     notes: Sender<Note>,
@@ -228,6 +231,7 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
+            observer: Observer::default(),
             orphanage,
             proc,
             executable: config.executable,
@@ -350,7 +354,7 @@ impl Machine for Linux {
         loop {
             ready.clear();
             if self.queue.is_empty() {
-                let deadline = until.min(self.next_look());
+                let deadline = until.min(self.next_look()).min(self.observer.next_look());
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             } else {
                 // What `submit` queued is told at once, but signals are still looked at.
@@ -360,6 +364,7 @@ impl Machine for Linux {
                 self.digest(*ready)?;
             }
             self.look_at_freezes()?;
+            self.observer.look(self.clock.now())?;
             if self.freezing.is_empty() {
                 self.inspect()?;
             }
@@ -371,10 +376,8 @@ impl Machine for Linux {
         Ok(())
     }
 
-    /// Policies of this version read nothing from Linux: what cannot be measured yet is left out of the arena.
-    fn read(&mut self, _what: &[Observe], into: &mut Arena) -> Result<(), MachineError> {
-        into.samples.clear();
-        Ok(())
+    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), MachineError> {
+        Ok(self.sample(what, into)?)
     }
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
@@ -393,8 +396,9 @@ impl Machine for Linux {
                 Step::Signal(id, signal) => {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }
-                // Nothing is measured here yet, and no thread is named to policies, so none can be meant.
-                Step::Observe(_) | Step::ApplyThread(..) => {}
+                Step::Observe(observe) => self.observe(observe)?,
+                // No policy of this version has a rule for a single thread.
+                Step::ApplyThread(..) => {}
             }
         }
         Ok(())

@@ -88,6 +88,8 @@ pub struct ThreadUse {
     pub thread: i32,
     /// What it does now; `None` once it has ended.
     pub now: Option<Activity>,
+    /// The CPU that it ran on last, where that is known.
+    pub cpu: Option<u16>,
     /// Since when, on the clock of [`crate::clock`]; the time since is already in `time`.
     pub since: Nanos,
     /// Time in each activity, by [`Activity`]'s number.

@@ -222,6 +222,11 @@ impl Kind {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
+    /// Whether it measures programs while they run ([`Options::faithful`]).
+    pub const fn measures(self) -> bool {
+        matches!(self, Kind::Faithful)
+    }
+
     /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
     pub const fn predicts(self) -> bool {
         matches!(self, Kind::Bandwidth)

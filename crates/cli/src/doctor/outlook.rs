@@ -33,6 +33,7 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
                 "memory traffic from the workload file, slowdowns from a table of this machine";
             (format!("{uses}, {figures}"), gains)
         }
+        Kind::Faithful => faithful(rights),
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
             let by_hand = without(
@@ -60,6 +61,19 @@ fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
         ),
         () => ("cannot work here".to_owned(), vec!["cpu controller or autogroup: it works"]),
     }
+}
+
+fn faithful(rights: &Rights) -> (String, Vec<&'static str>) {
+    let locks =
+        if rights.has(Ability::Bpf) { "measured in the kernel" } else { "estimated from /proc" };
+    let slices =
+        if rights.has(Ability::Slices) { "slices per thread" } else { "scheduling classes only" };
+    let gains = [
+        without(rights, &[Ability::Bpf], "BPF: lock times are exact"),
+        without(rights, &[Ability::Slices], "slices per thread: there are quanta at all"),
+        without(rights, &[Ability::Pmu], "hardware counters: cache misses count, too"),
+    ];
+    (format!("lock times {locks}, {slices}"), gains.into_iter().flatten().collect())
 }
 
 fn gangs(rights: &Rights) -> (String, Vec<&'static str>) {

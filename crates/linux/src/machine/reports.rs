@@ -85,6 +85,7 @@ impl Linux {
             return Ok(());
         }
         self.inspector.forget(live.id);
+        self.observer.forget(live.id);
         if members.is_empty() {
             live.remove_cgroups();
             // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.

@@ -2,13 +2,15 @@
 
 use std::os::fd::AsFd;
 
-use cosched_core::{Aspect, Event, Exit, Happening, ProgramId, Refusal, Settings, Signal, Usage};
+use cosched_core::{
+    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, Usage,
+};
 use rustix::process::Signal as Raw;
 
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, key};
-use crate::counters::Counters;
+use crate::counters::{Counters, Events};
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
 use crate::helper::HelperError;
@@ -47,7 +49,10 @@ impl Linux {
         if let Some(set) = spec.order.cpus {
             self.log.note(Record::Pinned { program: id, found: self.own_mask, set })?;
         }
-        live.counters = self.count.map(|events| Counters::below(prepared.shim(), events));
+        let events = self.observer.wants(id, Measure::Counters).then_some(Events::HARDWARE);
+        let events = self.count.or(events);
+        live.counters = events.map(|events| Counters::below(prepared.shim(), events));
+        self.observer.begin_below(id, prepared.shim(), &self.clock)?;
         live.expect_mask(self.own_mask, spec.order.cpus);
         // Known beforehand: a program may have ended before it could be asked.
         live.session = (!spec.order.new_session).then_some(self.own_session);

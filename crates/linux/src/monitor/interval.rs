@@ -155,6 +155,7 @@ mod tests {
             process: 1,
             thread,
             now: Some(now),
+            cpu: None,
             since: Nanos(since * MS),
             time: [Nanos::ZERO; ACTIVITIES],
             voluntary: 0,

@@ -57,6 +57,7 @@ impl Record {
             process: self.process as i32,
             thread: self.thread as i32,
             now: activity,
+            cpu: u16::try_from(self.cpu).ok(),
             since: Nanos(self.since),
             time,
             voluntary: self.voluntary,

@@ -207,6 +207,7 @@ impl Seen {
             process,
             thread,
             now: self.now,
+            cpu: None,
             since: Nanos(self.since),
             time,
             voluntary: self.accounts.voluntary - self.base.voluntary,

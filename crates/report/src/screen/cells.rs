@@ -170,6 +170,7 @@ fn brief(why: Why) -> String {
             return format!("waited {}", span(waited.as_secs_f64()));
         }
         Why::DoesNotFit { free } => return format!("{free} CPUs free"),
+        Why::Slice { slice, .. } => return format!("slice {}", span(slice.as_secs_f64())),
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",

@@ -1,0 +1,290 @@
+//! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs and threads.
+//!
+//! Nothing is loaded or read before a policy asks for it. A program that is to be observed before it starts is observed from
+//! its first instruction on: its shim is, of which it inherits that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cosched_core::{
+    Arena, Counts, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
+};
+
+use super::Linux;
+use super::program::Live;
+use crate::clock::Clock;
+use crate::files::FileError;
+use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
+use crate::monitor::{Activity, Monitor, ThreadUse};
+use crate::procfs::Proc;
+use crate::tree::Process;
+
+/// What is observed, and by what.
+#[derive(Debug, Default)]
+pub(super) struct Observer {
+    monitor: Option<Monitor>,
+    /// When samples are to be taken next, where they have to be.
+    look_at: Option<Nanos>,
+    /// What each program is observed for.
+    wanted: BTreeMap<ProgramId, BTreeSet<Measure>>,
+    programs: BTreeMap<ProgramId, Observed>,
+    reading: Vec<ThreadUse>,
+    names: Names,
+}
+
+/// An observed program.
+#[derive(Debug)]
+struct Observed {
+    /// Its number for the monitor.
+    number: u32,
+    /// Its parent, which is not part of it.
+    shim: Option<i32>,
+    from: Nanos,
+    intervals: Intervals,
+    counts: Counts,
+}
+
+/// The names of threads for policies: a slot each, used again with another generation.
+#[derive(Debug, Default)]
+struct Names {
+    slots: BTreeMap<(i32, i32), ThreadId>,
+    next: u32,
+    free: Vec<ThreadId>,
+}
+
+impl Names {
+    fn of(&mut self, thread: &ThreadUse) -> ThreadId {
+        let (next, free) = (&mut self.next, &mut self.free);
+        *self.slots.entry((thread.process, thread.thread)).or_insert_with(|| match free.pop() {
+            Some(used) => ThreadId { generation: used.generation + 1, ..used },
+            None => {
+                *next += 1;
+                ThreadId { slot: *next - 1, generation: 0 }
+            }
+        })
+    }
+
+    fn forget(&mut self, thread: &ThreadUse) {
+        self.free.extend(self.slots.remove(&(thread.process, thread.thread)));
+    }
+}
+
+impl Observer {
+    /// Whether a program is to be observed for something.
+    pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
+        self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
+    }
+
+    /// Begins with a program before its first instruction.
+    pub(super) fn begin_below(
+        &mut self,
+        id: ProgramId,
+        shim: Process,
+        clock: &Clock,
+    ) -> Result<(), FileError> {
+        if !self.wanted.contains_key(&id) {
+            return Ok(());
+        }
+        self.begin(id, Some(shim.pid), &[shim.pid], clock)
+    }
+
+    fn begin(
+        &mut self,
+        id: ProgramId,
+        shim: Option<i32>,
+        processes: &[i32],
+        clock: &Clock,
+    ) -> Result<(), FileError> {
+        let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
+        let now = clock.now();
+        self.programs.entry(id).or_insert_with(|| Observed {
+            number,
+            shim,
+            from: now,
+            intervals: Intervals::default(),
+            counts: Counts::default(),
+        });
+        let monitor = self.monitor.get_or_insert_with(|| Monitor::open(&Proc::default()).0);
+        self.look_at = monitor.looks_every().map(|period| now + period);
+        for process in processes {
+            match monitor.add(number, *process) {
+                Err(error) if error.is_gone() => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    /// A program has ended.
+    pub(super) fn forget(&mut self, id: ProgramId) {
+        self.wanted.remove(&id);
+        self.programs.remove(&id);
+    }
+
+    /// When [`Observer::look`] is to be called next.
+    pub(super) fn next_look(&self) -> Nanos {
+        self.look_at.filter(|_| !self.programs.is_empty()).unwrap_or(Nanos::NEVER)
+    }
+
+    /// Takes a sample, if it is time.
+    pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
+        let due = now >= self.next_look();
+        let Some(monitor) = self.monitor.as_mut().filter(|_| due) else { return Ok(()) };
+        monitor.look()?;
+        self.look_at = monitor.looks_every().map(|period| now + period);
+        Ok(())
+    }
+
+    fn read(
+        &mut self,
+        id: ProgramId,
+        live: &Live,
+        clock: &Clock,
+        into: &mut Arena,
+    ) -> Result<(), FileError> {
+        let (Some(program), Some(monitor)) = (self.programs.get_mut(&id), &mut self.monitor) else {
+            return Ok(());
+        };
+        let to = clock.now();
+        monitor.read(&mut self.reading)?;
+        let own = |thread: &&ThreadUse| {
+            thread.program == program.number && Some(thread.process) != program.shim
+        };
+        let own: Vec<ThreadUse> = self.reading.iter().filter(own).copied().collect();
+        let from = std::mem::replace(&mut program.from, to);
+        let slices = program.intervals.next(&own, clock.monotonic(from));
+        let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
+        let counts = live.counters.as_ref().map(|counters| counters.read()).unwrap_or_default();
+        let before = std::mem::replace(&mut program.counts, counts);
+        let empty = Sample::empty(id, from, to);
+        into.samples.push(with_counts(of_program(empty, &slices, &whole), counts, before));
+        let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
+        for Slice { thread, .. } in &slices {
+            let name = self.names.of(thread);
+            into.samples.push(of_thread(Sample { thread: Some(name), ..empty }, thread));
+            match thread.now {
+                None => self.names.forget(thread),
+                Some(_) if all => into.threads.push(Thread {
+                    id: name,
+                    program: id,
+                    cpu: thread.cpu.unwrap_or_default(),
+                    on_cpu: thread.in_activity(Activity::Running),
+                    mask_owner: MaskOwner::Cosched,
+                }),
+                Some(_) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
+    Sample {
+        on_cpu: thread.in_activity(Activity::Running),
+        frozen: thread.in_activity(Activity::Stopped),
+        run_delay: Some(thread.in_activity(Activity::Runnable)),
+        lock_wait: Some(thread.at_locks()),
+        voluntary_switches: Some(thread.voluntary),
+        involuntary_switches: Some(thread.involuntary),
+        quality: quality(thread.preemptions.is_some()),
+        ..sample
+    }
+}
+
+fn of_program(sample: Sample, slices: &[Slice], whole: &ProgramUse) -> Sample {
+    let sum = |activity: Activity| {
+        slices.iter().map(|slice| slice.thread.in_activity(activity)).sum::<Nanos>()
+    };
+    let frozen = slices.iter().map(|slice| slice.thread.in_activity(Activity::Stopped)).max();
+    Sample {
+        on_cpu: sum(Activity::Running),
+        frozen: frozen.unwrap_or_default(),
+        run_delay: Some(sum(Activity::Runnable)),
+        lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum()),
+        voluntary_switches: Some(whole.voluntary),
+        involuntary_switches: Some(whole.involuntary),
+        quality: quality(whole.preemptions.is_some()),
+        ..sample
+    }
+}
+
+/// Without the kernel's part, times at locks are estimates.
+fn quality(exact: bool) -> Quality {
+    if exact { Quality::Exact } else { Quality::Scaled }
+}
+
+fn with_counts(sample: Sample, counts: Counts, before: Counts) -> Sample {
+    let since = |now: Option<u64>, before: Option<u64>| {
+        now.map(|now| now.saturating_sub(before.unwrap_or(0)))
+    };
+    Sample {
+        instructions: since(counts.instructions, before.instructions),
+        llc_references: since(counts.llc_references, before.llc_references),
+        llc_misses: since(counts.llc_misses, before.llc_misses),
+        ..sample
+    }
+}
+
+impl Linux {
+    /// Begins to measure, or stops.
+    pub(super) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
+        let Some(id) = observe.program else { return Ok(()) };
+        if observe.period == Nanos::ZERO {
+            if let Some(measures) = self.observer.wanted.get_mut(&id) {
+                measures.remove(&observe.measure);
+            }
+            return Ok(());
+        }
+        self.observer.wanted.entry(id).or_default().insert(observe.measure);
+        let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
+        let Some(live) = running else { return Ok(()) };
+        let members: Vec<i32> =
+            live.tree.members(&self.proc).iter().map(|process| process.pid).collect();
+        self.observer.begin(id, None, &members, &self.clock)
+    }
+
+    /// Measures what is due.
+    pub(super) fn sample(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), FileError> {
+        let due: BTreeSet<ProgramId> = what.iter().filter_map(|observe| observe.program).collect();
+        let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
+        into.samples.retain(|sample| stays(sample.program));
+        into.threads.retain(|thread| stays(thread.program));
+        for id in due {
+            if let Some(live) = self.live.get(&id) {
+                self.observer.read(id, live, &self.clock, into)?;
+            }
+        }
+        into.samples.sort_by_key(|sample| (sample.program, sample.thread));
+        into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::ACTIVITIES;
+
+    #[test]
+    fn a_slot_is_used_again_with_another_generation() {
+        let thread = |thread: i32| ThreadUse {
+            program: 0,
+            process: 1,
+            thread,
+            now: None,
+            cpu: None,
+            since: Nanos::ZERO,
+            time: [Nanos::ZERO; ACTIVITIES],
+            voluntary: 0,
+            involuntary: 0,
+            preemptions: None,
+            migrations: None,
+        };
+        let mut names = Names::default();
+        let first = names.of(&thread(10));
+        assert_eq!(names.of(&thread(10)), first);
+        assert_ne!(names.of(&thread(11)).slot, first.slot);
+        names.forget(&thread(10));
+        let again = names.of(&thread(12));
+        assert_eq!((again.slot, again.generation), (first.slot, first.generation + 1));
+    }
+}
