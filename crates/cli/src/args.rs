@@ -5,13 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use cosched_core::{Class, Nanos};
 use cosched_core::engine::Limits;
+use cosched_core::{Class, Nanos};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
+use crate::attach::AttachArgs;
 use crate::choices;
+use crate::detach::DetachArgs;
+use crate::exec::ExecArgs;
 use crate::experiment::Way;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
@@ -38,6 +41,12 @@ pub(crate) const SPIN: &str = "__spin";
 pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
+    /// Run one program under a policy, in cosched's place at the terminal, as `nice` does.
+    Exec(ExecArgs),
+    /// Put running processes under a policy until they end, or Ctrl-C; they run on as they were found.
+    Attach(AttachArgs),
+    /// Have the cosched that has a process let it go, as it was found.
+    Detach(DetachArgs),
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(CompareArgs),
     /// Simulate programs under a policy, on a machine that is not there.

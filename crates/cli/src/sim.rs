@@ -23,7 +23,7 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Request, Session, print};
+use crate::session::{Origins, Request, Session, print};
 use crate::{out, source, table};
 
 /// What stands in the place of a date: the simulated machine's time begins with the run.
@@ -63,7 +63,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     }
     match args.json {
         true => print(&result.to_json())?,
-        false => print(&table::run(&result, ""))?,
+        false => print(&table::run(&result, None))?,
     }
     let succeeded = result.programs.iter().all(|program| program.exit_status == Some(0));
     Ok(exit_code(outcome.ended, succeeded))
@@ -171,6 +171,7 @@ impl Simulator {
             stdout_is_taken: true,
             profiles,
             count: false,
+            origins: Origins::Started,
         }
     }
 

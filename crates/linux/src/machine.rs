@@ -14,8 +14,10 @@
 //! The parts: `program` is one live program with its freezer and its pinning,
 //! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
 //! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
-//! at what programs hold and who stopped them.
+//! at what programs hold and who stopped them. `attached` has programs that no shim is the parent of: they ran before
+//! cosched came, or keep its place at the terminal.
 
+mod attached;
 mod freezes;
 mod inspect;
 mod observe;
@@ -25,10 +27,11 @@ mod punctual;
 mod reports;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use cosched_core::{
@@ -36,6 +39,7 @@ use cosched_core::{
 };
 
 use crate::affinity::{self, AffinityError};
+use crate::asks::Asks;
 use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
@@ -49,6 +53,7 @@ use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
+use crate::tree::Process;
 use crate::undo::{self, Log, LogError, Restored};
 use inspect::Inspector;
 use observe::Observer;
@@ -58,6 +63,7 @@ use punctual::Punctual;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
+const ASKS: u64 = u64::MAX - 4;
 /// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
 /// the news that a child has ended.
 const SIGNALS: [i32; 9] = [
@@ -92,13 +98,30 @@ pub struct Config {
     pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
+    /// What users ask for while the run lasts, if anybody can ask.
+    pub asks: Option<Arc<Asks>>,
     /// Where what the user should be told goes, at once.
     pub notes: Sender<Note>,
+}
+
+/// How a program comes to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// cosched starts it, below a shim.
+    #[default]
+    Started,
+    /// cosched starts it as its own child, in its own place: with its standard input, terminal and process group. Signals to
+    /// cosched are for it.
+    Child,
+    /// It runs already.
+    Running(Process),
 }
 
 /// One program, as the machine needs to know it.
 #[derive(Clone, Debug)]
 pub struct Job {
+    /// How it comes to be there; of one that runs already, the rest of this does not matter.
+    pub origin: Origin,
     /// What to execute. The machine fills in cgroups, CPUs and the session.
     pub order: Order,
     /// Where its standard output goes.
@@ -182,6 +205,9 @@ pub struct Linux {
     observer: Observer,
     orphanage: Orphanage,
     queue: Vec<Event>,
+    asks: Option<Arc<Asks>>,
+    /// Programs that the user wants let go.
+    detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
 }
 
@@ -197,7 +223,8 @@ impl Linux {
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;
-        let orphanage = Orphanage::open(&proc)?;
+        let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
+        let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
@@ -225,7 +252,10 @@ impl Linux {
         if let Some(hotplug) = &hotplug {
             poll.add(hotplug.as_fd(), HOTPLUG)?;
         }
-        Ok(Linux {
+        if let Some(asks) = &config.asks {
+            poll.add(asks.as_fd(), ASKS)?;
+        }
+        let mut linux = Linux {
             clock: Clock::start(),
             poll,
             launcher: Launcher::new(&config.executable, proc.clone()),
@@ -254,8 +284,12 @@ impl Linux {
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
+            asks: config.asks,
+            detaching: BTreeSet::new(),
             notes: config.notes,
-        })
+        };
+        linux.attach_all()?;
+        Ok(linux)
     }
 
     /// The rungs that the run stands on.
@@ -312,10 +346,11 @@ impl Linux {
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
+            Ready::Signal(libc::SIGCHLD) => self.reap()?,
+            Ready::Signal(signal) if self.has_child() => self.pass_on(signal),
             Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
             // A stopped cosched would leave programs frozen for as long as it is stopped.
             Ready::Signal(libc::SIGTSTP) => {}
-            Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(_) => self.tell(Happening::Interrupted(Signal::Terminate)),
             Ready::Source(SENTINEL) => {
                 self.poll.remove(self.sentinel.as_fd())?;
@@ -328,6 +363,7 @@ impl Linux {
                     self.look_at_cpus();
                 }
             }
+            Ready::Source(ASKS) => self.hear_asks(),
             Ready::Source(key) => {
                 let id = ProgramId { slot: (key >> 32) as u16, generation: key as u32 };
                 match self.live.contains_key(&id) {
@@ -392,7 +428,10 @@ impl Machine for Linux {
                     self.with(id, |linux, live| linux.apply(live, settings, epoch))
                         .unwrap_or(Ok(()))?;
                 }
-                Step::Leave(id) => self.with(id, Linux::leave).unwrap_or(Ok(()))?,
+                Step::Leave(id) => {
+                    self.with(id, Linux::leave).unwrap_or(Ok(()))?;
+                    self.detach_if_asked(id)?;
+                }
                 Step::Signal(id, signal) => {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }

@@ -25,8 +25,8 @@ mod quanta;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Cause, Class, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample, Settings,
-    Why, World,
+    Cause, Class, Command, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample,
+    Settings, Why, World,
 };
 
 pub use quanta::{Quanta, QuantaError};
@@ -144,7 +144,9 @@ impl Policy for Faithful {
                     self.sampled(id, world, plan);
                     self.count_threads(id, world, plan);
                 }
-                Cause::Exited(id, _) => _ = self.programs.remove(&id),
+                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
+                    _ = self.programs.remove(&id)
+                }
                 _ => {}
             }
         }

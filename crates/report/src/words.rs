@@ -124,6 +124,7 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::OutOfRange => {
             "because the kernel does not grant as much, or as little: it got the nearest"
         }
+        Refusal::RealTime => "because threads of it are in a real-time class, and left as they are",
         Refusal::NoCpuLeft => "because none of them is allowed to it",
         Refusal::Traced => "because a debugger traces it",
         Refusal::HoldsGpu => "because it holds a GPU device",

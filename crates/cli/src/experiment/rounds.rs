@@ -16,7 +16,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
 use crate::profile;
-use crate::session::{Request, Session, say};
+use crate::session::{Origins, Request, Session, say};
 use crate::store::Store;
 
 /// What is to be done.
@@ -70,6 +70,7 @@ impl Experiment {
                 stdout_is_taken: true,
                 profiles,
                 count: false,
+                origins: Origins::Started,
             };
             session.execute(&request)
         };
@@ -84,6 +85,7 @@ impl Experiment {
                 stdout_is_taken: true,
                 profiles: &known,
                 count: false,
+                origins: Origins::Started,
             })?;
             for round in 0..plan.rounds {
                 out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;

@@ -13,14 +13,15 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::live::Snapshot;
+use cosched_linux::asks::Asks;
 use cosched_linux::background;
 use cosched_linux::open_files::VISITORS;
 use cosched_report::openmetrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::handover::Handover;
-use super::http;
 use super::sockets::OwnSocket;
+use super::{http, request};
 
 /// How long a scraper may take, from its coming to its going.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -97,11 +98,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(doors: Vec<Door>, handover: &Arc<Handover>) -> io::Result<Server> {
+    pub(super) fn start(
+        doors: Vec<Door>,
+        handover: &Arc<Handover>,
+        asks: &Arc<Asks>,
+    ) -> io::Result<Server> {
         for door in &doors {
             door.listener.never_block()?;
         }
-        let mut host = Host::new(doors, Arc::clone(handover));
+        let mut host = Host::new(doors, Arc::clone(handover), Arc::clone(asks));
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -121,14 +126,15 @@ impl Drop for Server {
 struct Host {
     doors: Vec<Door>,
     handover: Arc<Handover>,
+    asks: Arc<Asks>,
     visitors: Vec<Visitor>,
     /// The newest snapshot, as long as somebody wants it: later it would be old.
     newest: Option<Snapshot>,
 }
 
 impl Host {
-    fn new(doors: Vec<Door>, handover: Arc<Handover>) -> Host {
-        let host = Host { doors, handover, visitors: Vec::new(), newest: None };
+    fn new(doors: Vec<Door>, handover: Arc<Handover>, asks: Arc<Asks>) -> Host {
+        let host = Host { doors, handover, asks, visitors: Vec::new(), newest: None };
         host.handover.want(host.is_asked());
         host
     }
@@ -145,8 +151,8 @@ impl Host {
             self.newest = Some(snapshot);
         }
         self.let_in();
-        let newest = self.newest.as_ref();
-        self.visitors.retain_mut(|visitor| visitor.is_served(newest));
+        let (newest, asks) = (self.newest.as_ref(), &self.asks);
+        self.visitors.retain_mut(|visitor| visitor.is_served(newest, asks));
         if !self.is_asked() {
             self.newest = None;
         }
@@ -248,9 +254,12 @@ impl Visitor {
     }
 
     /// Hears and sends what can be; says whether the visitor stays.
-    fn is_served(&mut self, newest: Option<&Snapshot>) -> bool {
+    fn is_served(&mut self, newest: Option<&Snapshot>, asks: &Asks) -> bool {
         if self.hear().is_err() {
             return false;
+        }
+        if self.serves == Serves::Lines {
+            request::take(&mut self.asked).into_iter().for_each(|ask| asks.put(ask));
         }
         if self.serves == Serves::Metrics && !self.answered {
             // Without a snapshot yet, the scraper waits for the first one.
@@ -276,9 +285,7 @@ impl Visitor {
         }
         match self.stream.read(&mut space) {
             Ok(0) => self.silent = true,
-            Ok(n) if self.serves == Serves::Metrics => self.asked.extend_from_slice(&space[..n]),
-            // Who reads lines has nothing to say.
-            Ok(_) => {}
+            Ok(n) => self.asked.extend_from_slice(&space[..n]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

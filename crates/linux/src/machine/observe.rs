@@ -87,6 +87,19 @@ impl Observer {
         self.begin(id, Some(shim.pid), &[shim.pid], clock)
     }
 
+    /// Begins with a program's first process as soon as it is there.
+    pub(super) fn begin_at(
+        &mut self,
+        id: ProgramId,
+        main: Process,
+        clock: &Clock,
+    ) -> Result<(), FileError> {
+        if !self.wanted.contains_key(&id) {
+            return Ok(());
+        }
+        self.begin(id, None, &[main.pid], clock)
+    }
+
     fn begin(
         &mut self,
         id: ProgramId,

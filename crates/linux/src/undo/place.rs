@@ -19,6 +19,24 @@ pub fn log_folder() -> Result<PathBuf, PlaceError> {
     choose(std::env::var_os("XDG_RUNTIME_DIR"), uid, Path::new("/run/user"), Path::new("/tmp"))
 }
 
+/// The folders where users of this machine keep undo logs, as far as they are in their usual places. For root: others cannot
+/// look into them.
+pub fn all_folders() -> Vec<PathBuf> {
+    let named = |parent: &str, name: fn(PathBuf) -> Option<PathBuf>| {
+        let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+        entries.filter_map(|entry| name(entry.path())).collect::<Vec<PathBuf>>()
+    };
+    let runtime = named("/run/user", |folder| Some(folder.join("cosched")));
+    let temporary = named("/tmp", |folder| {
+        folder.file_name()?.to_str()?.starts_with("cosched-").then_some(folder)
+    });
+    let owned = |folder: &PathBuf| {
+        let owner = fs::symlink_metadata(folder).map(|found| found.uid());
+        owner.is_ok_and(|uid| is_private(folder, uid))
+    };
+    runtime.into_iter().chain(temporary).filter(owned).collect()
+}
+
 /// Why there is no folder for undo logs.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {

@@ -1,0 +1,119 @@
+//! `cosched detach`: the cosched that has a process lets it go, and everything is as it was found.
+//!
+//! Who has it is told by the undo logs of those who live ([`Held`]); asked for it is over that run's own socket; and it is
+//! done when the log owes the program nothing any more. What was put back is then looked at, not believed.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::procfs::Proc;
+use cosched_linux::sched_attr::{self, SchedAttr, default_slice};
+use cosched_linux::tree::Process;
+use cosched_linux::undo::{self, Held, Record};
+
+use crate::failure::Failure;
+use crate::live::{AskedFor, socket_of};
+use crate::session::print;
+
+/// How long a cosched may take: far longer than one needs that gets any CPU.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What to let go.
+#[derive(Debug, Args)]
+pub(crate) struct DetachArgs {
+    /// A process of the program that is to be let go.
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: i32,
+}
+
+/// Makes whoever has the process let it go.
+pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
+    let proc = Proc::own().map_err(Failure::input)?;
+    let name = proc.name(args.pid).map_err(|error| {
+        Failure::Input(match error.is_gone() {
+            true => format!("there is no process {}", args.pid),
+            false => error.to_string(),
+        })
+    })?;
+    let (folder, held) = find(args.pid, &proc)?;
+    let owner = held.owner.pid;
+    let owed = held.owed(&proc);
+    let refused = |error: std::io::Error| {
+        Failure::Broken(format!(
+            "process {owner}, which has it, cannot be asked ({error}): only `run`, `exec` and `attach` can be"
+        ))
+    };
+    let mut socket = UnixStream::connect(socket_of(&folder, owner as u32)).map_err(refused)?;
+    socket.write_all(AskedFor::detach(args.pid).line().as_bytes()).map_err(refused)?;
+    let until = Instant::now() + PATIENCE;
+    while !held.owed(&proc).is_empty() {
+        if Instant::now() > until {
+            return Err(Failure::Broken(format!(
+                "process {owner} has not let it go within {} s: is it stopped, or could it not put everything back?",
+                PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    print(&format!("{name} ({}) was let go by process {owner}: {}.", args.pid, put_back(&owed)))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who has it. Root looks at what other users run, too.
+fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
+    let own = undo::log_folder().map_err(Failure::input)?;
+    let others =
+        if rustix::process::geteuid().is_root() { undo::all_folders() } else { Vec::new() };
+    for folder in [own].into_iter().chain(others) {
+        // One of another user's may vanish meanwhile.
+        let held = Held::all(&folder, proc).unwrap_or_default();
+        if let Some(held) = held.into_iter().find(|held| held.includes(pid, proc)) {
+            return Ok((folder, held));
+        }
+    }
+    Err(Failure::Input(format!(
+        "no cosched of yours has process {pid}: `cosched top` lists those that run"
+    )))
+}
+
+/// What of the changes that were owed is as it was found.
+fn put_back(owed: &[Record]) -> String {
+    let default = default_slice().ok().flatten();
+    let mut found: HashMap<Process, SchedAttr> = HashMap::new();
+    for record in owed {
+        if let Record::Attr { thread, found: first, .. } = record {
+            found.entry(*thread).or_insert(*first);
+        }
+    }
+    let lives = |thread: &Process| thread.look(&Proc::default()).is_some();
+    let changed: Vec<(Process, SchedAttr)> =
+        found.into_iter().filter(|(thread, _)| lives(thread)).collect();
+    let as_found = |(thread, found): &&(Process, SchedAttr)| {
+        sched_attr::get(thread.pid).is_ok_and(|now| {
+            let is_default = found.runtime == Nanos::ZERO && Some(now.runtime) == default;
+            now == *found || SchedAttr { runtime: Nanos::ZERO, ..now } == *found && is_default
+        })
+    };
+    let restored = changed.iter().filter(as_found).count();
+    let masks = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
+    let cpus = if masks { ", and its CPUs too" } else { "" };
+    match (changed.len(), restored) {
+        (0, _) if !masks => "nothing of it had been changed".to_owned(),
+        (all, same) if all == same => {
+            format!(
+                "{all} thread(s) have the class, nice value and slice that they were found with{cpus}"
+            )
+        }
+        (all, same) => format!(
+            "{same} of {all} thread(s) have the class, nice value and slice that they were found with{cpus}; the others \
+             were changed by somebody else"
+        ),
+    }
+}
