@@ -12,7 +12,7 @@ use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::choices;
-use crate::experiment::Way;
+use crate::compare::CompareArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
     /// Run the same programs in several ways, in turn, and print one table.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Simulate programs under a policy, on a machine that is not there.
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
@@ -93,7 +93,7 @@ pub(crate) struct HowArgs {
     pub(crate) fill: bool,
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
-    slowdowns: Option<Arc<Slowdowns>>,
+    pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
@@ -196,30 +196,6 @@ pub(crate) struct RunArgs {
     /// Serve metrics while the run lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
     #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
     pub(crate) metrics: Option<MetricsAt>,
-}
-
-#[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
-    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread. The first one is what the others are held against.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
-    pub(crate) policies: Vec<Way>,
-    #[command(flatten)]
-    pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) runs: u16,
-    /// Measure in every round how long each program takes alone.
-    #[arg(long)]
-    pub(crate) solo: bool,
-    /// A folder for the results and outputs of every run; made if it is not there.
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print the figures as JSON instead of the table.
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
@@ -257,11 +257,17 @@ impl Session {
         workload.programs.iter().map(profile).collect()
     }
 
-    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+    /// The file that a program's command runs.
+    pub(crate) fn executable(&self, spec: &ProgramSpec) -> Result<PathBuf, Failure> {
         let env = spec.environment(self.environment.iter().cloned());
         let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+        spec.executable(path).map_err(Failure::input)
+    }
+
+    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+        let env = spec.environment(self.environment.iter().cloned());
         let order = Order {
-            executable: spec.executable(path).map_err(Failure::input)?,
+            executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
             env,

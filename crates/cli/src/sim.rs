@@ -5,6 +5,7 @@
 
 mod calibrate;
 mod check;
+mod compared;
 mod measure;
 mod slowdowns;
 mod sweep;
@@ -15,7 +16,7 @@ use std::process::ExitCode;
 
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Ended, Outcome};
-use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
+use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs, SIMULATED};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
@@ -25,6 +26,10 @@ use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
+pub(crate) use compared::Simulated;
+
+/// The seed where none is given.
+pub(crate) const SEED: u64 = 1;
 
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
@@ -87,7 +92,7 @@ impl Scene {
             policy: args.policy.ok_or_else(|| missing("policy"))?,
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
-            seed: args.seed.unwrap_or(1),
+            seed: args.seed.unwrap_or(SEED),
             how: args.how.clone(),
         })
     }
@@ -143,7 +148,7 @@ impl Simulator {
         let description = MachineDescription {
             cpus: hardware.topology.cpus().len(),
             model: Some(hardware.name.clone()),
-            kernel: "simulated".to_owned(),
+            kernel: SIMULATED.to_owned(),
         };
         let session = Session::of(hardware.topology.clone(), description);
         Simulator { session, hardware, scene: scene.clone() }

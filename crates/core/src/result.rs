@@ -36,6 +36,9 @@ pub const SCHEMA: &str = "cosched-run/1";
 /// The rung of a policy that freezes nobody, or binds nobody.
 pub const NONE: &str = "none";
 
+/// What a simulated machine has for a kernel's release.
+pub const SIMULATED: &str = "simulated";
+
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -76,8 +79,15 @@ pub struct MachineDescription {
     pub cpus: usize,
     /// The CPUs' model name, if the kernel tells it.
     pub model: Option<String>,
-    /// The kernel's release.
+    /// The kernel's release; [`SIMULATED`] where the machine was simulated.
     pub kernel: String,
+}
+
+impl MachineDescription {
+    /// Whether no program was run on it.
+    pub fn is_simulated(&self) -> bool {
+        self.kernel == SIMULATED
+    }
 }
 
 /// By which means the run did its work.

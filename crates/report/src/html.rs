@@ -119,7 +119,10 @@ fn compared(comparison: &Comparison) -> String {
     format!(
         "<section id=\"comparison\"><h2>Comparison</h2>\n{}{}{sentences}{}<div class=\"plots\">{plots}</div>\
          </section>\n",
-        paragraph(&format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel)),
+        paragraph(&match comparison.simulated {
+            true => format!("Simulated: {model}, {} CPUs. No program was run.", machine.cpus),
+            false => format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel),
+        }),
         paragraph(&rounds),
         troubles.collect::<String>()
     )
