@@ -6,6 +6,7 @@
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
 #                alone), PROGRAMS=DIR takes the executables in a folder
+#   make test-aa    whether comparisons claim differences between equal things, and the same each time: ten minutes
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
@@ -27,7 +28,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -68,6 +69,10 @@ bench: setup build kernels
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+
+test-aa: build kernels
+	@$(MAKE) --no-print-directory -s -C workloads calibration
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/aa.py --cosched $(TARGET)/release/cosched --out $(TARGET)/aa
 
 bench-sim:
 	@mkdir -p $(TARGET)/bench

@@ -4,8 +4,10 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 /// Three programs whose threads wait for each other; on 8 CPUs two of them fit beside each other.
@@ -104,6 +106,29 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(told(&output).contains("--machine"), "{}", told(&output));
+}
+
+#[test]
+fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
+    let place = place();
+    let options = "--policies linux,gang --runs 1000 --json --out d";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
+    command.current_dir(place.path()).args(fixed).args(options.split_whitespace());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let second = place.path().join("d/round-002/gang/run.json");
+    for _ in 0..3000 {
+        if second.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["interrupted"], true);
+    assert!((1..1000).contains(&found["rounds"].as_u64().unwrap()), "{}", found["rounds"]);
 }
 
 #[test]

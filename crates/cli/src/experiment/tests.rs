@@ -184,7 +184,7 @@ fn claims(rounds: u16, comparisons: u64) -> usize {
 fn a_way_held_against_itself_is_called_different_in_at_most_five_of_a_hundred_comparisons() {
     const COMPARISONS: u64 = 2000;
     let most = 0.05 * 2000.0 + 2.0 * (0.05f64 * 0.95 * 2000.0).sqrt();
-    for rounds in [6, 8, 10, 20] {
+    for rounds in [6, 10] {
         let claims = claims(rounds, COMPARISONS);
         println!("{claims} of {COMPARISONS} comparisons of {rounds} rounds claim a difference");
         assert!(claims as f64 <= most, "{claims} with {rounds} rounds");
