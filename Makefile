@@ -6,7 +6,8 @@
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
 #                alone), PROGRAMS=DIR takes the executables in a folder
-#   make test-aa    whether comparisons claim differences between equal things, and the same each time: ten minutes
+#   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
+#                machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)

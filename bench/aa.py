@@ -5,8 +5,9 @@ First A/A: short comparisons of a policy with itself (`linux` with `linux-2`, an
 claimed is none; the test behind a verdict allows one in twenty. Then the same comparison, `linux` with `gang` on
 workloads/mixed.toml with less work, several times: its verdict must be the same each time.
 
-It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ. What else the
-machine does meanwhile makes times scatter; no verdict should hang on that, but the second part takes longer then.
+It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ. The first part may
+run on a busy machine. The second needs an idle one: beside builds it took many times as long, and could not tell what it
+tells on a quiet machine.
 """
 
 import argparse
@@ -51,15 +52,20 @@ def main():
     for number in range(options.comparisons):
         against = compare(options, file, PAIRS[number % len(PAIRS)], report)
         report["aa"].append(against)
+        save(options.out, report)
         say(f"A/A {number + 1} of {options.comparisons}, {shown(against)}; {elapsed(began)} so far")
     file = options.out / "mixed.toml"
     file.write_text(with_share_of_work((WORKLOADS / "mixed.toml").read_text(), options.share))
     for number in range(options.invocations):
         against = compare(options, file, "linux,gang", report)
         report["mixed"]["verdicts"].append(against)
+        save(options.out, report)
         say(f"mixed {number + 1} of {options.invocations}, {shown(against)}; {elapsed(began)} so far")
-    (options.out / "aa.json").write_text(json.dumps(report, indent=1) + "\n")
     sys.exit(judged(report))
+
+
+def save(out, report):
+    (out / "aa.json").write_text(json.dumps(report, indent=1) + "\n")
 
 
 def arguments():
@@ -87,6 +93,8 @@ def compare(options, file, ways, report):
     """How the second way does against the first."""
     done = options.cosched("compare", file, "--policies", ways, "--runs", options.runs, "--json",
                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
     if done.returncode != 0:
         sys.exit(f"bench: cosched compare failed on {file}:\n{done.stderr}")
     document = json.loads(done.stdout)
@@ -126,4 +134,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("bench: interrupted")
+        sys.exit("bench: interrupted; what was measured before is in aa.json")
