@@ -42,14 +42,15 @@ pub(crate) struct CompareArgs {
     /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
     #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
     kernel: Option<Kernel>,
-    /// What decides in the first simulated round where nothing else does; each further round has the next number [default: 1]
+    /// What decides in the first simulated round where nothing else does; each further round has the next number
+    /// [default: 1]
     #[arg(long, requires = "machine")]
     seed: Option<u64>,
     /// A folder for the results and outputs of every run; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are made. Programs, ways,
-    /// settings and machine must be the same; --runs may be another number.
+    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are made. Programs,
+    /// ways, settings and machine must be the same; --runs may be another number.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Print the figures as JSON instead of the table.
@@ -104,7 +105,7 @@ fn check_ways(ways: &[Way]) -> Result<(), Failure> {
         }
         (refused, left) => (refused, format!("what remains is --policies {left}")),
     };
-    Err(Failure::Input(format!("--machine: {refused} cannot be simulated: leave out; {left}")))
+    Err(Failure::Input(format!("--machine: {refused} cannot be simulated; leave that out: {left}")))
 }
 
 fn run(

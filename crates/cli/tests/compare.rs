@@ -87,7 +87,7 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
     for (options, said) in [
         (
             "--policies linux,llvm,gang,split",
-            "llvm,split cannot be simulated: leave out; what remains is --policies linux,gang",
+            "llvm,split cannot be simulated; leave that out: what remains is --policies linux,gang",
         ),
         ("--policies llvm", "llvm cannot be simulated"),
         (

@@ -1,8 +1,8 @@
 //! Several ways, held against each other: the document of `cosched compare`, described in `docs/compare-json.md`.
 //!
 //! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 % intervals
-//! ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by `report` alike, or read from the JSON
-//! that `compare --json` printed, where the runs are no longer there.
+//! ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by `report` alike, or read from the
+//! JSON that `compare --json` printed, where the runs are no longer there.
 
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
@@ -124,8 +124,8 @@ impl Comparison {
         serde_json::from_value(value).map_err(ComparisonError::Damaged)
     }
 
-    /// Sums up. `None` without a run, if the ways have not equally many runs, or if these are of different programs: then
-    /// there is nothing to compare. Whether rounds are missing is for the caller to say.
+    /// Sums up. `None` without a run, if the ways have not equally many runs, or if these are of different programs:
+    /// then there is nothing to compare. Whether rounds are missing is for the caller to say.
     pub fn of(ways: &[Way]) -> Option<Comparison> {
         let first = ways.first()?;
         let rounds = first.runs.len();

@@ -1,8 +1,8 @@
 //! What a comparison in a folder is of, so that it can be gone on with later: `compare-plan.json`.
 //!
-//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are written
-//! beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are to be may
-//! change, and so may the programs' executables, which nobody looks into.
+//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are
+//! written beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are
+//! to be may change, and so may the programs' executables, which nobody looks into.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;

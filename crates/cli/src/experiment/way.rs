@@ -54,8 +54,8 @@ impl Way {
         }
     }
 
-    /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no mask
-    /// that a program was started with.
+    /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
+    /// mask that a program was started with.
     pub(crate) fn can_be_simulated(self) -> bool {
         match self.manner {
             Manner::Policy(_) | Manner::Passive | Manner::OneThread => true,

@@ -1,8 +1,8 @@
 //! A simulated machine as the site of an experiment.
 //!
-//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So every round has a seed
-//! of its own, from `--seed` upwards, and intervals tell how much hangs on that. All ways of a round have the same one, and
-//! so have the times alone.
+//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So every round has a
+//! seed of its own, from `--seed` upwards, and intervals tell how much hangs on that. All ways of a round have the same
+//! one, and so have the times alone.
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
