@@ -163,12 +163,19 @@ fn time_that_spinning_threads_wasted_is_told_and_cut_off() {
     let found = replay(&run, &["--policy", "gang", "--machine", TWO_CPUS]);
     let assumed = found["assumptions"].as_array().unwrap();
     let of = |assumption: &&Value| {
-        assumption.as_str().unwrap().contains("more CPU time than it can alone")
+        assumption.as_str().unwrap().contains("more CPU time than it can use alone")
     };
     let told = assumed.iter().find(of).unwrap().as_str().unwrap();
     for program in ["barriers-1", "barriers-2", "barriers-3"] {
         assert!(told.contains(program), "{told}");
     }
+    // Who asks for plain Linux is warned, whatever was recorded.
+    let gangs = recording("barriers-gang.json");
+    let warned = |policy| {
+        let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);
+        found["assumptions"].to_string().contains("nobody spins")
+    };
+    assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
     // So the model of the record is far too quick, and says it.
     assert!(found["error_percent"]["total"].as_f64().unwrap() < -30.0);
     // What gangs make of it is known from the run of the same round.
@@ -249,7 +256,7 @@ fn a_program_that_failed_is_replayed_as_far_as_it_ran_and_one_that_never_started
     let output = changed("single-gang.json", fail, &options);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     let text = String::from_utf8(output.stdout).unwrap();
-    assert!(text.contains("as far as it ran: single-1."), "{text}");
-    assert!(text.contains("left out: single-2."), "{text}");
+    assert!(text.contains("single-1: failed, so it is replayed"), "{text}");
+    assert!(text.contains("single-2: could not be started"), "{text}");
     assert!(text.contains("single-3 s") && !text.contains("single-2 s"), "{text}");
 }

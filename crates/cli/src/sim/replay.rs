@@ -55,7 +55,7 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     if let Some(folder) = &args.out {
         answer.save(&out::result(folder)).map_err(Failure::broken)?;
     }
-    let told = program::assumptions(&record.result, &programs);
+    let told = program::assumptions(&record.result, &programs, policy);
     let assumptions = assumed.into_iter().chain(told).collect();
     let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
     let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);

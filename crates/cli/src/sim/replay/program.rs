@@ -63,7 +63,7 @@ pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Vec<Replayed>
 }
 
 /// What cannot be known from the record and was assumed, in sentences.
-pub(super) fn assumptions(record: &RunResult, programs: &[Replayed]) -> Vec<String> {
+pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind) -> Vec<String> {
     let missing: Vec<&str> = record
         .programs
         .iter()
@@ -74,14 +74,18 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed]) -> Vec<Stri
         let names = programs.iter().filter(|program| chosen(program));
         names.map(|program| program.spec.name.as_str()).collect::<Vec<_>>().join(", ")
     };
+    // Threads of several programs on one CPU.
+    let side_by_side = matches!(asked, Kind::Linux | Kind::LinuxGroups);
+    let several =
+        programs.len() > 1 && programs.iter().any(|program| program.spec.threads > Some(1));
     let sentence =
-        |names: String, what: &str| (!names.is_empty()).then(|| format!("{what}: {names}"));
+        |names: String, what: &str| (!names.is_empty()).then(|| format!("{names}: {what}"));
     let always = "threads of a program meet every 10 ms and sleep while they wait; barriers, locks, imbalance and \
                   memory traffic are not in a record";
     let running = "time alone not known, taken from how long it was allowed to run";
     let cpu = "time alone not known, taken from its CPU time as if all threads always had work";
-    let cut = "used more CPU time than it can alone (waiting threads spin, or were slowed down); that is cut off";
-    let failed = "failed; it is replayed as far as it ran";
+    let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
+    let failed = "failed, so it is replayed as far as it ran";
     [
         Some(always.to_owned()),
         sentence(named(&|program| program.basis == Basis::Running), running),
@@ -89,6 +93,9 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed]) -> Vec<Stri
         sentence(named(&|program| program.cut_seconds > CLOCK * program.cpu_seconds), cut),
         sentence(named(&|program| program.failed), failed),
         sentence(missing.join(", "), "could not be started, and is left out"),
+        (side_by_side && several).then(|| {
+            format!("under {asked}, nobody spins; programs that do take much longer there")
+        }),
     ]
     .into_iter()
     .flatten()
