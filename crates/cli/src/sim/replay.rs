@@ -38,7 +38,8 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     }
     let (hardware, assumed) = ground::hardware(&record.result, args.machine.as_deref())
         .map_err(|failure| record.name_in(failure))?;
-    let programs = program::programs(&record.result, &hardware);
+    let programs =
+        program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
     let stage = Stage { hardware: &hardware, programs: &programs, args };
     let recorded = stage.simulator(record.policy, record.how(&args.how));
     let asked = stage.simulator(policy, record.how_of(policy, &args.how));

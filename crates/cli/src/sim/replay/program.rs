@@ -13,11 +13,13 @@
 use std::collections::BTreeMap;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
 use cosched_core::{Exit, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Model};
 use serde::Serialize;
+
+use crate::failure::Failure;
 
 /// How often serial work and sleep come, seconds of a run alone.
 const PIECE: f64 = 0.010;
@@ -56,7 +58,10 @@ pub(super) struct Replayed {
 }
 
 /// The programs that ran to an end at least once.
-pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Vec<Replayed> {
+///
+/// # Errors
+/// When a file that was written by somebody else has figures that cannot be.
+pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Result<Vec<Replayed>, Failure> {
     let known = record.programs.iter().enumerate();
     let ran = known.filter(|(_, program)| !program.completions.is_empty());
     ran.map(|(position, program)| replayed(record, position, program, hardware)).collect()
@@ -107,11 +112,17 @@ fn replayed(
     position: usize,
     program: &ProgramResult,
     hardware: &Hardware,
-) -> Replayed {
+) -> Result<Replayed, Failure> {
+    let threads = program.threads.max(1);
     let shape = Shape::of(record, program, hardware);
     let table = shape.table(hardware.gigahertz);
-    let model = Model::read(&table, program.threads).expect("a shape is written as a valid model");
-    Replayed {
+    let model = Model::read(&table, threads).map_err(|error| {
+        Failure::Input(format!(
+            "program {}: what is recorded of it cannot be ({error}); run the workload again",
+            escaped(&program.name)
+        ))
+    })?;
+    Ok(Replayed {
         spec: spec(record, program),
         job: Job { model, weight: 1.0 },
         profile: profile(program),
@@ -121,7 +132,7 @@ fn replayed(
         basis: shape.basis,
         cut_seconds: shape.cut,
         failed: program.exit != Some(Exit::Code(0)),
-    }
+    })
 }
 
 fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
@@ -135,7 +146,7 @@ fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
     let terms = program.terms.as_ref();
     ProgramSpec {
         name: program.name.clone(),
-        threads: Some(program.threads),
+        threads: Some(program.threads.max(1)),
         env: BTreeMap::new(),
         start: nanos(program.arrived_seconds),
         weight: terms.map_or(1.0, |terms| terms.weight),
