@@ -23,7 +23,7 @@ use crate::failure::Failure;
 
 /// How often serial work and sleep come, seconds of a run alone.
 const PIECE: f64 = 0.010;
-/// The kernel's times are no better than this, relative to each other.
+/// The kernel's times are no better than this, relative to each other (nor better than a piece).
 const CLOCK: f64 = 0.05;
 /// Whoever used less of the CPU than this share of what it was due did not wait for a CPU.
 const LITTLE: f64 = 0.5;
@@ -88,14 +88,18 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
     let always = "threads of a program meet every 10 ms and sleep while they wait; barriers, locks, imbalance and \
                   memory traffic are not in a record";
     let running = "time alone not known, taken from how long it was allowed to run";
-    let cpu = "time alone not known, taken from its CPU time as if all threads always had work";
+    let cpu = "time alone not known (`cosched profile` before a run measures it), taken from its CPU time as if all \
+               threads always had work";
     let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
     let failed = "failed, so it is replayed as far as it ran";
     [
         Some(always.to_owned()),
         sentence(named(&|program| program.basis == Basis::Running), running),
         sentence(named(&|program| program.basis == Basis::CpuTime), cpu),
-        sentence(named(&|program| program.cut_seconds > CLOCK * program.cpu_seconds), cut),
+        sentence(
+            named(&|program| program.cut_seconds > PIECE.max(CLOCK * program.cpu_seconds)),
+            cut,
+        ),
         sentence(named(&|program| program.failed), failed),
         sentence(missing.join(", "), "could not be started, and is left out"),
         (side_by_side && several).then(|| {
