@@ -13,9 +13,9 @@ use cosched_sim::Kernel;
 
 use crate::attach::AttachArgs;
 use crate::choices;
+use crate::compare::CompareArgs;
 use crate::detach::DetachArgs;
 use crate::exec::ExecArgs;
-use crate::experiment::Way;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
@@ -48,7 +48,7 @@ pub(crate) enum Command {
     /// Have the cosched that has a process let it go, as it was found.
     Detach(DetachArgs),
     /// Run the same programs in several ways, in turn, and print one table.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Simulate programs under a policy, on a machine that is not there.
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
@@ -105,13 +105,13 @@ pub(crate) struct HowArgs {
     pub(crate) fill: bool,
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
-    slowdowns: Option<Arc<Slowdowns>>,
+    pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// How often programs are measured: 10ms or more (faithful) [default: 1s]
     #[arg(long, value_parser = interval)]
-    interval: Option<Duration>,
+    pub(crate) interval: Option<Duration>,
     /// The scheduling class of a program's threads (faithful) [default: as found]
     #[arg(long, value_enum)]
-    class: Option<ClassArg>,
+    pub(crate) class: Option<ClassArg>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
@@ -253,30 +253,6 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
-    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread. The first one is what the others are held against.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
-    pub(crate) policies: Vec<Way>,
-    #[command(flatten)]
-    pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) runs: u16,
-    /// Measure in every round how long each program takes alone.
-    #[arg(long)]
-    pub(crate) solo: bool,
-    /// A folder for the results and outputs of every run; made if it is not there.
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print the figures as JSON instead of the table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimArgs {
     /// Something else than a simulation.
@@ -379,13 +355,18 @@ pub(crate) struct SimSlowdownsArgs {
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
+    /// too, and the error of that is told.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["workload", "programs", "commands", "sweep", "no_solo"])]
+    pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present = "sweep")]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]

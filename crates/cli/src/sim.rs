@@ -1,11 +1,14 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
+//! `--from`, the workload is a [recorded run](replay).
 
 mod calibrate;
 mod check;
+mod compared;
 mod measure;
+mod replay;
 mod slowdowns;
 mod sweep;
 mod this;
@@ -15,7 +18,7 @@ use std::process::ExitCode;
 
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Ended, Outcome};
-use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
+use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs, SIMULATED};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
@@ -25,6 +28,10 @@ use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Origins, Request, Session, print};
 use crate::{out, source, table};
+pub(crate) use compared::Simulated;
+
+/// The seed where none is given.
+pub(crate) const SEED: u64 = 1;
 
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
@@ -43,6 +50,9 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
+    if let Some(run) = &args.from {
+        return replay::replay(run, args);
+    }
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
     }
@@ -87,7 +97,7 @@ impl Scene {
             policy: args.policy.ok_or_else(|| missing("policy"))?,
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
-            seed: args.seed.unwrap_or(1),
+            seed: args.seed.unwrap_or(SEED),
             how: args.how.clone(),
         })
     }
@@ -143,7 +153,7 @@ impl Simulator {
         let description = MachineDescription {
             cpus: hardware.topology.cpus().len(),
             model: Some(hardware.name.clone()),
-            kernel: "simulated".to_owned(),
+            kernel: SIMULATED.to_owned(),
         };
         let session = Session::of(hardware.topology.clone(), description);
         Simulator { session, hardware, scene: scene.clone() }

@@ -36,10 +36,10 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
 fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     let metrics = &result.metrics;
     let mut lines = vec![format!(
-        "{}: {:.2} s in all, CPU use {:.0} %; {}.",
+        "{}: {:.2} s in all{}; {}.",
         result.policy,
         result.total_seconds,
-        metrics.cpu_utilisation * 100.0,
+        words::cpu_use(result),
         rungs(&result.rungs),
     )];
     let unfairness =
@@ -139,6 +139,8 @@ mod tests {
             policy: "some".into(),
             placement: None,
             quantum: None,
+            max_frozen: None,
+            fill: None,
             started_at: String::new(),
             machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
             rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
@@ -151,6 +153,7 @@ mod tests {
                     command: vec![],
                     threads: 1,
                     solo: *solo,
+                    terms: None,
                 })
                 .collect(),
         };

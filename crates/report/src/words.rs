@@ -4,6 +4,7 @@
 //! here, each kind gets its words, so that a trace, an explanation and a table say the same thing. A new kind of reason
 //! does not compile without them.
 
+use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
@@ -42,6 +43,29 @@ pub fn in_general(why: &Why) -> &'static str {
     }
 }
 
+/// A reason in two or three words, for a narrow column.
+pub fn brief(why: Why) -> String {
+    let word = match why {
+        Why::LeftToKernel => "left to the kernel",
+        Why::Turn => "its turn",
+        Why::Queued { ahead } => return format!("{ahead} ahead"),
+        Why::Quantum { .. } => "quantum",
+        Why::InGang => "in gang",
+        Why::OtherGang { .. } => "other gang",
+        Why::Fills => "fills gaps",
+        Why::MostMisses => "most misses",
+        Why::FewestMissesThatFit => "least misses that fit",
+        Why::LeastLost { slowdown } => return format!("slowed {slowdown:.2}"),
+        Why::WaitedLongest { waited } => return format!("waited {}", span(waited)),
+        Why::DoesNotFit { free } => return format!("{free} CPUs free"),
+        Why::Slice { slice, .. } => return format!("slice {}", span(slice)),
+        Why::NeverFrozen => "not frozen",
+        Why::QuantumShortened { .. } => "quantum shortened",
+        Why::Deviation { .. } => "not as wanted",
+    };
+    word.to_owned()
+}
+
 /// The figures of a reason, if it has any.
 fn figures(why: &Why) -> Option<String> {
     match why {
@@ -60,15 +84,7 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
         }
         Why::Slice { slice, lock_contention, miss_ratio } => {
-            let misses = match miss_ratio {
-                Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
-                None => "cache misses not known".to_owned(),
-            };
-            Some(format!(
-                "{}; {:.0} % of the time at locks, {misses}",
-                span(*slice),
-                lock_contention * 100.0
-            ))
+            Some(format!("{}; {}", span(*slice), at_locks(*lock_contention, *miss_ratio)))
         }
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
@@ -80,6 +96,25 @@ fn figures(why: &Why) -> Option<String> {
         | Why::MostMisses
         | Why::FewestMissesThatFit
         | Why::NeverFrozen => None,
+    }
+}
+
+/// What threads wait for.
+pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>) -> String {
+    let misses = match miss_ratio {
+        Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
+        None => "cache misses not known".to_owned(),
+    };
+    format!("{:.0} % of the time at locks, {misses}", lock_contention * 100.0)
+}
+
+/// How much of the CPUs a run used, as a clause that begins with a comma; nothing where that is not known, since all its
+/// programs ran before it and after it.
+pub fn cpu_use(result: &RunResult) -> String {
+    let used = |program: &ProgramResult| program.usage.user_seconds + program.usage.system_seconds;
+    match result.programs.iter().any(|program| used(program) > 0.0) {
+        true => format!(", CPU use {:.0} %", result.metrics.cpu_utilisation * 100.0),
+        false => String::new(),
     }
 }
 
