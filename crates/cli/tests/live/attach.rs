@@ -97,6 +97,35 @@ fn detach_lets_go_and_says_what_is_as_it_was() {
 }
 
 #[test]
+fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::new();
+    let trap = place.trap();
+    let [mode, threads] = Locker::ARGUMENTS;
+    let arguments = ["run", "--policy", "faithful", SOON, "--out", "out", "--"];
+    let programs = [trap.to_str().unwrap(), mode, threads, ":::", "sh", "-c"];
+    let other = ["while [ ! -e over ]; do sleep 0.01; done"];
+    let cosched = place.cosched(&[&arguments[..], &programs, &other].concat());
+    let locker = Locker::in_place(&place);
+    eventually("a slice", || locker.is_changed());
+    let mut detach = place.user.command(&place.executable);
+    detach.args(["detach", &locker.process.pid.to_string()]);
+    let said = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    assert!(locker.is_as_found(), "{:?}", locker.attrs());
+    place.write("over", "");
+    let ended = cosched.ended();
+    let [detached, other] = &ended.result().programs[..] else { panic!() };
+    assert!(detached.left_running && detached.exit.is_none());
+    assert_eq!(other.exit, Some(cosched_core::Exit::Code(0)));
+    locker.goes_on(&place);
+    locker.stop(&place);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
 fn what_must_not_be_attached_to_is_refused_with_the_reason() {
     let place = Place::new();
     let locker = Locker::start(&place);

@@ -173,7 +173,10 @@ impl Observer {
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(thread);
-            into.samples.push(of_thread(Sample { thread: Some(name), ..empty }, thread));
+            // A thread that came or went meanwhile was there for a part of the interval.
+            let lived: Nanos = thread.time.iter().copied().sum();
+            let sample = Sample { thread: Some(name), from: to.since(lived), ..empty };
+            into.samples.push(of_thread(sample, thread));
             match thread.now {
                 None => self.names.forget(thread),
                 Some(_) if all => into.threads.push(Thread {

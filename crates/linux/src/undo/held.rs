@@ -68,3 +68,32 @@ impl Held {
             .collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_program_is_held_by_who_owes_it_something_and_by_nobody_afterwards() {
+        let (folder, proc) = (tempfile::tempdir().unwrap(), Proc::default());
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let (pid, program) = (child.id() as i32, ProgramId::first(3));
+        let mut log = Log::create(folder.path(), &proc).unwrap();
+        let process = Process::find(&proc, pid).unwrap();
+        log.note(Record::Main { program, process }).unwrap();
+        std::fs::write(folder.path().join("2147483647-5-1.undo"), "").unwrap();
+        let all = || Held::all(folder.path(), &proc).unwrap();
+        let [held] = &all()[..] else { panic!("{:?}", all()) };
+        assert!(held.includes(pid, &proc) && !held.includes(1, &proc));
+        assert_eq!((held.owner.pid, held.program), (std::process::id() as i32, program));
+        assert_eq!(held.owed(&proc), [Record::Main { program, process }]);
+        log.note(Record::Gone { program }).unwrap();
+        assert_eq!((held.owed(&proc), all().len()), (vec![], 0));
+        log.delete().unwrap();
+        assert_eq!(held.owed(&proc), []);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+}
