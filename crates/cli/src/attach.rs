@@ -50,8 +50,10 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "attach to programs")?;
     args.how.check_use(&[args.policy])?;
     let proc = Proc::own().map_err(Failure::input)?;
-    let folder = undo::log_folder().map_err(Failure::input)?;
-    let held = Held::all(&folder, &proc).map_err(Failure::input)?;
+    let folders = undo::log_folders().map_err(Failure::input)?;
+    // One of another user's may vanish meanwhile.
+    let held: Vec<Held> =
+        folders.iter().flat_map(|folder| Held::all(folder, &proc).unwrap_or_default()).collect();
     let processes = attachable(&proc, &args.pids, &held)
         .map_err(|(pid, why)| Failure::Input(format!("process {pid}: {why}")))?;
     let workload = workload(&processes, &proc)?;

@@ -68,10 +68,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
 
 /// Who has it. Root looks at what other users run, too.
 fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
-    let own = undo::log_folder().map_err(Failure::input)?;
-    let others =
-        if rustix::process::geteuid().is_root() { undo::all_folders() } else { Vec::new() };
-    for folder in [own].into_iter().chain(others) {
+    for folder in undo::log_folders().map_err(Failure::input)? {
         // One of another user's may vanish meanwhile.
         let held = Held::all(&folder, proc).unwrap_or_default();
         if let Some(held) = held.into_iter().find(|held| held.includes(pid, proc)) {

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_core::{Exit, Nanos, Profile};
 use cosched_linux::children::{self, Child};
@@ -20,7 +21,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use crate::args::HowArgs;
 use crate::attach::check;
 use crate::choices;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
 use crate::session::{Origins, Request, Session};
 
@@ -70,6 +71,8 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {
         Some(exit) => exit,
+        // A signal came before there was a program to pass it on to.
+        None if ran.ended != Ended::Complete => return Ok(exit_code(ran.ended, untroubled)),
         // It was let go, and still has cosched's place.
         None => outlast()?,
     };
@@ -77,7 +80,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         Exit::Code(0) if !untroubled => ExitCode::FAILURE,
         Exit::Code(code) => ExitCode::from(code),
         Exit::Signal(signal) => ExitCode::from(128 | signal),
-        Exit::Failed(_) | Exit::Unknown => ExitCode::FAILURE,
+        // What was wrong with it is said already.
+        Exit::Failed(_) => ExitCode::from(2),
+        Exit::Unknown => ExitCode::FAILURE,
     })
 }
 
@@ -97,8 +102,8 @@ fn outlast() -> Result<Exit, Failure> {
         for ready in ready.drain(..) {
             match ready {
                 // These come from the terminal, which has sent them to the program as well.
-                Ready::Signal(libc) if libc == Signal::INT.as_raw() => {}
-                Ready::Signal(libc) if libc == Signal::QUIT.as_raw() => {}
+                Ready::Signal(number) if number == Signal::INT.as_raw() => {}
+                Ready::Signal(number) if number == Signal::QUIT.as_raw() => {}
                 Ready::Signal(number) => {
                     // It may have ended just now.
                     let _ = Signal::from_named_raw(number)

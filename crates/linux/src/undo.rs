@@ -29,6 +29,6 @@ mod restore;
 pub use book::Book;
 pub use held::Held;
 pub use log::{Log, LogError};
-pub use place::{all_folders, log_folder};
+pub use place::{log_folder, log_folders};
 pub use record::{CgroupKind, Record};
 pub use restore::{NotRestored, Restored, restore, thaw};

@@ -146,6 +146,22 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
 }
 
 #[test]
+fn a_program_that_somebody_has_stopped_stays_stopped() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let marked = place.marked();
+    marked.signal(locker.process, Signal::STOP);
+    eventually("the stop", || marked.is_stopped(locker.process));
+    let cosched = attach(&place, &locker);
+    eventually("cosched's notice", || place.has_noted("stopped-by-other"));
+    cosched.signal(Signal::INT);
+    place.no_trace_is_left_of(cosched.ended().with(130).pid);
+    assert!(marked.is_stopped(locker.process) && locker.is_as_found());
+    marked.signal(locker.process, Signal::CONT);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
 fn somebody_elses_process_is_refused() {
     let User::Ordinary(_) = User::ordinary() else {
         return skip("it takes root to have processes of two users");

@@ -36,6 +36,10 @@ impl Held {
             let Some(owner) = owner(&log).filter(|owner| owner.look(proc).is_some()) else {
                 continue;
             };
+            // Another user's folder may hold anything.
+            if !log.symlink_metadata().is_ok_and(|found| found.is_file()) {
+                continue;
+            }
             let Ok(book) = Log::load(&log, proc) else { continue };
             let programs = Owed::of(&book).programs.into_iter();
             held.extend(programs.map(|(program, owed)| Held {
