@@ -36,6 +36,9 @@ pub const SCHEMA: &str = "cosched-run/1";
 /// The rung of a policy that freezes nobody, or binds nobody.
 pub const NONE: &str = "none";
 
+/// The kernel of a machine that is not there, and its rung.
+pub const SIMULATED: &str = "simulated";
+
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -55,6 +58,8 @@ pub struct RunResult {
     pub total_seconds: f64,
     /// What it ran on.
     pub machine: MachineDescription,
+    /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older files.
+    pub simulation: Option<Simulation>,
     /// How programs were frozen and pinned.
     pub rungs: Rungs,
     /// The workload as a whole.
@@ -78,6 +83,17 @@ pub struct MachineDescription {
     pub model: Option<String>,
     /// The kernel's release.
     pub kernel: String,
+}
+
+/// What a simulated run depends on beside the workload and the policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// The machine, as it was asked for: a name, a path, or a description in words.
+    pub machine: String,
+    /// The name of its kernel.
+    pub kernel: String,
+    /// What decided where nothing else did.
+    pub seed: u64,
 }
 
 /// By which means the run did its work.

@@ -14,7 +14,7 @@ mod timeline;
 
 use std::fmt::Write;
 
-use cosched_core::result::{NONE, RunResult};
+use cosched_core::result::{NONE, RunResult, SIMULATED, Simulation};
 use serde_json::Value;
 
 use crate::comparison::Comparison;
@@ -165,9 +165,16 @@ fn facts(run: &RunResult) -> String {
         ("not as wanted", format!("{} times", run.deviations.len())),
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];
-    // A simulation has no date.
-    let dated = Some(run.started_at.clone()).filter(|_| run.machine.kernel != "simulated");
-    facts.extend(dated.map(|date| ("began", date)));
+    // A simulation has no date; older files tell no more of it than that it is one.
+    let is_simulated = run.simulation.is_some() || run.machine.kernel == SIMULATED;
+    facts.extend((!is_simulated).then(|| ("began", run.started_at.clone())));
+    if let Some(Simulation { machine, kernel, seed }) = &run.simulation {
+        facts.extend([
+            ("simulated machine", machine.clone()),
+            ("simulated kernel", kernel.clone()),
+            ("seed", seed.to_string()),
+        ]);
+    }
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
     facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));

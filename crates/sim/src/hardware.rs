@@ -347,6 +347,24 @@ mod tests {
     }
 
     #[test]
+    fn every_key_is_described_in_the_documentation() {
+        let documentation = include_str!("../../../docs/machine-file.md");
+        let own = "own = { start_nanos = 1, freeze_nanos = 2, thaw_nanos = 3, x = 4 }";
+        let bus = TEXT.replace("bytes_per_nano = 10 }", "bytes_per_nano = 10, x = 4 }");
+        for text in ["x = 4".to_owned(), format!("{TEXT}{own}"), bus] {
+            // Whoever does not know a key tells all that there are.
+            let told = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
+            let (_, known) =
+                told.split_once("expected one of").or(told.split_once("expected")).unwrap();
+            let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+            assert!(keys.len() >= 2, "{told}");
+            for key in keys {
+                assert!(documentation.contains(&format!("| `{key}` |")), "{key}");
+            }
+        }
+    }
+
+    #[test]
     fn the_machine_of_the_fps_paper_is_numbered_as_there() {
         let machine = Hardware::named("e5410-8").unwrap().topology;
         let set = |cpus: [usize; 4]| cpus.into_iter().collect();
