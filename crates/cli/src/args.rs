@@ -12,7 +12,7 @@ use cosched_policy::{Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::choices;
-use crate::experiment::Way;
+use crate::compare::CompareArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
@@ -38,7 +38,7 @@ pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
     /// Run the same programs in several ways, in turn, and print one table.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Simulate programs under a policy, on a machine that is not there.
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
@@ -214,30 +214,6 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
-    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread. The first one is what the others are held against.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
-    pub(crate) policies: Vec<Way>,
-    #[command(flatten)]
-    pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) runs: u16,
-    /// Measure in every round how long each program takes alone.
-    #[arg(long)]
-    pub(crate) solo: bool,
-    /// A folder for the results and outputs of every run; made if it is not there.
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print the figures as JSON instead of the table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimArgs {
     /// Something else than a simulation.
@@ -343,13 +319,18 @@ pub(crate) struct SimRunArgs {
     /// describes.
     #[arg(value_name = "WORKLOAD.toml")]
     pub(crate) workload: Option<PathBuf>,
+    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
+    /// too, and the error of that is told.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["workload", "sweep", "no_solo"])]
+    pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present = "sweep")]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]

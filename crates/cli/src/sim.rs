@@ -1,11 +1,14 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
+//! `--from`, the workload is a [recorded run](replay).
 
 mod calibrate;
 mod check;
+mod compared;
 mod measure;
+mod replay;
 mod slowdowns;
 mod sweep;
 mod this;
@@ -27,6 +30,10 @@ use crate::args::{HowArgs, PolicyArgs, SimArgs, SimCommand, SimMachineArgs, SimR
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
+pub(crate) use compared::Simulated;
+
+/// The seed where none is given.
+pub(crate) const SEED: u64 = 1;
 
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
@@ -44,6 +51,9 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
+    if let Some(run) = &args.from {
+        return replay::replay(run, args);
+    }
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
     }
@@ -88,7 +98,7 @@ impl Scene {
             policy: args.policy.ok_or_else(|| missing("policy"))?,
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
-            seed: args.seed.unwrap_or(1),
+            seed: args.seed.unwrap_or(SEED),
             how: args.how.clone().into(),
         })
     }
