@@ -15,7 +15,7 @@ use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
 use cosched_policy::Kind;
 
-use crate::args::HowArgs;
+use crate::args::{HowArgs, MeasureArgs};
 use crate::choices;
 use crate::failure::Failure;
 use crate::live::{Live, MetricsAt};
@@ -33,7 +33,7 @@ pub(crate) struct AttachArgs {
           hide_possible_values = true)]
     policy: Kind,
     #[command(flatten)]
-    how: HowArgs,
+    measure: MeasureArgs,
     /// A folder for run.json; made if it is not there. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -48,7 +48,8 @@ pub(crate) struct AttachArgs {
 /// Attaches until the processes have ended or the user ends it.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "attach to programs")?;
-    args.how.check_use(&[args.policy])?;
+    let how = HowArgs::from(args.measure);
+    how.check_use(&[args.policy])?;
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;
     // One of another user's may vanish meanwhile.
@@ -62,7 +63,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let request = Request {
         workload: &workload,
         kind: args.policy,
-        how: &args.how,
+        how: &how,
         out: args.out.as_deref(),
         stdout_is_taken: args.json,
         profiles: &profiles,

@@ -18,7 +18,7 @@ use cosched_linux::procfs::Proc;
 use cosched_policy::Kind;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::args::HowArgs;
+use crate::args::{HowArgs, MeasureArgs};
 use crate::attach::check;
 use crate::choices;
 use crate::failure::{Failure, exit_code};
@@ -33,7 +33,7 @@ pub(crate) struct ExecArgs {
           hide_possible_values = true)]
     policy: Kind,
     #[command(flatten)]
-    how: HowArgs,
+    measure: MeasureArgs,
     /// A folder for run.json; made if it is not there. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -48,7 +48,8 @@ pub(crate) struct ExecArgs {
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "run a program in cosched's place")?;
-    args.how.check_use(&[args.policy])?;
+    let how = HowArgs::from(args.measure);
+    how.check_use(&[args.policy])?;
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;
@@ -58,7 +59,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let request = Request {
         workload: &workload,
         kind: args.policy,
-        how: &args.how,
+        how: &how,
         out: args.out.as_deref(),
         stdout_is_taken: false,
         profiles: &[Profile::default()],

@@ -133,7 +133,7 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
     for (arguments, why) in [
         (&["attach", "--policy", "gang", &pid] as &[&str], "policy 'gang' cannot attach"),
         (&["attach", "--policy", "linux-groups", &pid], "choose from linux, faithful"),
-        (&["attach", "--quantum", "10ms", &pid], "--quantum is for policies that freeze"),
+        (&["attach", "--policy", "linux", "--class", "batch", &pid], "for policies that measure"),
         (&["attach", &own], "would schedule itself"),
         (&["attach", &pid, &pid], "name one of the two"),
         (&["attach", "2147483647"], "there is no such process"),
