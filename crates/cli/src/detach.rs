@@ -16,11 +16,14 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::sched_attr::{self, SchedAttr, default_slice};
 use cosched_linux::tree::Process;
 use cosched_linux::undo::{self, Held, Record};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::live::{AskedFor, socket_of};
 use crate::session::print;
 
+/// The form of the JSON.
+const SCHEMA: &str = "cosched-detach/1";
 /// How long a cosched may take: far longer than one needs that gets any CPU.
 const PATIENCE: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(5);
@@ -31,6 +34,26 @@ pub(crate) struct DetachArgs {
     /// A process of the program that is to be let go.
     #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pid: i32,
+    /// Print what was put back as JSON (docs/exec.md).
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Detached {
+    schema: &'static str,
+    /// The process that was named.
+    pid: i32,
+    name: String,
+    /// Who had it.
+    cosched: i32,
+    /// How many of its threads had been changed and live.
+    threads: usize,
+    /// How many of these have the class, nice value and slice that they were found with.
+    as_found: usize,
+    /// Whether it had been bound to CPUs.
+    bound: bool,
 }
 
 /// Makes whoever has the process let it go.
@@ -62,7 +85,14 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
         }
         std::thread::sleep(PAUSE);
     }
-    print(&format!("{name} ({}) was let go by process {owner}: {}.", args.pid, put_back(&owed)))?;
+    let (threads, as_found) = put_back(&owed);
+    let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
+    let pid = args.pid;
+    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, as_found, bound };
+    match args.json {
+        true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
+        false => print(&detached.sentence())?,
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -80,8 +110,24 @@ fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
     )))
 }
 
-/// What of the changes that were owed is as it was found.
-fn put_back(owed: &[Record]) -> String {
+impl Detached {
+    fn sentence(&self) -> String {
+        let Detached { pid, name, cosched, threads, as_found, .. } = self;
+        let had = "the class, nice value and slice that they were found with";
+        let cpus = if self.bound { ", and its CPUs too" } else { "" };
+        let state = match (threads, as_found) {
+            (0, _) if !self.bound => "nothing of it had been changed".to_owned(),
+            (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
+            (all, same) => format!(
+                "{same} of {all} thread(s) have {had}{cpus}; the others were changed by somebody else"
+            ),
+        };
+        format!("{name} ({pid}) was let go by process {cosched}: {state}.")
+    }
+}
+
+/// How many threads were changed and live, and how many of these are as they were found.
+fn put_back(owed: &[Record]) -> (usize, usize) {
     let default = default_slice().ok().flatten();
     let mut found: HashMap<Process, SchedAttr> = HashMap::new();
     for record in owed {
@@ -89,28 +135,14 @@ fn put_back(owed: &[Record]) -> String {
             found.entry(*thread).or_insert(*first);
         }
     }
-    let lives = |thread: &Process| thread.look(&Proc::default()).is_some();
-    let changed: Vec<(Process, SchedAttr)> =
-        found.into_iter().filter(|(thread, _)| lives(thread)).collect();
-    let as_found = |(thread, found): &&(Process, SchedAttr)| {
+    found.retain(|thread, _| thread.look(&Proc::default()).is_some());
+    let is_as_found = |(thread, found): &(&Process, &SchedAttr)| {
         sched_attr::get(thread.pid).is_ok_and(|now| {
-            let is_default = found.runtime == Nanos::ZERO && Some(now.runtime) == default;
-            now == *found || SchedAttr { runtime: Nanos::ZERO, ..now } == *found && is_default
+            // A slice that reads as the kernel's choice was chosen by nobody.
+            let chosen = Some(now.runtime) != default || !now.policy.has_slices();
+            let runtime = if chosen { now.runtime } else { Nanos::ZERO };
+            SchedAttr { runtime, ..now } == **found
         })
     };
-    let restored = changed.iter().filter(as_found).count();
-    let masks = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
-    let cpus = if masks { ", and its CPUs too" } else { "" };
-    match (changed.len(), restored) {
-        (0, _) if !masks => "nothing of it had been changed".to_owned(),
-        (all, same) if all == same => {
-            format!(
-                "{all} thread(s) have the class, nice value and slice that they were found with{cpus}"
-            )
-        }
-        (all, same) => format!(
-            "{same} of {all} thread(s) have the class, nice value and slice that they were found with{cpus}; the others \
-             were changed by somebody else"
-        ),
-    }
+    (found.len(), found.iter().filter(is_as_found).count())
 }

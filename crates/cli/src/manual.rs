@@ -141,8 +141,8 @@ mod tests {
         }
     }
 
-    /// Commands whose result is no document: they draw, or write files of other formats.
-    const WITHOUT_JSON: &[&str] = &["cosched report"];
+    /// Commands whose result is no document: they draw, write files of other formats, or leave the output to a program.
+    const WITHOUT_JSON: &[&str] = &["cosched report", "cosched exec"];
 
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");

@@ -111,9 +111,15 @@ fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
     let locker = Locker::in_place(&place);
     eventually("a slice", || locker.is_changed());
     let mut detach = place.user.command(&place.executable);
-    detach.args(["detach", &locker.process.pid.to_string()]);
+    detach.args(["detach", "--json", &locker.process.pid.to_string()]);
     let said = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
-    assert!(said.status.success(), "{said:?}");
+    let document: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["name"]),
+        (&"cosched-detach/1".into(), &"trap".into())
+    );
+    assert!(document["threads"].as_u64().unwrap() >= 4, "{document}");
+    assert_eq!(document["threads"], document["as_found"]);
     assert!(locker.is_as_found(), "{:?}", locker.attrs());
     place.write("over", "");
     let ended = cosched.ended();

@@ -91,12 +91,12 @@ fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
 fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
     let place = Place::new();
     place.cosched(&["exec", "--", "no-such-command"]).ended().with(2).saying(&["was not found"]);
-    // A file that may be executed and is nothing that can be.
-    let nothing = place.write("nothing", "\0");
+    // A script whose interpreter is not there.
+    let nothing = place.write("nothing", "#!/no/such/interpreter\n");
     std::fs::set_permissions(&nothing, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
     let ended = place.cosched(&["exec", "--", "./nothing"]).ended().with(2);
-    place.nothing_is_left_of(&ended.saying(&["it cannot be executed: Exec format error"]));
+    place.nothing_is_left_of(&ended.saying(&["it cannot be executed: No such file"]));
     let gang = ["exec", "--policy", "gang", "--", "touch", "started"];
     place.cosched(&gang).ended().with(2).saying(&["policy 'gang' cannot run a program"]);
     assert!(!place.path("started").exists());
