@@ -96,7 +96,7 @@ fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
     std::fs::set_permissions(&nothing, std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .unwrap();
     let ended = place.cosched(&["exec", "--", "./nothing"]).ended().with(2);
-    place.nothing_is_left_of(&ended.saying(&["it cannot be executed: No such file"]));
+    place.nothing_is_left_of(&ended.saying(&["is a script for /no/such/interpreter"]));
     let gang = ["exec", "--policy", "gang", "--", "touch", "started"];
     place.cosched(&gang).ended().with(2).saying(&["policy 'gang' cannot run a program"]);
     assert!(!place.path("started").exists());
