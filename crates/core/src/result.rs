@@ -12,6 +12,7 @@
 //! any other version.
 
 mod build;
+mod check;
 #[cfg(test)]
 mod tests;
 
@@ -244,13 +245,24 @@ pub enum ResultError {
         /// What is wrong, and where.
         source: serde_json::Error,
     },
+    /// A field says what no run can be.
+    #[error("{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
+        file.display())]
+    Impossible {
+        /// The file.
+        file: PathBuf,
+        /// Which field.
+        field: String,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl RunResult {
     /// Reads a `run.json`.
     ///
     /// # Errors
-    /// When the file cannot be read, is damaged, or has another schema than [`SCHEMA`].
+    /// When the file cannot be read, is damaged, says what no run can be, or has another schema than [`SCHEMA`].
     pub fn load(path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {
@@ -264,7 +276,11 @@ impl RunResult {
         if version.schema.as_deref() != Some(SCHEMA) {
             return Err(ResultError::OtherSchema { file: file(), found: version.schema });
         }
-        serde_json::from_slice(&text).map_err(damaged)
+        let run = serde_json::from_slice(&text).map_err(damaged)?;
+        match check::check(&run) {
+            Ok(()) => Ok(run),
+            Err((field, what)) => Err(ResultError::Impossible { file: file(), field, what }),
+        }
     }
 
     /// Writes a `run.json`, whole or not at all: whoever looks never finds half a file.
