@@ -10,6 +10,7 @@
 #                machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
+#   make experiments  reruns the papers' experiments, and writes docs/reproduction.md
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
 #   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
 #   make test-package  installs, uses and removes it in a clean Debian; needs root
@@ -29,7 +30,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -81,6 +82,9 @@ bench-sim:
 
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
+
+experiments: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/reproduction --cosched $(TARGET)/release/cosched --out $(TARGET)
 
 test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 test-report: setup

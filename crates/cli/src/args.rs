@@ -301,13 +301,18 @@ pub(crate) struct SimSlowdownsArgs {
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
+    /// too, and the error of that is told.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["workload", "programs", "commands", "sweep", "no_solo"])]
+    pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present = "sweep")]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]

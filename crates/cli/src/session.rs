@@ -9,7 +9,9 @@ use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Entry, Limits, Setup, Watch};
-use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
+use cosched_core::result::{
+    Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs, Terms,
+};
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
@@ -339,10 +341,19 @@ impl Session {
                 command: spec.command.clone(),
                 threads: *threads,
                 solo: profile.solo,
+                terms: Some(Terms {
+                    weight: spec.weight,
+                    group: spec.group.clone(),
+                    freezable: spec.freezable,
+                    misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                    memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
+                }),
             };
         Context {
             policy: request.kind.to_string(),
             placement: options.as_ref().map(|options| options.placement.to_string()),
+            max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
+            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.fills()),
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),

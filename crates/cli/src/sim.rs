@@ -1,12 +1,14 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
+//! `--from`, the workload is a [recorded run](replay).
 
 mod calibrate;
 mod check;
 mod compared;
 mod measure;
+mod replay;
 mod slowdowns;
 mod sweep;
 mod this;
@@ -48,6 +50,9 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
+    if let Some(run) = &args.from {
+        return replay::replay(run, args);
+    }
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
     }

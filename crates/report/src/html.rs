@@ -169,7 +169,7 @@ fn facts(run: &RunResult) -> String {
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];
     // A simulation has no date.
-    let dated = Some(run.started_at.clone()).filter(|_| run.machine.kernel != "simulated");
+    let dated = Some(run.started_at.clone()).filter(|_| !run.machine.is_simulated());
     facts.extend(dated.map(|date| ("began", date)));
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));

@@ -129,6 +129,8 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         policy: turn.kind.to_string(),
         placement: None,
         quantum: None,
+        max_frozen: None,
+        fill: None,
         started_at: String::new(),
         machine: machine.clone(),
         rungs: Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() },
@@ -138,6 +140,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
             command: spec.command.clone(),
             threads: 2,
             solo: None,
+            terms: None,
         }],
     };
     RunResult::new(&outcome, &context)
