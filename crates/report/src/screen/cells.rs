@@ -47,10 +47,7 @@ impl Columns {
             &format!("{:.1}", program.running_seconds),
             &format!("{:.1}", program.waiting_seconds),
             &program.turns.to_string(),
-            &program
-                .why
-                .filter(|_| program.state != State::Ended)
-                .map_or(String::new(), words::brief),
+            program.why.filter(|_| program.state != State::Ended).map_or("", words::brief),
         ])
     }
 
@@ -147,12 +144,13 @@ fn state(program: &Standing) -> String {
     word.to_owned()
 }
 
-/// The program's gang in the round, from 1, as far as its reason tells; `*`: it has the quantum.
+/// The gang that has the quantum, from 1, where the program is in it. The others' numbers are not known: the reason that
+/// tells one is as old as the program's last turn, and rounds are made anew meanwhile.
 fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
     match (program.why, quantum) {
         _ if program.state == State::Ended => "-".to_owned(),
-        (Some(Why::OtherGang { gang }), Some(_)) => (gang + 1).to_string(),
+        (Some(Why::OtherGang { .. }), _) => "-".to_owned(),
         (Some(_), Some(quantum)) if program.state.may_run() => format!("{}*", quantum.gang + 1),
         _ => "-".to_owned(),
     }

@@ -1,3 +1,5 @@
+use cosched_core::Why;
+
 use super::*;
 use crate::standing::snapshot;
 
@@ -31,12 +33,22 @@ fn a_frame_says_who_runs_who_waits_and_why() {
             "",
             "PROGRAM STATE   GANG CPUS    THR SHARE    RUN s   WAIT s  TURNS WHY",
             "solver  runs    1*   0-1       2  52 %      1.2      1.1     12 in gang",
-            "sort    waits   2    0-1       2  38 %      0.9      1.5     12 other gang",
+            "sort    waits   -    0-1       2  38 %      0.9      1.5     12 other gang",
             "short   exit 3  -    -         2  12 %      0.3      2.1     12",
         ]
     );
     let tones: Vec<Tone> = lines.iter().skip(ABOVE).map(|line| line.tone).collect();
     assert_eq!(tones, [Tone::Running, Tone::Waiting, Tone::Alarming]);
+}
+
+#[test]
+fn no_figure_of_an_earlier_decision_stands_as_if_it_were_of_now() {
+    let mut now = snapshot();
+    for why in [Why::OtherGang { gang: 6 }, Why::Queued { ahead: 7 }, Why::DoesNotFit { free: 7 }] {
+        now.programs[1].why = Some(why);
+        let row = frame(&now, None, View::default(), 80, None)[ABOVE + 1].text.clone();
+        assert!(!row.contains('7'), "{row}");
+    }
 }
 
 #[test]
