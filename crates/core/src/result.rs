@@ -16,6 +16,7 @@ mod check;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,6 +93,15 @@ impl MachineDescription {
     /// Whether no program was run on it.
     pub fn is_simulated(&self) -> bool {
         self.kernel == SIMULATED
+    }
+}
+
+impl fmt::Display for MachineDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = &self.model {
+            write!(f, "{model}, ")?;
+        }
+        write!(f, "{} CPUs, {}", self.cpus, self.kernel)
     }
 }
 

@@ -10,6 +10,7 @@ use cosched_core::statistics::{Estimate, Verdict, median_estimate, ratio_estimat
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
+use crate::history::History;
 
 /// The version of the JSON that is written and read.
 pub const SCHEMA: &str = "cosched-compare/2";
@@ -49,6 +50,9 @@ pub struct Compared {
     pub unfairness: Option<Estimate>,
     /// The longest time that any program was frozen at a stretch.
     pub responsiveness_longest_gap_seconds: Estimate,
+    /// The longest time that any program waited at a stretch, for its start or frozen; older documents lack it.
+    #[serde(default)]
+    pub longest_wait_seconds: Option<Estimate>,
     /// 0 to 1.
     pub cpu_utilisation: Estimate,
     /// CPU time of cosched itself, in percent of one CPU.
@@ -91,10 +95,43 @@ pub struct Samples {
     pub unfairness: Vec<Option<f64>>,
     /// The longest time that any program was frozen at a stretch.
     pub responsiveness_longest_gap_seconds: Vec<f64>,
+    /// The longest time that any program waited at a stretch, for its start or frozen.
+    #[serde(default)]
+    pub longest_wait_seconds: Vec<f64>,
     /// 0 to 1.
     pub cpu_utilisation: Vec<f64>,
     /// CPU time of cosched itself, in percent of one CPU.
     pub own_cpu_percent: Vec<f64>,
+}
+
+/// Why runs cannot be held against each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// There is no run.
+    #[error("there is no run of them")]
+    NoRun,
+    /// A way has more of them than another one.
+    #[error("there are not equally many of each")]
+    Rounds,
+    /// They are of different workloads.
+    #[error("they are not of the same programs")]
+    Programs,
+    /// They were made on different machines, or some were simulated.
+    #[error("{} is of {}, and {} of {}", one.0, one.1, other.0, other.1)]
+    Machines {
+        /// A way, and its machine in words.
+        one: (String, String),
+        /// Another one.
+        other: (String, String),
+    },
+    /// A run was ended before its time, so it holds less work than others.
+    #[error("{way} was interrupted ({signal})")]
+    Interrupted {
+        /// The way.
+        way: String,
+        /// What ended it.
+        signal: String,
+    },
 }
 
 /// Why a comparison could not be read.
@@ -124,21 +161,19 @@ impl Comparison {
         serde_json::from_value(value).map_err(ComparisonError::Damaged)
     }
 
-    /// Sums up. `None` without a run, if the ways have not equally many runs, or if these are of different programs:
-    /// then there is nothing to compare. Whether rounds are missing is for the caller to say.
-    pub fn of(ways: &[Way]) -> Option<Comparison> {
+    /// Sums up. Whether rounds are missing is for the caller to say.
+    ///
+    /// # Errors
+    /// If the runs are none of one workload on one machine, as many of each way, and all complete.
+    pub fn of(ways: &[Way]) -> Result<Comparison, Incomparable> {
+        check(ways)?;
+        Comparison::of_checked(ways).ok_or(Incomparable::NoRun)
+    }
+
+    fn of_checked(ways: &[Way]) -> Option<Comparison> {
         let first = ways.first()?;
         let rounds = first.runs.len();
         let model = first.runs.first()?;
-        let names = |run: &RunResult| -> Vec<String> {
-            run.programs.iter().map(|program| program.name.clone()).collect()
-        };
-        let alike = |way: &Way| {
-            way.runs.len() == rounds && way.runs.iter().all(|run| names(run) == names(model))
-        };
-        if !ways.iter().all(alike) {
-            return None;
-        }
         let samples = Samples::of(&first.runs);
         let compared = ways.iter().enumerate();
         let compared = compared
@@ -152,6 +187,34 @@ impl Comparison {
             ways: compared.collect::<Option<_>>()?,
         })
     }
+}
+
+/// Whether the runs are samples of the same thing.
+fn check(ways: &[Way]) -> Result<(), Incomparable> {
+    let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
+        return Err(Incomparable::NoRun);
+    };
+    let names = |run: &RunResult| -> Vec<String> {
+        run.programs.iter().map(|program| program.name.clone()).collect()
+    };
+    for way in ways {
+        if way.runs.len() != first.runs.len() {
+            return Err(Incomparable::Rounds);
+        }
+        for run in &way.runs {
+            if names(run) != names(model) {
+                return Err(Incomparable::Programs);
+            }
+            if run.machine != model.machine {
+                let of = |way: &Way, run: &RunResult| (way.name.clone(), run.machine.to_string());
+                return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
+            }
+            if let Some(signal) = run.interrupted_by.clone() {
+                return Err(Incomparable::Interrupted { way: way.name.clone(), signal });
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Compared {
@@ -177,6 +240,7 @@ impl Compared {
             responsiveness_longest_gap_seconds: median_estimate(
                 &samples.responsiveness_longest_gap_seconds,
             )?,
+            longest_wait_seconds: median_estimate(&samples.longest_wait_seconds),
             cpu_utilisation: median_estimate(&samples.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&samples.own_cpu_percent)?,
             failed: way.runs.iter().map(failed).sum(),
@@ -233,6 +297,7 @@ impl Samples {
             responsiveness_longest_gap_seconds: each(runs, |run| {
                 run.metrics.responsiveness_longest_gap_seconds
             }),
+            longest_wait_seconds: each(runs, longest_wait),
             cpu_utilisation: each(runs, |run| run.metrics.cpu_utilisation),
             own_cpu_percent: each(runs, |run| run.own.cpu_percent),
         }
@@ -242,6 +307,12 @@ impl Samples {
 /// The samples, if every round gave one.
 fn known(samples: &[Option<f64>]) -> Option<Vec<f64>> {
     samples.iter().copied().collect()
+}
+
+fn longest_wait(run: &RunResult) -> f64 {
+    let history = History::of(run);
+    let waits = (0..run.programs.len()).filter_map(|slot| history.longest_wait(slot));
+    waits.map(|wait| wait.length()).max().unwrap_or_default().as_secs_f64()
 }
 
 /// The sum of the times alone. `None` if one is unknown, or if a program ran on after it was done
@@ -258,6 +329,8 @@ fn solo_sum(run: &RunResult) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::result::{SIMULATED, TimelineEntry};
+
     use super::*;
     use crate::testkit;
 
@@ -283,9 +356,51 @@ mod tests {
     fn runs_of_different_programs_or_rounds_are_not_compared() {
         let mut other = way("gang", &[1.0]);
         other.runs[0].programs[0].name = "something else".into();
-        assert_eq!(Comparison::of(&[way("linux", &[2.0]), other]), None);
-        assert_eq!(Comparison::of(&[way("linux", &[2.0, 2.0]), way("gang", &[1.0])]), None);
-        assert_eq!(Comparison::of(&[way("linux", &[])]), None);
+        let why = |ways: &[Way]| Comparison::of(ways).unwrap_err();
+        assert_eq!(why(&[way("linux", &[2.0]), other]), Incomparable::Programs);
+        let more = [way("linux", &[2.0, 2.0]), way("gang", &[1.0])];
+        assert_eq!(why(&more), Incomparable::Rounds);
+        assert_eq!(why(&[way("linux", &[])]), Incomparable::NoRun);
+    }
+
+    #[test]
+    fn runs_of_different_machines_and_live_with_simulated_ones_are_not_compared() {
+        let why = |change: fn(&mut MachineDescription)| {
+            let mut other = way("gang", &[1.0]);
+            change(&mut other.runs[0].machine);
+            Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string()
+        };
+        assert_eq!(
+            why(|machine| machine.cpus = 8),
+            "linux is of 2 CPUs, 6.18.0, and gang of 8 CPUs, 6.18.0"
+        );
+        let simulated = why(|machine| {
+            machine.model = Some("Opteron".to_owned());
+            machine.kernel = SIMULATED.to_owned();
+        });
+        assert!(simulated.ends_with("gang of Opteron, 2 CPUs, simulated"), "{simulated}");
+    }
+
+    #[test]
+    fn an_interrupted_run_is_not_compared() {
+        let mut other = way("gang", &[1.0]);
+        other.runs[0].interrupted_by = Some("SIGINT".to_owned());
+        let why = Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string();
+        assert_eq!(why, "gang was interrupted (SIGINT)");
+    }
+
+    #[test]
+    fn the_longest_wait_counts_the_time_before_a_start() {
+        let mut fcfs = testkit::gang();
+        for (program, from) in fcfs.programs.iter_mut().zip([0.0, 0.3]) {
+            program.started_seconds = Some(from);
+            program.timeline = vec![TimelineEntry(from, from + 0.3, None)];
+        }
+        let way = Way { name: "fcfs".into(), runs: vec![fcfs] };
+        let compared = Comparison::of(&[way]).unwrap();
+        let longest = compared.ways[0].longest_wait_seconds.map(|wait| wait.value);
+        assert_eq!(longest, Some(0.3));
+        assert_eq!(compared.ways[0].responsiveness_longest_gap_seconds.value, 0.0);
     }
 
     #[test]

@@ -147,8 +147,16 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
         1 => String::new(),
         n => paragraph(&format!("Of {n} rounds this is the one with the median total time.")),
     };
+    let caution = shown.run.interrupted_by.iter().map(|signal| {
+        paragraph(&format!(
+            "This run was interrupted ({signal}) after {:.3} s: what is shown is what was done until then, not how long the \
+             programs take.",
+            shown.run.total_seconds
+        ))
+    });
+    let caution: String = caution.collect();
     format!(
-        "<section id=\"way-{i}\"><h2>{}</h2>\n{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
+        "<section id=\"way-{i}\"><h2>{}</h2>\n{caution}{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
         escaped(&shown.way.name),
         facts(shown.run)
     )
@@ -162,7 +170,7 @@ fn facts(run: &RunResult) -> String {
         ("policy", run.policy.clone()),
         ("total", format!("{:.3} s", run.total_seconds)),
         ("programs", format!("{}, of which {ended} succeeded", run.programs.len())),
-        ("machine", format!("{} CPUs, {}", run.machine.cpus, run.machine.kernel)),
+        ("machine", run.machine.to_string()),
         ("frozen by", by(&run.rungs.freezing)),
         ("bound by", by(&run.rungs.pinning)),
         ("not as wanted", format!("{} times", run.deviations.len())),

@@ -35,6 +35,9 @@ pub fn inline(panel: &Panel) -> String {
     drawing.element(&panel.title)
 }
 
+/// How a plot of its own says what made it; nothing else is ever replaced by a new plot.
+pub const MARK: &str = "<metadata>cosched report</metadata>";
+
 /// The plot as a file of its own.
 pub fn alone(panel: &Panel) -> String {
     let style = format!(
@@ -45,7 +48,7 @@ pub fn alone(panel: &Panel) -> String {
     let element = inline(panel);
     let (open, content) = element.split_once('>').unwrap_or((&element, ""));
     let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
-    format!("{open}>{style}{content}\n")
+    format!("{open}>{MARK}{style}{content}\n")
 }
 
 /// The colours of the programs of a snapshot, as items of a list.
