@@ -57,7 +57,7 @@ pub(crate) fn page(report: &Report) -> String {
          <div id=\"tip\" hidden></div>\n\
          <script type=\"application/json\" id=\"runs\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         style(),
-        svg::HATCHES,
+        svg::hatches(),
         contents(report.comparison.is_some(), &shown),
     )
 }
@@ -194,7 +194,12 @@ fn figure(slug: &str, panel: &Panel, drawn: Option<usize>) -> String {
     let id = format!("{slug}-{}", panel.id);
     let (class, picture) = match (&panel.plot, drawn) {
         (Plot::Snapshot(snapshot), Some(n)) => ("wide", snapshot_picture(snapshot, panel, n)),
-        _ => ("", svg::inline(panel)),
+        _ => {
+            let (broad, slim) = (svg::inline(panel), svg::slim(panel));
+            let both =
+                format!("<div class=\"broad\">{broad}</div><div class=\"slim\">{slim}</div>");
+            ("", both)
+        }
     };
     format!(
         "<figure id=\"{id}\" class=\"{class}\"><figcaption><h3>{}</h3>{}</figcaption>{picture}\
@@ -241,14 +246,17 @@ fn snapshot_picture(snapshot: &Snapshot, panel: &Panel, n: usize) -> String {
 }
 
 fn table(table: &Table, caption: &str) -> String {
-    let cell = |tag: &str, i: usize, text: &str| {
+    let head = |(i, text): (usize, &String)| {
         let class = if i > 0 { " class=\"number\"" } else { "" };
-        format!("<{tag}{class}>{}</{tag}>", escaped(text))
+        format!("<th scope=\"col\"{class}>{}</th>", escaped(text))
     };
-    let head: String = table.head.iter().enumerate().map(|(i, text)| cell("th", i, text)).collect();
+    let head: String = table.head.iter().enumerate().map(head).collect();
+    let cell = |(i, text): (usize, &String)| match i {
+        0 => format!("<th scope=\"row\">{}</th>", escaped(text)),
+        _ => format!("<td class=\"number\">{}</td>", escaped(text)),
+    };
     let row = |row: &Vec<String>| {
-        let cells: String = row.iter().enumerate().map(|(i, text)| cell("td", i, text)).collect();
-        format!("<tr>{cells}</tr>")
+        format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = table.rows.iter().map(row).collect();
     // Whoever has only a keyboard can scroll what has the focus.
