@@ -87,9 +87,11 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let window = window(args.begin, args.end)?;
     let found = gather::gather(&args.from, args.against.as_deref())?;
     check_window(window, &found.ways)?;
+    let mut notes = found.notes;
+    notes.extend(found.ways.iter().filter_map(|way| too_short(way, window)));
     let report = Report {
         title: title(&args.from),
-        notes: found.notes,
+        notes,
         comparison: found.comparison,
         ways: found.ways,
         window,
@@ -160,6 +162,14 @@ fn check_window(window: Option<(f64, f64)>, ways: &[Way]) -> Result<(), Failure>
             "--begin {from}: the run took {longest} s; name a time within it"
         ))),
     }
+}
+
+/// What is to be said of a way that was over before the window.
+fn too_short(way: &Way, window: Option<(f64, f64)>) -> Option<String> {
+    let ((from, _), run) = window.zip(way.typical())?;
+    (from >= run.total_seconds).then(|| {
+        format!("{} was over after {} s: its beginning is shown.", way.name, run.total_seconds)
+    })
 }
 
 /// What the reader knows the results by.

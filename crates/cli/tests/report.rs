@@ -208,6 +208,13 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
         let told = refused(&["d", "--begin", begin]);
         assert!(told.contains("--begin 50: the run took ") && told.contains("within it"), "{told}");
     }
+    let shorter = folder.path().join("d/short");
+    fs::create_dir(&shorter).unwrap();
+    fs::copy(folder.path().join("d/gang/run.json"), shorter.join("run.json")).unwrap();
+    change(&shorter.join("run.json"), |run| run["total_seconds"] = 0.01.into());
+    let both = cosched(folder.path(), &["report", "d", "--begin", "0.1", "-o", "-"]);
+    let page = String::from_utf8(both.stdout).unwrap();
+    assert!(page.contains("short was over after 0.01 s: its beginning is shown."));
     assert!(refused(&["d", "--end", "soon"]).contains("350ms"));
     let mut huge: Value =
         serde_json::from_str(&fs::read_to_string(folder.path().join("d/gang/run.json")).unwrap())

@@ -21,7 +21,7 @@ use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, Snapshot, Table};
 use crate::report::{Report, Shown};
 use crate::svg::{self, escaped};
-use crate::{colours, panels};
+use crate::{colours, panels, words};
 
 const PAGE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -108,8 +108,10 @@ fn compared(comparison: &Comparison) -> String {
     let troubles =
         comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
             paragraph(&format!(
-                "{}: {} programs failed, and {} times something was not as wanted.",
-                way.way, way.failed, way.deviations
+                "{}: {} failed, and {} something was not as wanted.",
+                way.way,
+                words::count(way.failed, "program", "programs"),
+                words::count(way.deviations, "time", "times"),
             ))
         });
     let plots: String = panels::compared(comparison)

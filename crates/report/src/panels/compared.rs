@@ -17,10 +17,6 @@ struct Figure {
     of: fn(&Compared) -> Option<Estimate>,
 }
 
-/// What rests on times alone.
-const WITHOUT_ALONE: &str =
-    "times alone are missing (`cosched profile` measures them), or a program failed";
-
 const FIGURES: [Figure; 8] = [
     Figure {
         id: "ratio",
@@ -46,7 +42,8 @@ const FIGURES: [Figure; 8] = [
         says: "1 is as long as one program after the other. Less is better.",
         unit: "ratio",
         reference: Some(1.0),
-        unknown: WITHOUT_ALONE,
+        unknown: "times alone are missing (`cosched profile` measures them), a program failed, or one ran on after it was done \
+                  for the others' sake",
         of: |way| way.ratio_to_solo_sum,
     },
     Figure {
@@ -64,7 +61,7 @@ const FIGURES: [Figure; 8] = [
         says: "Largest slowdown / smallest slowdown of the programs. 1 is perfectly fair.",
         unit: "ratio",
         reference: Some(1.0),
-        unknown: WITHOUT_ALONE,
+        unknown: "times alone are missing (`cosched profile` measures them), or a program failed",
         of: |way| way.unfairness,
     },
     Figure {

@@ -1,16 +1,19 @@
 //! Who had which CPU when: the thesis' snapshot of gangs (figures 5.11 and 5.12), time along, CPUs or programs up.
 //!
 //! *Size.* A hundred CPUs and fifty quanta are thousands of blocks. Each program's blocks are one path, and turns with less
-//! than half a pixel between them are one block; where there are still too many, with less than a pixel, two, four.
+//! than half a pixel between them are one block. Where there are still too many, the picture is sampled: in columns of a
+//! pixel, or of two, four and so on, each row has the colour of who has it in the middle of the column.
 
 use std::collections::HashMap;
 use std::fmt::Write;
+
+use cosched_core::result::TimelineEntry;
 
 use super::{Drawing, Scale, fill, legend, names_width, short, text_width};
 use crate::panels::{Lane, Rows, Snapshot};
 
 /// More blocks than this are no picture any more.
-const MOST: usize = 8000;
+const MOST: usize = 16_000;
 /// Nearer blocks of a program are one, in pixels.
 const NEAR: f64 = 0.5;
 
@@ -48,8 +51,8 @@ pub(super) fn draw(snapshot: &Snapshot, width: f64) -> Drawing {
         for Block { from, to, rows: (first, last) } in &blocks {
             let (y, wide) = (top + height * *first as f64, to - from);
             let high = height * (last - first + 1) as f64 - 1.0;
-            write!(path, "M{from:.1} {y:.1}h{wide:.1}v{high:.1}h-{wide:.1}z")
-                .expect("a string takes any text");
+            let [from, y, wide, high] = [*from, y, wide, high].map(digits);
+            write!(path, "M{from} {y}h{wide}v{high}h-{wide}z").expect("a string takes any text");
         }
         if blocks.is_empty() {
             continue;
@@ -64,37 +67,95 @@ pub(super) fn draw(snapshot: &Snapshot, width: f64) -> Drawing {
     drawing
 }
 
-/// The blocks of every program.
-fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
-    let all = |near| -> Vec<Vec<Block>> {
-        let programs = snapshot.programs.iter().enumerate();
-        programs.map(|(i, program)| of_one(snapshot, scale, i, program, near)).collect()
-    };
-    let fewer = |near: &f64| (*near < scale.places.1).then_some(near * 2.0);
-    let mut nears = std::iter::successors(Some(NEAR), fewer).map(all);
-    let few_enough = |blocks: &Vec<Vec<Block>>| blocks.iter().map(Vec::len).sum::<usize>() <= MOST;
-    let mut blocks = nears.next().unwrap_or_default();
-    while !few_enough(&blocks) {
-        let Some(next) = nears.next() else { break };
-        blocks = next;
-    }
-    blocks
+/// A tenth of a pixel is enough, and nothing behind the point where there is nothing to say.
+fn digits(pixels: f64) -> String {
+    let text = format!("{pixels:.1}");
+    text.strip_suffix(".0").unwrap_or(&text).to_owned()
 }
 
-/// The blocks of the `i`-th program; nearer ones are joined.
-fn of_one(snapshot: &Snapshot, scale: Scale, i: usize, program: &Lane, near: f64) -> Vec<Block> {
+/// The blocks of every program: exact, or else as many as are enough.
+fn blocks(snapshot: &Snapshot, scale: Scale) -> Vec<Vec<Block>> {
+    let programs = snapshot.programs.iter().enumerate();
+    let exact = programs.map(|(i, program)| of_one(snapshot, scale, i, program)).collect();
+    let wider = |column: &f64| (*column < scale.places.1).then_some(column * 2.0);
+    let columns = std::iter::successors(Some(1.0), wider);
+    let mut forms = std::iter::once(exact).chain(columns.map(|c| sampled(snapshot, scale, c)));
+    let count = |blocks: &Vec<Vec<Block>>| blocks.iter().map(Vec::len).sum::<usize>();
+    forms.find(|blocks| count(blocks) <= MOST).unwrap_or_default()
+}
+
+/// Who has each row in the middle of each column, as blocks.
+fn sampled(snapshot: &Snapshot, scale: Scale, column: f64) -> Vec<Vec<Block>> {
+    let (left, right) = scale.places;
+    let columns = ((right - left) / column).floor() as usize;
+    let mut grid = vec![vec![None; columns]; snapshot.row_names().len()];
+    // The first column whose middle is not left of a place.
+    let first_at = |x: f64| (((x - left) / column - 0.5).ceil().max(0.0) as usize).min(columns);
+    for (i, program) in snapshot.programs.iter().enumerate() {
+        for span in within(snapshot, program) {
+            let middles = first_at(scale.at(span.0))..first_at(scale.at(span.1));
+            for (first, last) in rows_of(snapshot, i, span) {
+                grid[first..=last].iter_mut().for_each(|row| row[middles.clone()].fill(Some(i)));
+            }
+        }
+    }
+    let mut blocks = vec![Vec::new(); snapshot.programs.len()];
+    for (row, owners) in grid.iter().enumerate() {
+        let mut at = 0;
+        for run in owners.chunk_by(|a, b| a == b) {
+            let (from, to) = (left + at as f64 * column, left + (at + run.len()) as f64 * column);
+            at += run.len();
+            if let Some(i) = run[0] {
+                blocks[i].push(Block { from, to, rows: (row, row) });
+            }
+        }
+    }
+    blocks.into_iter().map(stacked).collect()
+}
+
+/// Blocks above each other of the same width as one.
+fn stacked(blocks: Vec<Block>) -> Vec<Block> {
+    let mut stacked: Vec<Block> = Vec::new();
+    let mut latest: HashMap<(u64, u64), usize> = HashMap::new();
+    for block in blocks {
+        let place = (block.from.to_bits(), block.to.to_bits());
+        match latest.get(&place).map(|at| &mut stacked[*at]) {
+            Some(above) if above.rows.1 + 1 == block.rows.0 => above.rows.1 = block.rows.1,
+            _ => {
+                latest.insert(place, stacked.len());
+                stacked.push(block);
+            }
+        }
+    }
+    stacked
+}
+
+/// The turns of a program that are in the picture.
+fn within<'a>(
+    snapshot: &Snapshot,
+    program: &'a Lane,
+) -> impl Iterator<Item = &'a TimelineEntry> + use<'a> {
     let (begin, end) = snapshot.window;
+    program.spans.iter().filter(move |span| span.1 > begin && span.0 < end)
+}
+
+/// The rows that the `i`-th program has in a turn, as ranges.
+fn rows_of(snapshot: &Snapshot, i: usize, span: &TimelineEntry) -> Vec<(usize, usize)> {
+    match snapshot.rows {
+        Rows::Cpus => snapshot.ranges(span.2.as_ref()),
+        Rows::Programs => vec![(i, i)],
+    }
+}
+
+/// The blocks of the `i`-th program; those that are near are joined.
+fn of_one(snapshot: &Snapshot, scale: Scale, i: usize, program: &Lane) -> Vec<Block> {
     let mut blocks: Vec<Block> = Vec::new();
     let mut latest: HashMap<(usize, usize), usize> = HashMap::new();
-    for span in program.spans.iter().filter(|span| span.1 > begin && span.0 < end) {
+    for span in within(snapshot, program) {
         let (from, to) = (scale.at(span.0), scale.at(span.1));
-        let ranges = match snapshot.rows {
-            Rows::Cpus => snapshot.ranges(span.2.as_ref()),
-            Rows::Programs => vec![(i, i)],
-        };
-        for rows in ranges {
+        for rows in rows_of(snapshot, i, span) {
             match latest.get(&rows).map(|at| &mut blocks[*at]) {
-                Some(last) if from - last.to < near => last.to = to,
+                Some(last) if from - last.to < NEAR => last.to = to,
                 _ => {
                     latest.insert(rows, blocks.len());
                     blocks.push(Block { from, to, rows });
@@ -136,33 +197,55 @@ mod tests {
         assert_eq!(counts, [1, 2]);
     }
 
-    #[test]
-    fn forty_programs_in_pieces_on_128_cpus_make_a_small_picture() {
+    /// Forty programs of 128 threads on half of 128 CPUs each, whose CPUs never lie side by side, in turns of this length.
+    fn pieces(turn: f64) -> Snapshot {
         let mut run = testkit::gang();
         (run.machine.cpus, run.total_seconds) = (128, 5.7);
         let model = run.programs[0].clone();
-        let piece = |quantum: usize, slot: usize| -> CpuSet {
-            // Each fourth CPU, and others in the next quantum: nothing lies side by side.
-            (0..128)
-                .filter(|cpu| (cpu + quantum) % 4 == slot % 4 && cpu % 2 == quantum % 2)
-                .collect()
-        };
+        let turns = (5.7 / turn) as usize;
         run.programs = (0..40)
             .map(|slot| {
                 let mut program = model.clone();
                 program.name = format!("p{slot}");
-                let at = |quantum: usize| quantum as f64 * 0.1;
-                program.timeline = (0..57)
-                    .filter(|quantum| quantum % 10 == slot / 4)
-                    .map(|q| TimelineEntry(at(q), at(q) + 0.09, Some(piece(q, slot))))
-                    .collect();
+                let cpus: CpuSet = (0..128).filter(|cpu| cpu % 2 == slot % 2).collect();
+                let own = (0..turns).filter(|n| n % 20 == slot / 2);
+                let span = |n: usize| (n as f64 * turn, (n as f64 + 0.9) * turn);
+                let entry = |(from, to)| TimelineEntry(from, to, Some(cpus));
+                program.timeline = own.map(span).map(entry).collect();
                 program
             })
             .collect();
-        let mut snapshot = Snapshot::of(&run);
-        snapshot.rows = Rows::Cpus;
-        let picture = draw(&snapshot, 920.0).element("picture");
-        assert!(picture.len() < 350_000, "{} bytes", picture.len());
-        assert!(picture.matches("z").count() > 1000, "this cannot be all");
+        let snapshot = Snapshot::of(&run);
+        assert_eq!(snapshot.rows, Rows::Cpus);
+        Snapshot { window: (0.0, 5.7), ..snapshot }
+    }
+
+    #[test]
+    fn forty_programs_in_pieces_on_128_cpus_make_a_small_picture() {
+        for (turn, most) in [(0.1, 250_000), (0.005, 450_000)] {
+            let picture = draw(&pieces(turn), 920.0).element("picture");
+            assert!(picture.len() < most, "{turn} s: {} bytes", picture.len());
+            assert!(picture.matches("z").count() > 2000, "{turn} s: this cannot be all");
+        }
+    }
+
+    #[test]
+    fn a_picture_that_is_sampled_shows_nobody_where_he_was_not() {
+        let snapshot = pieces(0.01);
+        let scale = Scale { values: snapshot.window, places: (50.0, 908.0) };
+        let exact: usize = (snapshot.programs.iter().enumerate())
+            .map(|(i, program)| of_one(&snapshot, scale, i, program).len())
+            .sum();
+        assert!(exact > MOST);
+        for (program, blocks) in snapshot.programs.iter().zip(blocks(&snapshot, scale)) {
+            for block in blocks {
+                let middle = (block.from + block.to) / 2.0;
+                let runs = |span: &TimelineEntry| {
+                    // Half a column, of which there are at least as many as turns.
+                    (scale.at(span.0) - 2.0..scale.at(span.1) + 2.0).contains(&middle)
+                };
+                assert!(program.spans.iter().any(runs), "{}: {block:?}", program.name);
+            }
+        }
     }
 }
