@@ -121,7 +121,10 @@ fn runs_of_different_machines_are_shown_and_not_compared() {
     let page = String::from_utf8(cosched(folder.path(), &["report", "a", "b", "-o", "-"]).stdout);
     let page = page.unwrap();
     let note = "These runs are shown, not compared: linux is of ";
-    assert!(page.contains(note) && page.contains(", 24 CPUs, 6.18.0, and gang of "), "{page}");
+    assert!(
+        page.contains(note) && page.contains(", 24 CPUs, 6.18.0, kernel cfs, and gang of "),
+        "{page}"
+    );
     assert!(!page.contains("id=\"comparison\""));
     assert!(page.contains("<h2>gang") && page.contains("<h2>linux"));
 }

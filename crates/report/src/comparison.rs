@@ -6,7 +6,7 @@
 
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
-use cosched_core::statistics::{Estimate, Verdict, median_estimate, ratio_estimate};
+use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
@@ -189,6 +189,14 @@ impl Comparison {
     }
 }
 
+/// What a run was made on, in words.
+fn ground(run: &RunResult) -> String {
+    match &run.simulation {
+        Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
+        None => run.machine.to_string(),
+    }
+}
+
 /// Whether the runs are samples of the same thing.
 fn check(ways: &[Way]) -> Result<(), Incomparable> {
     let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
@@ -205,8 +213,8 @@ fn check(ways: &[Way]) -> Result<(), Incomparable> {
             if names(run) != names(model) {
                 return Err(Incomparable::Programs);
             }
-            if run.machine != model.machine {
-                let of = |way: &Way, run: &RunResult| (way.name.clone(), run.machine.to_string());
+            if ground(run) != ground(model) {
+                let of = |way: &Way, run: &RunResult| (way.name.clone(), ground(run));
                 return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
             }
             if let Some(signal) = run.interrupted_by.clone() {
@@ -270,10 +278,10 @@ impl Compared {
 
 impl Against {
     fn of(own: &Samples, name: &str, first: &Samples) -> Option<Against> {
-        let total_ratio = ratio_estimate(&own.total_seconds, &first.total_seconds)?;
+        let total_ratio = comparison(&own.total_seconds, &first.total_seconds)?;
         let turnarounds =
             known(&own.mean_turnaround_seconds).zip(known(&first.mean_turnaround_seconds));
-        let turnaround_ratio = turnarounds.and_then(|(own, first)| ratio_estimate(&own, &first));
+        let turnaround_ratio = turnarounds.and_then(|(own, first)| comparison(&own, &first));
         Some(Against {
             way: name.to_owned(),
             total_ratio,

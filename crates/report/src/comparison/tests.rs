@@ -1,6 +1,6 @@
 //! What can be held against each other, and what follows.
 
-use cosched_core::result::{SIMULATED, TimelineEntry};
+use cosched_core::result::{SIMULATED, Simulation, TimelineEntry};
 
 use super::*;
 use crate::testkit;
@@ -11,15 +11,15 @@ fn way(name: &str, totals: &[f64]) -> Way {
 }
 
 #[test]
-fn six_rounds_that_all_say_the_same_give_a_verdict_and_five_do_not() {
-    let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1];
+fn seven_rounds_that_all_say_the_same_give_a_verdict_and_six_do_not() {
+    let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
     let fast = slow.map(|total| total / 2.0);
     let compared = Comparison::of(&[way("linux", &slow), way("gang", &fast)]).unwrap();
     assert_eq!(compared.ways[0].against, None);
     assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::Better);
     let sentence = compared.ways[1].sentence().unwrap();
     assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
-    let few = Comparison::of(&[way("linux", &slow[..5]), way("gang", &fast[..5])]).unwrap();
+    let few = Comparison::of(&[way("linux", &slow[..6]), way("gang", &fast[..6])]).unwrap();
     assert_eq!(few.ways[1].sentence(), None);
 }
 
@@ -50,6 +50,13 @@ fn runs_of_different_machines_and_live_with_simulated_ones_are_not_compared() {
         machine.kernel = SIMULATED.to_owned();
     });
     assert!(simulated.ends_with("gang of Opteron, 2 CPUs, simulated"), "{simulated}");
+    let mut ways = [way("linux", &[2.0]), way("gang", &[1.0])];
+    for (way, kernel) in ways.iter_mut().zip(["cfs", "eevdf"]) {
+        let of = |seed| Simulation { machine: "e5410-8".into(), kernel: kernel.into(), seed };
+        way.runs[0].simulation = Some(of(1));
+    }
+    let kernels = Comparison::of(&ways).unwrap_err().to_string();
+    assert!(kernels.contains(", kernel cfs, and gang of "), "{kernels}");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::result::{ProgramResult, RunResult, Simulation};
 use cosched_core::{Exit, Nanos};
 use serde::Serialize;
 
@@ -140,6 +140,9 @@ fn sentences(history: &History<'_>) -> Vec<String> {
         words::span(history.end()),
         result.metrics.cpu_utilisation * 100.0,
     )];
+    lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
+        format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
+    }));
     let interruption = interruption(result);
     let interrupted = interruption.is_some();
     lines.extend(interruption);
