@@ -132,6 +132,7 @@ mod tests {
             decisions: vec![],
             deviations: deviations.iter().map(deviation).collect(),
             wake_lateness: vec![],
+            switches: vec![],
             switch_gaps: vec![],
         };
         let context = Context {

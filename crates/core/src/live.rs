@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub cpus: CpuSet,
     /// The present quantum, where the policy has any.
     pub quantum: Option<Quantum>,
-    /// How often one gang has followed another.
+    /// How often a decision has changed which programs run.
     pub switches: u64,
     /// How often something was not as wanted.
     pub deviations: u64,

@@ -24,7 +24,7 @@ pub fn text(snapshot: &Snapshot) -> String {
         let help = "The quantum that was asked for.";
         page.single("cosched_quantum_seconds", "gauge", SECONDS, help, quantum);
     }
-    let help = "How often one gang has followed another.";
+    let help = "How often a decision has changed which programs run.";
     page.single("cosched_switches", "counter", None, help, snapshot.switches);
     let help = "How often something was not as the policy wanted.";
     page.single("cosched_deviations", "counter", None, help, snapshot.deviations);

@@ -71,7 +71,7 @@ impl Board {
             at_seconds: seconds(beat.world.now),
             cpus: *beat.world.cpus,
             quantum: self.quantum,
-            switches: beat.outcome.switch_gaps.len() as u64,
+            switches: beat.outcome.switches.len() as u64,
             deviations: beat.outcome.deviations.len() as u64,
             own_cpu_seconds,
             programs: slots.map(|slot| self.standing(slot, beat)).collect(),

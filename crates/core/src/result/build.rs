@@ -87,7 +87,7 @@ impl RunResult {
                     Nanos::ZERO => 0.0,
                     total => 100.0 * context.own_cpu_seconds / total.as_secs_f64(),
                 },
-                switches: outcome.switch_gaps.len(),
+                switches: outcome.switches.len(),
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
             },
