@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cosched_core::live::Snapshot;
+use cosched_linux::open_files::VISITORS;
 use cosched_linux::undo;
 use cosched_report::screen::{View, frame};
 
@@ -91,7 +92,7 @@ fn one(stream: UnixStream, pid: u32) -> Result<Snapshot, Failure> {
         Ok(0) => Err(Failure::Broken(format!("the run of process {pid} has just ended"))),
         Ok(_) => snapshot(&line, pid),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Failure::Broken(format!(
-            "process {pid} has told nothing for {} s: is it stopped?",
+            "process {pid} has told nothing for {} s: is it stopped, or do {VISITORS} others look on already?",
             PATIENCE.as_secs()
         ))),
         Err(error) => Err(Failure::broken(error)),
