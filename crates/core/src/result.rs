@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use build::seconds;
 pub use build::{Context, ProgramContext};
+pub(crate) use build::{seconds, to_microseconds};
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;

@@ -31,20 +31,23 @@ pub enum Order {
 }
 
 impl Order {
+    /// Every order, with the key that stands for it.
+    pub const KEYS: [(char, Order); 6] = [
+        ('o', Order::Workload),
+        ('n', Order::Name),
+        ('s', Order::Share),
+        ('r', Order::Running),
+        ('w', Order::Waiting),
+        ('t', Order::Turns),
+    ];
+
     /// The order that a key stands for.
     pub fn of_key(key: char) -> Option<Order> {
-        match key {
-            'o' => Some(Order::Workload),
-            'n' => Some(Order::Name),
-            's' => Some(Order::Share),
-            'r' => Some(Order::Running),
-            'w' => Some(Order::Waiting),
-            't' => Some(Order::Turns),
-            _ => None,
-        }
+        Order::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
     }
 
-    fn name(self) -> &'static str {
+    /// In a word.
+    pub fn name(self) -> &'static str {
         match self {
             Order::Workload => "workload",
             Order::Name => "name",
@@ -81,6 +84,11 @@ impl View {
     }
 }
 
+/// The columns of a frame in their order, and what each says.
+pub fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
+    cells::legend()
+}
+
 /// What a line is, for terminals that have colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -111,7 +119,7 @@ pub struct Line {
 const ABOVE: usize = 5;
 const BELOW: usize = 1;
 
-/// The screen: `width` characters, `height` lines at most; `None`: as many as there are. Shares are of the time since
+/// The screen: `width` columns (a character may take two, or none), `height` lines at most; `None`: as many as there are. Shares are of the time since
 /// `past`, or else since the programs came.
 pub fn frame(
     now: &Snapshot,

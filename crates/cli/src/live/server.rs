@@ -22,6 +22,7 @@ use cosched_linux::open_files::VISITORS;
 use cosched_report::openmetrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::cpu::CpuTimes;
 use super::handover::Handover;
 use super::http;
 use super::sockets::OwnSocket;
@@ -48,16 +49,17 @@ pub(super) enum Serves {
 pub(super) struct Door {
     listener: Box<dyn Listener>,
     serves: Serves,
-    _socket: Option<OwnSocket>,
+    /// Its names, which are removed with it.
+    _names: Vec<OwnSocket>,
 }
 
 impl Door {
     pub(super) fn new(
         listener: impl Listener + 'static,
         serves: Serves,
-        socket: Option<OwnSocket>,
+        names: Vec<OwnSocket>,
     ) -> Door {
-        Door { listener: Box::new(listener), serves, _socket: socket }
+        Door { listener: Box::new(listener), serves, _names: names }
     }
 }
 
@@ -103,11 +105,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(doors: Vec<Door>, handover: &Arc<Handover>) -> io::Result<Server> {
+    pub(super) fn start(
+        doors: Vec<Door>,
+        handover: &Arc<Handover>,
+        cpu: CpuTimes,
+    ) -> io::Result<Server> {
         for door in &doors {
             door.listener.never_block()?;
         }
-        let mut host = Host::new(doors, Arc::clone(handover));
+        let mut host = Host::new(doors, Arc::clone(handover), cpu);
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -127,14 +133,15 @@ impl Drop for Server {
 struct Host {
     doors: Vec<Door>,
     handover: Arc<Handover>,
+    cpu: CpuTimes,
     visitors: Vec<Visitor>,
     /// The newest snapshot, as long as somebody wants it: later it would be old.
     newest: Option<Snapshot>,
 }
 
 impl Host {
-    fn new(doors: Vec<Door>, handover: Arc<Handover>) -> Host {
-        let host = Host { doors, handover, visitors: Vec::new(), newest: None };
+    fn new(doors: Vec<Door>, handover: Arc<Handover>, cpu: CpuTimes) -> Host {
+        let host = Host { doors, handover, cpu, visitors: Vec::new(), newest: None };
         host.handover.want(host.is_asked());
         host
     }
@@ -145,7 +152,8 @@ impl Host {
         if self.handover.is_over() {
             return false;
         }
-        if let Some(snapshot) = self.handover.take() {
+        if let Some(mut snapshot) = self.handover.take() {
+            self.cpu.add_to(&mut snapshot, Instant::now());
             let line = snapshot.to_json() + "\n";
             self.visitors.iter_mut().for_each(|visitor| visitor.tell(&line));
             self.newest = Some(snapshot);

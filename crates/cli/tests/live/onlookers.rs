@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use cosched_core::live::{SCHEMA, Snapshot, State};
+use cosched_linux::onlookers::{live_socket, metrics_link};
 use rustix::process::Signal;
 
 use super::support::{Cosched, Place, eventually, program};
@@ -17,10 +18,12 @@ pub(super) fn endless(place: &Place, options: &str) -> Cosched {
     place.run(&spin, &format!("--policy gang {options}"))
 }
 
-/// Where a run can be looked at, once it can be.
+/// Where a run can be looked at, once it has told something: then it has all that it needs for the way out, too.
 pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
     let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
     eventually("the socket of the run", || path.exists());
+    let told = lines(UnixStream::connect(&path).unwrap()).next();
+    assert!(told.is_some(), "the run has ended");
     path
 }
 
@@ -70,15 +73,32 @@ fn whoever_connects_and_never_reads_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_socket_of_a_killed_run_is_removed_by_the_next_one() {
+fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
     let place = Place::new();
-    let cosched = endless(&place, "");
-    let path = socket(&place, &cosched);
+    let cosched = endless(&place, "--metrics unix:metrics");
+    let (path, metrics) = (socket(&place, &cosched), place.path("metrics"));
+    let mut told = lines(UnixStream::connect(&path).unwrap());
+    // Then there is a sentinel.
+    assert!(told.any(|snapshot| snapshot.programs.iter().all(|p| p.running_seconds > 0.0)));
+    assert!(metrics.exists());
     cosched.kill();
-    eventually("the undo log's end", || place.undo_logs().is_empty());
+    eventually("the end of both sockets", || !path.exists() && !metrics.exists());
+    eventually("the end of what is kept", || place.undo_logs().is_empty());
     assert!(place.marked().end());
-    assert_eq!(place.sockets(), [path]);
+}
+
+#[test]
+fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() {
+    let place = Place::new();
+    // What such a run leaves, made by hand: no process has this number.
+    let kept = place.path("run/cosched");
+    fs::create_dir(&kept).unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o700)).unwrap();
+    drop(UnixListener::bind(live_socket(&kept, 1 << 30)).unwrap());
+    drop(UnixListener::bind(place.path("metrics")).unwrap());
+    symlink(place.path("metrics"), metrics_link(&kept, 1 << 30)).unwrap();
     let ended = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
+    assert!(!place.path("metrics").exists());
     place.nothing_is_left_of(&ended);
 }
 

@@ -205,6 +205,6 @@ pub(crate) fn seconds(time: Nanos) -> f64 {
 }
 
 /// Rounds seconds, so that they are written with at most six decimals.
-fn to_microseconds(seconds: f64) -> f64 {
+pub(crate) fn to_microseconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }

@@ -1,5 +1,8 @@
+use unicode_width::UnicodeWidthStr;
+
 use super::*;
 use crate::standing::snapshot;
+use cosched_core::Why;
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -45,7 +48,7 @@ fn no_line_is_wider_than_the_screen_and_no_frame_is_higher() {
         for now in [snapshot(), crowd(100)] {
             let lines = frame(&now, None, View::default(), width, Some(height));
             assert!(lines.len() <= height, "{width} x {height}");
-            assert!(lines.iter().all(|line| line.text.chars().count() <= width));
+            assert!(lines.iter().all(|line| line.text.width() <= width));
         }
     }
 }
@@ -114,4 +117,51 @@ fn as_many_names_as_fit_are_told_of_those_who_run() {
     let line = |width| frame(&crowd(100), None, View::default(), width, None)[1].text.clone();
     assert!(line(80).ends_with(" and 92 more"), "{}", line(80));
     assert!(line(2000).ends_with(" p98 p99"), "{}", line(2000));
+}
+
+/// Where a text begins in a line, in columns.
+fn column(line: &str, text: &str) -> usize {
+    line[..line.find(text).unwrap()].width()
+}
+
+#[test]
+fn wide_characters_take_two_columns_and_shift_nothing() {
+    let mut now = snapshot();
+    now.programs[0].name = "\u{8a08}\u{7b97}\u{5668}".repeat(8);
+    now.programs[1].name = "e\u{301}tude".into();
+    for width in [60, 80, 81, 120, 240] {
+        let lines = frame(&now, None, View::default(), width, Some(24));
+        assert!(lines.iter().all(|line| line.text.width() <= width), "{width}: {lines:?}");
+        let rows: Vec<&str> = texts(&lines)[ABOVE - 1..].to_vec();
+        let state = column(rows[0], "STATE");
+        assert_eq!((column(rows[1], "runs"), column(rows[2], "waits")), (state, state), "{rows:?}");
+    }
+}
+
+#[test]
+fn what_is_cut_is_marked_and_nothing_is_cut_where_there_is_room() {
+    let mut now = snapshot();
+    let (name, why) = ("solver-".repeat(7), "least misses that fit");
+    now.programs[0].name = name.clone();
+    now.programs[0].why = Some(Why::FewestMissesThatFit);
+    now.programs[0].cpus = Some("0-3,8-11,16-19".parse().unwrap());
+    let row = |width| frame(&now, None, View::default(), width, None)[ABOVE].text.clone();
+    let (narrow, wide) = (row(80), row(240));
+    assert_eq!(narrow.matches('\u{2026}').count(), 3, "{narrow}");
+    for whole in [&name, why, "0-3,8-11,16-19"] {
+        assert!(wide.contains(whole) && !narrow.contains(whole), "{wide}");
+    }
+}
+
+#[test]
+fn cpu_time_is_shown_where_it_is_known_and_there_is_room() {
+    let header = |now: &Snapshot, width| {
+        frame(now, None, View::default(), width, None)[ABOVE - 1].text.clone()
+    };
+    let mut now = snapshot();
+    assert!(header(&now, 90).contains(" CPU s ") && !header(&now, 80).contains(" CPU s "));
+    let row = frame(&now, None, View::default(), 90, None)[ABOVE].text.clone();
+    assert_eq!(column(&row, "1.9") + 3, column(&header(&now, 90), "CPU s") + 5, "{row}");
+    now.programs.iter_mut().for_each(|program| program.cpu_seconds = None);
+    assert!(!header(&now, 200).contains(" CPU s "));
 }
