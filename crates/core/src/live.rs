@@ -103,6 +103,9 @@ pub struct Standing {
     /// knows that of complete runs only; who can read the present ones' adds it.
     #[serde(default)]
     pub cpu_seconds: Option<f64>,
+    /// How often their threads were taken from a CPU, by themselves or not; where it is known, as above.
+    #[serde(default)]
+    pub context_switches: Option<u64>,
     /// How often it began to run: its starts and its thaws.
     pub turns: u64,
     /// How many complete runs it has made.

@@ -1,24 +1,27 @@
-//! The CPU time of programs that run, for those who look on.
+//! CPU time and context switches of programs that run, for those who look on.
 //!
-//! What a program has used is told exactly when it has ended (`wait4`). Before that it has to be put together: the
-//! kernel counts for each process its own time and that of the children that it has waited for, and everybody whom
+//! What a program has used is told exactly when it has ended (`wait4`). Before that it has to be put together. *CPU time*:
+//! the kernel counts for each process its own and that of the children that it has waited for, and everybody whom
 //! nobody else waits for is waited for by the program's [shim](crate::shim). So the sum over the tree below the shim is
-//! whole, and the shim's own time is left out. Looking costs an open file for each process, and one for each thread to
-//! find new processes. So this is done rarely, by a thread that is not the scheduling one, and only while somebody
-//! looks on: trees are walked every [`WALK`], times are read every [`LOOK`].
+//! whole, and the shim's own time is left out. *Switches* are counted for each thread; those of one that has ended
+//! since the last look are missed until the program's end.
 //!
-//! Context switches are not told: the kernel counts them for each thread, and an open file for each thread costs too much.
+//! Looking costs an open file for each process and each thread. So this is done by a thread that is not the
+//! scheduling one, and only while somebody looks on; [`Pace`] says how often.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::procfs::{Proc, Stat};
 
-/// How often times are read.
-pub const LOOK: Duration = Duration::from_secs(2);
+/// How often it is looked at most.
+const LOOK: Duration = Duration::from_secs(2);
+/// Looking takes this part of the time at most: 0.025 % of a CPU, however many programs and threads there are.
+const PART: u32 = 4000;
 /// How often it is looked which processes a program has.
-pub const WALK: Duration = Duration::from_secs(10);
+const WALK: Duration = Duration::from_secs(10);
 /// Of a second: what the kernel counts times in for user space.
 const TICKS: f64 = 100.0;
 
@@ -44,7 +47,34 @@ impl Roots {
     }
 }
 
-/// Reads times.
+/// When to look.
+#[derive(Debug, Default)]
+pub struct Pace {
+    next: Option<Instant>,
+}
+
+impl Pace {
+    /// Whether it is time for a look.
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.next.is_none_or(|next| now >= next)
+    }
+
+    /// A look that began then took so long.
+    pub fn has_looked(&mut self, began: Instant, took: Duration) {
+        self.next = Some(began + LOOK.max(took * PART));
+    }
+}
+
+/// What a program has used in its present run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Used {
+    /// CPU time, seconds.
+    pub seconds: f64,
+    /// Context switches, voluntary and not.
+    pub switches: u64,
+}
+
+/// Reads what programs have used.
 #[derive(Debug)]
 pub struct Meter {
     proc: Proc,
@@ -52,12 +82,16 @@ pub struct Meter {
     walked: Vec<Walked>,
 }
 
-/// What the last walk has found.
+/// What was found below a shim.
 #[derive(Clone, Debug, Default)]
 struct Walked {
     shim: i32,
     below: Vec<i32>,
     at: Option<Instant>,
+    /// Switches of the threads that were there at the last look.
+    threads: HashMap<i32, u64>,
+    /// Switches of those who have ended, as far as they were seen.
+    gone: u64,
 }
 
 impl Meter {
@@ -67,20 +101,41 @@ impl Meter {
         Meter { proc, roots, walked }
     }
 
-    /// What the program at this position, which must be started and not be done, has used in its present run, seconds.
-    /// `None` if its shim is gone.
-    pub fn seconds(&mut self, slot: usize, now: Instant) -> Option<f64> {
+    /// What the program at this position, which must be started and not be done, has used. `None` if its shim is gone.
+    pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
         let shim = self.roots.get(slot)?;
         let walked = &mut self.walked[slot];
-        let fresh = walked.at.is_some_and(|at| now.duration_since(at) < WALK);
-        if walked.shim != shim || !fresh {
-            *walked = Walked { shim, below: self.proc.descendants(shim).ok()?, at: Some(now) };
+        if walked.shim != shim {
+            *walked = Walked { shim, ..Walked::default() };
+        }
+        if walked.at.is_none_or(|at| now.duration_since(at) >= WALK) {
+            (walked.below, walked.at) = (self.proc.descendants(shim).ok()?, Some(now));
         }
         // Parents come first: the time of who ends meanwhile is missed once, and not counted twice.
         let reaped = self.proc.stat(shim).ok()?.reaped;
         let below = walked.below.iter().filter_map(|pid| self.proc.stat(*pid).ok());
         let used: u64 = below.map(|stat| own(&stat) + stat.reaped).sum();
-        Some((reaped + used) as f64 / TICKS)
+        Some(Used {
+            seconds: (reaped + used) as f64 / TICKS,
+            switches: walked.switches(&self.proc),
+        })
+    }
+}
+
+impl Walked {
+    fn switches(&mut self, proc: &Proc) -> u64 {
+        let mut threads = HashMap::new();
+        for pid in &self.below {
+            for tid in proc.threads(*pid).unwrap_or_default() {
+                if let Ok(switches) = proc.switches(*pid, tid) {
+                    threads.insert(tid, switches);
+                }
+            }
+        }
+        let ended = self.threads.iter().filter(|(tid, _)| !threads.contains_key(tid));
+        self.gone += ended.map(|(_, switches)| switches).sum::<u64>();
+        self.threads = threads;
+        self.gone + self.threads.values().sum::<u64>()
     }
 }
 
@@ -93,6 +148,17 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn the_longer_a_look_takes_the_rarer_it_is() {
+        let (mut pace, now) = (Pace::default(), Instant::now());
+        assert!(pace.is_due(now));
+        pace.has_looked(now, Duration::from_micros(100));
+        assert!(!pace.is_due(now + LOOK / 2) && pace.is_due(now + LOOK));
+        pace.has_looked(now, Duration::from_millis(5));
+        assert!(!pace.is_due(now + Duration::from_secs(19)));
+        assert!(pace.is_due(now + Duration::from_secs(20)));
+    }
 
     #[test]
     fn the_time_of_everybody_below_counts_also_of_those_who_have_ended() {
@@ -115,15 +181,17 @@ mod tests {
             std::thread::yield_now();
         };
         let alone = own(&proc.stat(last).unwrap()) as f64 / TICKS;
-        let both = meter.seconds(1, Instant::now()).unwrap();
+        let used = meter.used(1, Instant::now()).unwrap();
+        let both = used.seconds;
         assert!(alone > 0.0 && both > alone, "{both} {alone}");
-        assert_eq!(meter.seconds(0, Instant::now()), None);
+        assert!(used.switches > 0);
+        assert_eq!(meter.used(0, Instant::now()), None);
         rustix::process::kill_process(
             rustix::process::Pid::from_raw(last).unwrap(),
             rustix::process::Signal::KILL,
         )
         .unwrap();
         shim.wait().unwrap();
-        assert_eq!(meter.seconds(1, Instant::now()), None);
+        assert_eq!(meter.used(1, Instant::now()), None);
     }
 }

@@ -47,6 +47,9 @@ pub fn text(snapshot: &Snapshot) -> String {
     let known = |program: &Standing| program.cpu_seconds.map(|seconds| seconds.to_string());
     let help = "CPU time of the program's processes, in all its runs.";
     each("cosched_program_cpu_seconds", "counter", SECONDS, help, known);
+    let known = |program: &Standing| program.context_switches.map(|count| count.to_string());
+    let help = "How often threads of the program were taken from a CPU, in all its runs.";
+    each("cosched_program_context_switches", "counter", None, help, known);
     let help = "How often the program began to run: its starts and its thaws.";
     each("cosched_program_turns", "counter", None, help, |program| Some(program.turns.to_string()));
     let help = "Complete runs of the program.";

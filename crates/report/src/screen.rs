@@ -10,6 +10,7 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use cells::Rates;
 use cosched_core::live::{Snapshot, Standing, State};
 
 /// What the rows are ordered by.
@@ -144,7 +145,11 @@ pub fn frame(
     let columns = cells::Columns::fitting(now, width);
     lines.push(Line { text: columns.header(), tone: Tone::Header });
     lines.extend(shown.iter().map(|&i| Line {
-        text: columns.row(now, &now.programs[i], shares[i]),
+        text: columns.row(
+            now,
+            &now.programs[i],
+            Rates { share: shares[i], switches: switches(now, past, i) },
+        ),
         tone: tone(&now.programs[i]),
     }));
     let rest = match shown.len() {
@@ -176,6 +181,17 @@ fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     };
     let all = ran + waited;
     (all > 0.0).then(|| ran / all)
+}
+
+/// Context switches per second; `None` where they are not known, or no time has passed.
+fn switches(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
+    let after = &now.programs[i];
+    let (before, since) = match past {
+        Some(past) => (past.programs.get(i)?.context_switches?, past.at_seconds),
+        None => (0, after.arrived_seconds),
+    };
+    let time = now.at_seconds - since;
+    (time > 0.0).then_some(after.context_switches?.saturating_sub(before) as f64 / time)
 }
 
 fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {

@@ -58,6 +58,24 @@ fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
 }
 
 #[test]
+fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    let path = socket(&place, &cosched);
+    let mut before = [0.0; 2];
+    for snapshot in lines(UnixStream::connect(&path).unwrap()) {
+        let used = [0, 1].map(|i| snapshot.programs[i].cpu_seconds.unwrap_or(0.0));
+        assert!(used[0] >= before[0] && used[1] >= before[1], "{used:?} {before:?}");
+        if used.iter().all(|used| *used > 0.0) {
+            break;
+        }
+        before = used;
+    }
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
 fn whoever_connects_and_never_reads_is_in_nobodys_way() {
     let place = Place::new();
     let cosched = endless(&place, "");

@@ -85,6 +85,8 @@ impl Board {
             (beat.program(slot), beat.account(slot), beat.totals(slot));
         let used = |usage: &Usage| usage.user_seconds + usage.system_seconds;
         let complete: f64 = account.completions.iter().map(|run| used(&run.usage)).sum();
+        let switched = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
+        let switches = account.completions.iter().map(|run| switched(&run.usage)).sum();
         let state = match program {
             Some(program) => program.state.into(),
             None if now < entry.arrives => State::Expected,
@@ -106,6 +108,7 @@ impl Board {
             waiting_seconds: seconds(totals.waited),
             waiting_now_seconds: seconds(program.map_or(Nanos::ZERO, |p| p.waiting(now))),
             cpu_seconds: Some(to_microseconds(complete)),
+            context_switches: Some(switches),
             turns: totals.turns,
             completions: account.completions.len() as u64,
             exit: account.completions.last().map(|completion| completion.exit),

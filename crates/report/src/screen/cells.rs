@@ -20,11 +20,13 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Colum
     Column { name, meaning, least, right: true }
 }
 
-const COUNT: usize = 11;
+const COUNT: usize = 12;
 const PROGRAM: usize = 0;
 const CPUS: usize = 3;
+/// Where they are known, and there is room.
 const CPU_TIME: usize = 8;
-const WHY: usize = 10;
+const SWITCHES: usize = 9;
+const WHY: usize = 11;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
@@ -36,6 +38,7 @@ const COLUMNS: [Column; COUNT] = [
     right("RUN s", 8, "how long it was allowed to run"),
     right("WAIT s", 8, "how long it waited for its starts, and frozen"),
     right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
+    right("SW/s", 6, "context switches of its threads per second, likewise"),
     right("TURNS", 6, "how often it began to run"),
     left("WHY", 10, "the policy's last reason about it"),
 ];
@@ -48,6 +51,15 @@ pub(super) fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
     COLUMNS.iter().map(|column| (column.name, column.meaning))
 }
 
+/// What is told of a span of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    /// Running / (running + waiting).
+    pub(super) share: Option<f64>,
+    /// Context switches per second.
+    pub(super) switches: Option<f64>,
+}
+
 /// How wide the columns are; 0: left out.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Columns([usize; COUNT]);
@@ -57,31 +69,34 @@ impl Columns {
     pub(super) fn fitting(now: &Snapshot, width: usize) -> Columns {
         let mut needed = COLUMNS.map(|column| column.least);
         for program in &now.programs {
-            for (needed, cell) in needed.iter_mut().zip(cells(now, program, None)) {
+            for (needed, cell) in needed.iter_mut().zip(cells(now, program, Rates::default())) {
                 *needed = (*needed).max(cell.width());
             }
         }
         let mut widths = COLUMNS.map(|column| column.least);
-        widths[CPU_TIME] = 0;
+        (widths[CPU_TIME], widths[SWITCHES]) = (0, 0);
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let mut left = (width + 1).saturating_sub(taken);
-        let mut widen = |column: usize, to: usize| {
-            let more = to.saturating_sub(widths[column]).min(left);
-            (widths[column], left) = (widths[column] + more, left - more);
-            left
+        let widen = |widths: &mut [usize; COUNT], left: &mut usize, column: usize, to: usize| {
+            let more = to.saturating_sub(widths[column]).min(*left);
+            widths[column] += more;
+            *left -= more;
         };
-        let left_over = widen(PROGRAM, needed[PROGRAM].min(NAME));
-        let known = now.programs.iter().any(|program| program.cpu_seconds.is_some());
-        // A column that is added needs a space, too.
-        let with_space = needed[CPU_TIME] + 1;
-        let shown = known && left_over >= with_space;
-        if shown {
-            widen(CPU_TIME, with_space);
+        widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
+        let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
+        let known = [
+            (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
+            (SWITCHES, of(|program| program.context_switches.is_some())),
+        ];
+        for (column, _) in known.into_iter().filter(|(_, known)| *known) {
+            // A column that is added needs a space, too.
+            if left > needed[column] {
+                (widths[column], left) = (needed[column], left - needed[column] - 1);
+            }
         }
-        for (column, to) in [WHY, CPUS, PROGRAM].map(|column| (column, needed[column])) {
-            widen(column, to);
+        for column in [WHY, CPUS, PROGRAM] {
+            widen(&mut widths, &mut left, column, needed[column]);
         }
-        widths[CPU_TIME] = if shown { needed[CPU_TIME] } else { 0 };
         Columns(widths)
     }
 
@@ -89,8 +104,8 @@ impl Columns {
         self.line(COLUMNS.map(|column| column.name.to_owned()))
     }
 
-    pub(super) fn row(self, now: &Snapshot, program: &Standing, share: Option<f64>) -> String {
-        self.line(cells(now, program, share))
+    pub(super) fn row(self, now: &Snapshot, program: &Standing, rates: Rates) -> String {
+        self.line(cells(now, program, rates))
     }
 
     fn line(self, cells: [String; COUNT]) -> String {
@@ -102,7 +117,7 @@ impl Columns {
 }
 
 /// What a row says, column by column.
-fn cells(now: &Snapshot, program: &Standing, share: Option<f64>) -> [String; COUNT] {
+fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
     [
         program.name.clone(),
@@ -110,10 +125,11 @@ fn cells(now: &Snapshot, program: &Standing, share: Option<f64>) -> [String; COU
         gang(now, program),
         known(program.cpus.map(|cpus| cpus.to_string())),
         program.granted.to_string(),
-        known(share.map(|share| format!("{:.0} %", 100.0 * share))),
+        known(rates.share.map(|share| format!("{:.0} %", 100.0 * share))),
         format!("{:.1}", program.running_seconds),
         format!("{:.1}", program.waiting_seconds),
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
+        known(rates.switches.map(|often| format!("{often:.0}"))),
         program.turns.to_string(),
         program.why.filter(|_| program.state != State::Ended).map_or(String::new(), brief),
     ]

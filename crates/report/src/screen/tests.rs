@@ -154,14 +154,28 @@ fn what_is_cut_is_marked_and_nothing_is_cut_where_there_is_room() {
 }
 
 #[test]
-fn cpu_time_is_shown_where_it_is_known_and_there_is_room() {
+fn cpu_time_and_switches_are_shown_where_they_are_known_and_there_is_room() {
     let header = |now: &Snapshot, width| {
         frame(now, None, View::default(), width, None)[ABOVE - 1].text.clone()
     };
-    let mut now = snapshot();
-    assert!(header(&now, 90).contains(" CPU s ") && !header(&now, 80).contains(" CPU s "));
-    let row = frame(&now, None, View::default(), 90, None)[ABOVE].text.clone();
-    assert_eq!(column(&row, "1.9") + 3, column(&header(&now, 90), "CPU s") + 5, "{row}");
-    now.programs.iter_mut().for_each(|program| program.cpu_seconds = None);
-    assert!(!header(&now, 200).contains(" CPU s "));
+    let (past, mut now) = (snapshot(), snapshot());
+    for (width, expected) in [(80, [false, false]), (84, [true, false]), (90, [true, true])] {
+        let header = header(&now, width);
+        assert_eq!([" CPU s ", " SW/s "].map(|name| header.contains(name)), expected, "{header}");
+    }
+    (now.at_seconds, now.programs[0].context_switches) = (past.at_seconds + 2.0, Some(150));
+    let lines = frame(&now, Some(&past), View::default(), 96, None);
+    let ends = |name: &str, cell: &str| {
+        assert_eq!(
+            column(&lines[ABOVE].text, cell) + cell.width(),
+            column(&lines[ABOVE - 1].text, name) + name.width(),
+            "{lines:?}"
+        );
+    };
+    ends("CPU s", " 1.9");
+    ends("SW/s", " 25");
+    for program in &mut now.programs {
+        (program.cpu_seconds, program.context_switches) = (None, None);
+    }
+    assert!(!header(&now, 200).contains(" CPU s ") && !header(&now, 200).contains(" SW/s "));
 }
