@@ -23,8 +23,8 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use build::seconds;
 pub use build::{Context, ProgramContext};
+pub(crate) use build::{seconds, to_microseconds};
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
@@ -227,11 +227,12 @@ pub struct DecisionResult {
 pub struct Own {
     /// CPU time that cosched used, in percent of one CPU over the run.
     pub cpu_percent: f64,
-    /// How often one gang followed another.
+    /// How often a decision changed which programs run; their first start is none.
     pub switches: usize,
     /// How late wake-ups came after they were due; `None` without wake-ups.
     pub wake_lateness: Option<Quantiles>,
-    /// From the first freeze of a switch until the last program of the new gang ran; `None` without switches.
+    /// From the first freeze of a switch until the last program of the new gang ran, where a switch froze one
+    /// program and thawed another; `None` without such switches.
     pub switch_gap: Option<Quantiles>,
 }
 

@@ -57,6 +57,7 @@ fn outcome() -> Outcome {
             why: Refusal::TimedOut,
         }],
         wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)],
+        switches: vec![Nanos::from_millis(100)],
         switch_gaps: vec![Nanos::from_millis(1)],
     }
 }
