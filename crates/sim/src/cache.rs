@@ -87,7 +87,9 @@ impl World {
 
     /// A thread leaves its CPU: from now on it loses what others evict.
     pub(crate) fn leaves_lines(&mut self, tid: Tid) {
-        self.threads[tid as usize].lines.seen = self.evicted_by_others(tid);
+        if self.threads[tid as usize].lines.whole > 0.0 {
+            self.threads[tid as usize].lines.seen = self.evicted_by_others(tid);
+        }
     }
 
     fn loses_lines(&mut self, tid: Tid) {
