@@ -127,7 +127,7 @@ fn a_run_has_the_same_bytes_every_time_and_on_every_machine() {
             "0e1bd563352cdb26",
         ),
         ("--machine chiplets-128 --kernel balance --policy linux", "98fda4de978e26fb"),
-        ("--machine e5-2670-16 --kernel rr --policy linux-groups", "c5e20b627decee01"),
+        ("--machine e5-2670-16 --kernel rr --policy linux-groups", "d88c14ee52026d2d"),
         (
             "--machine e5410-8 --kernel eevdf --policy minwait --quantum 7ms --max-frozen 300ms",
             "b1f29848207dc20e",
