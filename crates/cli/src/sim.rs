@@ -17,14 +17,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::Engine;
-use cosched_core::engine::outcome::{Ended, Outcome};
-use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs, SIMULATED};
+use cosched_core::engine::outcome::{Completion, Ended, Outcome};
+use cosched_core::result::{
+    Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
+};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -49,7 +51,6 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
     if let Some(run) = &args.from {
         return replay::replay(run, args);
     }
@@ -57,8 +58,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
         return sweep::sweep(args);
     }
     let scene = Scene::of(args)?;
-    args.how.check_use(&[scene.policy])?;
-    let workload = source::workload(&args.source)?;
+    scene.how.check_use(&[scene.policy])?;
+    let workload = source::simulated(args.workload.as_deref())?;
     let simulator = Simulator::new(&scene)?;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if let Some(folder) = &args.out {
@@ -98,7 +99,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: args.how.clone(),
+            how: args.how.clone().into(),
         })
     }
 }
@@ -111,7 +112,7 @@ impl From<&SimMachineArgs> for Scene {
             machine: args.machine.clone(),
             kernel: args.kernel,
             seed: args.seed,
-            how: args.how.clone(),
+            how: PolicyArgs { placement: Some(args.placement), ..PolicyArgs::default() }.into(),
         }
     }
 }
@@ -142,6 +143,11 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
         _ => Hardware::named(machine),
     }
     .map_err(Failure::input)
+}
+
+/// The program without what the workload says of its company: it comes at once, and belongs to nobody.
+fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
+    ProgramSpec { start: Nanos::ZERO, group: None, weight: 1.0, ..spec.clone() }
 }
 
 impl Simulator {
@@ -203,18 +209,19 @@ impl Simulator {
 
     /// How long one run of a program takes alone, placed as beside others.
     fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Nanos, Failure> {
+        Ok(self.outcome_alone(spec, job)?.at)
+    }
+
+    /// The end of one run of a program alone, which comes at once.
+    fn outcome_alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Completion, Failure> {
         let fits = usize::from(job.model.threads) <= self.hardware.topology.cpus().len();
         let kind = if fits { Kind::Gang } else { Kind::Linux };
-        let once = ProgramSpec {
-            start: Nanos::ZERO,
-            repeat: Repeat::Times(1),
-            group: None,
-            ..spec.clone()
-        };
+        let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
         let workload = Workload { programs: vec![once] };
         let (outcome, _) =
             self.run(&workload, kind, std::slice::from_ref(job), &[Profile::default()])?;
-        outcome.programs[0].done.ok_or_else(|| {
+        let completion = outcome.programs.iter().find_map(|program| program.completions.first());
+        completion.copied().ok_or_else(|| {
             Failure::Broken(format!("{} did not end alone on the simulated machine", spec.name))
         })
     }
@@ -238,10 +245,16 @@ impl Simulator {
         let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
-        let how = if kind.makes_gangs() { "simulated" } else { NONE };
+        let how = if kind.makes_gangs() { SIMULATED } else { NONE };
         let rungs = Rungs { freezing: how.to_owned(), pinning: how.to_owned() };
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
+        let simulation = Some(Simulation {
+            machine: self.scene.machine.clone(),
+            kernel: self.scene.kernel.name().to_owned(),
+            seed,
+        });
+        let context = Context { simulation, ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((outcome, result))
     }
