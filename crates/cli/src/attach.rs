@@ -10,6 +10,7 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_core::{Profile, Signal};
 use cosched_linux::attachable::attachable;
+use cosched_linux::cpu_time::Roots;
 use cosched_linux::procfs::Proc;
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
@@ -70,10 +71,11 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         count: false,
         origins: Origins::Running(&processes),
     };
-    let mut live = Live::open(&session, &request, args.metrics.as_ref())?;
+    let roots = Roots::new(workload.programs.len());
+    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
     say(format_args!("attached to {}; Ctrl-C lets go", names.join(", ")));
-    let ran = session.show(&request, &mut live)?;
+    let ran = session.show(&request, &mut live, roots)?;
     drop(live);
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -13,6 +13,7 @@ use cosched_core::workload::Workload;
 use cosched_core::{Exit, Nanos, Profile};
 use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
+use cosched_linux::cpu_time::Roots;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
 use cosched_policy::Kind;
@@ -66,8 +67,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
         count: false,
         origins: Origins::Child,
     };
-    let mut live = Live::open(&session, &request, args.metrics.as_ref())?;
-    let ran = session.show(&request, &mut live)?;
+    let roots = Roots::new(workload.programs.len());
+    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
+    let ran = session.show(&request, &mut live, roots)?;
     drop(live);
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {

@@ -3,9 +3,11 @@
 //! The scheduling thread must not wait for anybody, and should not even work while nobody looks. So it keeps
 //! only the policy's last reasons (`Board`), and at a heartbeat asks one flag whether somebody wants to
 //! know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into a place for one
-//! ([`handover`]), and a thread of the background does the rest: it turns snapshots into text and
-//! serves visitors ([`server`]). What a visitor asks for ([`request`]) goes the other way. docs/live.md tells users of it.
+//! ([`handover`]), and a thread of the background does the rest: it reads what programs have used
+//! ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor asks for ([`request`]) goes the
+//! other way. docs/live.md tells users of it.
 
+mod cpu;
 mod handover;
 mod http;
 mod request;
@@ -19,11 +21,14 @@ use cosched_core::engine::{Beat, Watch};
 use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
 use cosched_linux::asks::Asks;
+use cosched_linux::cpu_time::{Meter, Roots};
+use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 
 use crate::failure::Failure;
 use crate::session::{Request, Session, own_cpu_seconds, say};
-pub(crate) use cosched_linux::sentinel::live_socket as socket_of;
+pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
+use cpu::CpuTimes;
 use handover::Handover;
 pub(crate) use request::Request as AskedFor;
 use server::{Door, Server, Serves};
@@ -49,6 +54,7 @@ impl Live {
         session: &Session,
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
+        roots: Roots,
     ) -> Result<Live, Failure> {
         let mut doors = Vec::new();
         if let Some(at) = metrics {
@@ -63,8 +69,10 @@ impl Live {
             Err(error) => say(format_args!("`cosched top` will not find this run: {error}")),
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
+        let proc = Proc::own().map_err(Failure::input)?;
+        let cpu = CpuTimes::new(Meter::new(proc, roots));
         let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
-        let server = Server::start(doors, &handover, &asks).map_err(Failure::broken)?;
+        let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
         let options = Some(request.how.options(request.kind));
@@ -93,7 +101,7 @@ fn own_door() -> Result<Door, String> {
     // Those of killed instances would be in the way of nobody, and confuse whoever lists the folder.
     running(&folder);
     let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
-    Ok(Door::new(listener, Serves::Lines, Some(socket)))
+    Ok(Door::new(listener, Serves::Lines, vec![socket]))
 }
 
 impl Watch for Live {

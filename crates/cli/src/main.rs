@@ -24,6 +24,7 @@ mod out;
 mod profile;
 mod progress;
 mod recover;
+mod replace;
 mod report;
 mod run;
 mod session;

@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use cosched_linux::cpu_time::Roots;
+
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
@@ -26,8 +28,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         count: false,
         origins: Origins::Started,
     };
-    let mut live = Live::open(&session, &request, args.metrics.as_ref())?;
-    let ran = session.show(&request, &mut live)?;
+    let roots = Roots::new(workload.programs.len());
+    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
+    let ran = session.show(&request, &mut live, roots)?;
     drop(live);
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -15,6 +15,7 @@ use cosched_core::result::{
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
+use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
@@ -192,15 +193,25 @@ impl Session {
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
-        self.run(request, None)
+        self.run(request, None, Roots::default())
     }
 
-    /// Checks, and runs while somebody looks on.
-    pub(crate) fn show(&self, request: &Request<'_>, live: &mut Live) -> Result<Ran, Failure> {
-        self.run(request, Some(live))
+    /// Checks, and runs while somebody looks on, who is told the programs' shims.
+    pub(crate) fn show(
+        &self,
+        request: &Request<'_>,
+        live: &mut Live,
+        roots: Roots,
+    ) -> Result<Ran, Failure> {
+        self.run(request, Some(live), roots)
     }
 
-    fn run(&self, request: &Request<'_>, live: Option<&mut Live>) -> Result<Ran, Failure> {
+    fn run(
+        &self,
+        request: &Request<'_>,
+        live: Option<&mut Live>,
+        roots: Roots,
+    ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
         let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
         let mut setup = self.setup(request, &threads);
@@ -219,6 +230,7 @@ impl Session {
             jobs,
             asks: live.as_ref().map(|live| live.asks()),
             notes: sender,
+            roots,
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {

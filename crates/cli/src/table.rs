@@ -8,7 +8,7 @@ use cosched_report::words;
 use crate::deviations;
 
 /// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
-/// that measures its programs alone, if one can.
+/// that measures its programs alone, where there is one.
 pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
     let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
     let times = ["program", "threads", "turnaround s", "running s", "waiting s"];
@@ -54,8 +54,7 @@ fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     let lacks_solo = |program: &ProgramResult| {
         program.turnaround_seconds.is_some() && program.slowdown.is_none()
     };
-    let profile = profile.filter(|_| result.programs.iter().any(lacks_solo));
-    if let Some(profile) = profile {
+    if let Some(profile) = profile.filter(|_| result.programs.iter().any(lacks_solo)) {
         lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
     }
     if let Some(signal) = &result.interrupted_by {
@@ -133,6 +132,7 @@ mod tests {
             decisions: vec![],
             deviations: deviations.iter().map(deviation).collect(),
             wake_lateness: vec![],
+            switches: vec![],
             switch_gaps: vec![],
         };
         let context = Context {

@@ -90,6 +90,16 @@ fn machines_in_words_with_commas_can_be_swept() {
 }
 
 #[test]
+fn without_times_alone_no_command_is_named_that_would_measure_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = sim(folder.path(), WORKLOAD, "--machine dunnington-24 -p gang --no-solo");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert!(said.contains("\ngang: ") && !said.contains("this command measures"), "{said}");
+    assert!(said.lines().all(|line| !line.trim().is_empty()), "{said}");
+}
+
+#[test]
 fn spinning_programs_are_done_sooner_in_gangs_than_side_by_side() {
     let both = WORKLOAD.replace("threads = 12", "threads = 24").replace(
         "[program.model]\n[[program.model.phase]]\ninstructions = 1e10\nbarriers = 10",

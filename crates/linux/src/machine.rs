@@ -44,6 +44,7 @@ use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
 use crate::counters::Events;
+use crate::cpu_time::Roots;
 use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
@@ -102,6 +103,8 @@ pub struct Config {
     pub asks: Option<Arc<Asks>>,
     /// Where what the user should be told goes, at once.
     pub notes: Sender<Note>,
+    /// Where it is told which shim each program has.
+    pub roots: Roots,
 }
 
 /// How a program comes to be there.
@@ -209,6 +212,7 @@ pub struct Linux {
     /// Programs that the user wants let go.
     detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
+    roots: Roots,
 }
 
 impl Linux {
@@ -287,6 +291,7 @@ impl Linux {
             asks: config.asks,
             detaching: BTreeSet::new(),
             notes: config.notes,
+            roots: config.roots,
         };
         linux.attach_all()?;
         Ok(linux)

@@ -46,6 +46,7 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
         }],
         asks: None,
         notes: std::sync::mpsc::channel().0,
+        roots: Default::default(),
     };
     let mut machine = Linux::new(config).unwrap();
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();

@@ -121,6 +121,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         programs: vec![program],
         decisions: vec![],
         deviations: vec![],
+        switches: vec![],
         wake_lateness: vec![],
         switch_gaps: vec![],
     };
