@@ -66,6 +66,12 @@ impl User {
     }
 }
 
+/// Copies by a process of its own: a copy that this one has open for writing while another test forks could not be
+/// executed until that child executes something itself.
+fn copy_file(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
+}
+
 fn number_of(account: &str) -> Option<u32> {
     let output = Command::new("id").args(["-u", account]).output().unwrap();
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
@@ -96,7 +102,7 @@ impl Place {
             User::Ordinary(_) => folder.path().join("cosched"),
         };
         if executable != built {
-            fs::copy(built, &executable).unwrap();
+            copy_file(built, &executable);
         }
         let place = Place { folder, user, executable };
         for name in ["run", "data", "tmp"] {
@@ -148,7 +154,7 @@ impl Place {
             return built;
         }
         if !copy.exists() {
-            fs::copy(&built, &copy).unwrap();
+            copy_file(&built, &copy);
         }
         copy
     }
