@@ -3,7 +3,7 @@
 //! A drawing names colours by class (`c0` to `c5` for programs, `ink`, `line`, ...) and never by value: inside the page
 //! the style sheet gives them one value in daylight and another at night; by itself a plot carries the daylight
 //! values along. Lengths are in CSS pixels. Text is a little smaller than half its size wide on average;
-//! [`text_width`] is generous, so that nothing overlaps.
+//! `text_width` is generous, so that nothing overlaps.
 
 mod dots;
 mod scale;
