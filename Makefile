@@ -6,8 +6,11 @@
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
 #                alone), PROGRAMS=DIR takes the executables in a folder
+#   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
+#                machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
+#   make experiments  reruns the papers' experiments, and writes docs/reproduction.md
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
 #   make package a Debian package: target/package/cosched_VERSION_ARCHITECTURE.deb
 #   make test-package  installs, uses and removes it in a clean Debian; needs root
@@ -27,7 +30,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -69,12 +72,19 @@ bench: setup build kernels
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
 
+test-aa: build kernels
+	@$(MAKE) --no-print-directory -s -C workloads calibration
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/aa.py --cosched $(TARGET)/release/cosched --out $(TARGET)/aa
+
 bench-sim:
 	@mkdir -p $(TARGET)/bench
 	cargo run --release --locked -p cosched-sim --example events_per_second | tee $(TARGET)/bench/sim.json
 
 scaff: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/scaff/run --cosched $(TARGET)/release/cosched --out $(TARGET)/scaff
+
+experiments: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/reproduction --cosched $(TARGET)/release/cosched --out $(TARGET)
 
 test-report: PACKAGES += $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
 test-report: setup

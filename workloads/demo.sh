@@ -34,4 +34,4 @@ fi
 
 cd "$home"
 "${as_user[@]}" ./cosched compare workloads/demo.toml \
-    --policies linux,fcfs,gang,greedy,cgreedy,minwait --solo
+    --policies linux,fcfs,gang,greedy,cgreedy,minwait --runs 1 --solo

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
-use cosched_core::{Class, Nanos};
 use cosched_core::engine::Limits;
+use cosched_core::{Class, Nanos};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::choices;
-use crate::experiment::Way;
+use crate::compare::CompareArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
@@ -39,7 +39,7 @@ pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
     /// Run the same programs in several ways, in turn, and print one table.
-    Compare(CompareArgs),
+    Compare(Box<CompareArgs>),
     /// Simulate programs under a policy, on a machine that is not there.
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
@@ -96,13 +96,16 @@ pub(crate) struct HowArgs {
     pub(crate) fill: bool,
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
-    slowdowns: Option<Arc<Slowdowns>>,
+    pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// How often programs are measured: 10ms or more (faithful) [default: 1s]
     #[arg(long, value_parser = interval)]
-    interval: Option<Duration>,
+    pub(crate) interval: Option<Duration>,
     /// The scheduling class of a program's threads (faithful) [default: as found]
     #[arg(long, value_enum)]
-    class: Option<ClassArg>,
+    pub(crate) class: Option<ClassArg>,
+    /// The class that the kernel has for it, if none is asked for (simulated kernels only).
+    #[arg(skip)]
+    pub(crate) usual_class: Option<Class>,
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
@@ -134,7 +137,7 @@ impl HowArgs {
         let default = FaithfulOptions::default();
         FaithfulOptions {
             interval: self.interval.map_or(default.interval, Into::into),
-            class: self.class.map(ClassArg::class),
+            class: self.class.map(ClassArg::class).or(self.usual_class),
             ..default
         }
     }
@@ -244,30 +247,6 @@ pub(crate) struct RunArgs {
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct CompareArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
-    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread. The first one is what the others are held against.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
-    pub(crate) policies: Vec<Way>,
-    #[command(flatten)]
-    pub(crate) how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
-    pub(crate) runs: u16,
-    /// Measure in every round how long each program takes alone.
-    #[arg(long)]
-    pub(crate) solo: bool,
-    /// A folder for the results and outputs of every run; made if it is not there.
-    #[arg(long, short, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
-    /// Print the figures as JSON instead of the table.
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct SimArgs {
     /// Something else than a simulation.
@@ -332,7 +311,8 @@ pub(crate) struct SimMachineArgs {
     /// The machine: a name of machines/, or the path of a description of your own.
     #[arg(long, short)]
     pub(crate) machine: String,
-    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
+    /// solaris-fx.
     #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Kernel,
     /// What decides where nothing else does; the same seed gives the same run.
@@ -370,15 +350,21 @@ pub(crate) struct SimSlowdownsArgs {
 pub(crate) struct SimRunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
+    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
+    /// too, and the error of that is told.
+    #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
+        conflicts_with_all = ["workload", "programs", "commands", "sweep", "no_solo"])]
+    pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present = "sweep")]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
     pub(crate) machine: Option<String>,
-    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
+    /// solaris-fx [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Option<Kernel>,
     /// What decides where nothing else does; the same seed gives the same run [default: 1]
@@ -396,6 +382,9 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,47 +1,143 @@
 //! `cosched compare`: the same programs in several ways, several times, in one table.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
+use cosched_core::workload::Workload;
 use cosched_policy::Kind;
+use cosched_report::Comparison;
+use cosched_sim::Kernel;
 
-use crate::args::CompareArgs;
-use crate::experiment::{Comparison, Experiment, Plan};
+use crate::args::{HowArgs, SourceArgs, named};
+use crate::choices;
+use crate::experiment::{Experiment, Here, Plan, Record, Site, Way, show};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Session, print, say};
+use crate::session::{print, say};
+use crate::sim::{SEED, Simulated};
 use crate::source;
-use crate::store::Store;
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
+    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
+    /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
+    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
+    policies: Vec<Way>,
+    #[command(flatten)]
+    how: HowArgs,
+    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given. Ctrl-C keeps the
+    /// rounds that are complete.
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    runs: u16,
+    /// Measure in every round how long each program takes alone.
+    #[arg(long)]
+    solo: bool,
+    /// Simulate all of it on a machine that is not there, the times alone too: a name of machines/, the path of a
+    /// description, one in words, or `this` (`cosched sim --help` tells more).
+    #[arg(long, short, value_name = "MACHINE")]
+    machine: Option<String>,
+    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
+    #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
+    kernel: Option<Kernel>,
+    /// What decides in the first simulated round where nothing else does; each further round has the next number
+    /// [default: 1]
+    #[arg(long, requires = "machine")]
+    seed: Option<u64>,
+    /// A folder for the results and outputs of every run; made if it is not there.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are made. Programs,
+    /// ways, settings and machine must be the same; --runs may be another number.
+    #[arg(long, requires = "out")]
+    resume: bool,
+    /// Print the figures as JSON instead of the table.
+    #[arg(long)]
+    json: bool,
+}
 
 /// Runs the workload in each way, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let ways = &args.policies;
     if let Some((_, way)) = ways.iter().enumerate().find(|(i, way)| ways[..*i].contains(way)) {
-        let refusal =
-            format!("--policies: '{way}' is there twice; name each way once, and use --runs");
-        return Err(Failure::Input(refusal));
+        return Err(Failure::Input(format!(
+            "--policies: '{way}' is there twice; name each way once, and use --runs. To hold a way against itself, \
+             call it '{way}-2' the second time"
+        )));
     }
-    let kinds: Vec<Kind> = args.policies.iter().map(|way| way.kind()).collect();
-    args.how.check_use(&kinds)?;
-    let workload = source::workload(&args.source)?;
-    let session = Session::here()?;
-    let store = if args.solo { Store::open().map(Some) } else { Store::open_if_there() };
-    let store = store.map_err(Failure::input)?;
+    let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
+    match &args.machine {
+        None => {
+            args.how.check_use(&kinds)?;
+            let workload = source::workload(&args.source)?;
+            let mut here = Here::new(&workload, &args.how, args.solo)?;
+            run(args, &workload, &mut here, |record| record.with("--solo", args.solo))
+        }
+        Some(machine) => {
+            check_ways(ways)?;
+            let used = ["--quantum", "--max-frozen", "--placement", "--fill"];
+            args.how.check_use_by("compare --machine", &used)?;
+            args.how.check_use(&kinds)?;
+            let workload = source::workload(&args.source)?;
+            let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
+            let seed = args.seed.unwrap_or(SEED);
+            let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
+            run(args, &workload, &mut simulated, |record| {
+                let kernel = format!("{kernel:?}");
+                record.with("--machine", machine).with("--kernel", kernel).with("--seed", seed)
+            })
+        }
+    }
+}
+
+/// What no simulator can show is no part of a simulated comparison.
+fn check_ways(ways: &[Way]) -> Result<(), Failure> {
+    let names = |can: bool| -> String {
+        let names = ways.iter().filter(|way| way.can_be_simulated() == can).map(Way::to_string);
+        names.collect::<Vec<_>>().join(",")
+    };
+    let (refused, left) = match (names(false), names(true)) {
+        (refused, _) if refused.is_empty() => return Ok(()),
+        (refused, left) if left.is_empty() => {
+            (refused, "policies, passive and one-thread can be".to_owned())
+        }
+        (refused, left) => (refused, format!("what remains is --policies {left}")),
+    };
+    Err(Failure::Input(format!("--machine: {refused} cannot be simulated; leave that out: {left}")))
+}
+
+fn run(
+    args: &CompareArgs,
+    workload: &Workload,
+    site: &mut dyn Site,
+    settings: impl FnOnce(Record) -> Record,
+) -> Result<ExitCode, Failure> {
+    let record = Record::new(workload, &args.policies, site.session()).with_how(&args.how);
     let plan = Plan {
-        workload: &workload,
+        workload,
         ways: &args.policies,
-        how: &args.how,
         rounds: args.runs,
         out: args.out.as_deref(),
-        solo: args.solo,
+        resume: args.resume,
+        record: settings(record).with("--runs", if args.runs == 1 { "1" } else { "more than 1" }),
     };
-    let experiment = Experiment::run(&session, &plan, store)?;
-    match Comparison::of(&experiment, &args.policies, &session.description, args.runs) {
+    let experiment = Experiment::run(site, &plan)?;
+    match Comparison::of(&experiment.ways) {
         None => {
-            say(format_args!("ended before every way had run once: there is nothing to compare"))
+            say(format_args!("ended before every way had run once: there is nothing to compare"));
         }
-        Some(comparison) if args.json => {
-            print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?;
+        Some(comparison) => {
+            let interrupted = comparison.rounds < usize::from(args.runs);
+            let comparison = Comparison { interrupted, ..comparison };
+            match args.json {
+                true => {
+                    print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?
+                }
+                false => print(&show(&comparison, &experiment.ways))?,
+            }
         }
-        Some(comparison) => print(&comparison.show())?,
     }
     Ok(exit_code(experiment.ended, experiment.all_succeeded))
 }

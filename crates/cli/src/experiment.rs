@@ -1,16 +1,25 @@
 //! An experiment: the same programs run in several [ways](way), several times, in turn.
 //!
 //! On a machine that others share, a minute later is another machine. So the ways take turns
-//! (A B C A B C), each round gives one sample of every way, and ways are compared [pair by
-//! pair](summary) within rounds. The times alone, where they are asked for, are measured in every round
-//! too. One run that does not count comes first: it fills the page cache.
+//! (A B C A B C), each round gives one sample of every way, and ways are compared pair by pair within rounds. The times
+//! alone, where they are asked for, are measured in every round too. One run that does not count comes first: it fills
+//! the page cache. All that is the same [on this machine and on a simulated one](site).
 
+mod here;
 mod pace;
+mod record;
 mod rounds;
+mod site;
+mod split;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod way;
 
+pub(crate) use here::Here;
 pub(crate) use pace::Pace;
+pub(crate) use record::Record;
 pub(crate) use rounds::{Experiment, Plan};
-pub(crate) use summary::Comparison;
+pub(crate) use site::{Site, Turn};
+pub(crate) use summary::show;
 pub(crate) use way::Way;

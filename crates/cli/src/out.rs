@@ -1,6 +1,6 @@
 //! The folder of a run: `run.json`, and two files with the outputs of each program.
 //!
-//! Nothing in it is ever overwritten: a file that is there may be the only result of hours, or no
+//! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours, or no
 //! result of ours at all. So every name that a run would write is looked at before it starts.
 
 use std::fs;
@@ -39,25 +39,41 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
 
 /// Checks that nothing is there that the run would write.
 pub(crate) fn check_free(out: &Path, workload: &Workload) -> Result<(), Failure> {
-    let result = result(out);
-    if is_there(&result) {
-        let what = "it already holds a run; choose another folder, or remove this one";
-        return Err(refused(out, what));
-    }
-    let outputs = workload
-        .programs
-        .iter()
-        .flat_map(|spec| ["stdout", "stderr"].map(|stream| output(out, &spec.name, stream)));
-    match [temporary(&result)].into_iter().chain(outputs).find(|file| is_there(file)) {
+    match left(out, workload).first() {
+        None => Ok(()),
+        Some(file) if *file == result(out) => {
+            let what = "it already holds a run; choose another folder, or remove this one";
+            Err(refused(out, what))
+        }
         Some(file) => Err(refused(
             out,
             &format!(
                 "{} is there and would be overwritten; choose another folder, or move the file away",
-                shown_path(&file)
+                shown_path(file)
             ),
         )),
-        None => Ok(()),
     }
+}
+
+/// What is there of that which a run would write.
+pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
+    let result = result(out);
+    let outputs = workload
+        .programs
+        .iter()
+        .flat_map(|spec| ["stdout", "stderr"].map(|stream| output(out, &spec.name, stream)));
+    let part = temporary(&result);
+    [result, part].into_iter().chain(outputs).filter(|file| is_there(file)).collect()
+}
+
+/// Removes a file that an interrupted run left.
+pub(crate) fn remove(file: &Path) -> Result<(), Failure> {
+    fs::remove_file(file).map_err(|error| {
+        Failure::Input(format!(
+            "{}: cannot be removed: {error}; move it away, or choose another folder",
+            shown_path(file)
+        ))
+    })
 }
 
 /// A link that leads nowhere is there, too: the file would be made at its other end.

@@ -3,13 +3,15 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::engine::{Engine, Entry, Limits, Setup, Watch};
-use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
+use cosched_core::result::{
+    Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs, Terms,
+};
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
@@ -257,11 +259,17 @@ impl Session {
         workload.programs.iter().map(profile).collect()
     }
 
-    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+    /// The file that a program's command runs.
+    pub(crate) fn executable(&self, spec: &ProgramSpec) -> Result<PathBuf, Failure> {
         let env = spec.environment(self.environment.iter().cloned());
         let path = env.iter().find(|(key, _)| key == "PATH").map(|(_, value)| value.as_os_str());
+        spec.executable(path).map_err(Failure::input)
+    }
+
+    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+        let env = spec.environment(self.environment.iter().cloned());
         let order = Order {
-            executable: spec.executable(path).map_err(Failure::input)?,
+            executable: self.executable(spec)?,
             argv: spec.command.clone(),
             cwd: spec.cwd.clone(),
             env,
@@ -333,10 +341,19 @@ impl Session {
                 command: spec.command.clone(),
                 threads: *threads,
                 solo: profile.solo,
+                terms: Some(Terms {
+                    weight: spec.weight,
+                    group: spec.group.clone(),
+                    freezable: spec.freezable,
+                    misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                    memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
+                }),
             };
         Context {
             policy: request.kind.to_string(),
             placement: options.as_ref().map(|options| options.placement.to_string()),
+            max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
+            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.fills()),
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),

@@ -1,23 +1,27 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
 //! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table.
+//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
+//! `--from`, the workload is a [recorded run](replay).
 
 mod calibrate;
 mod check;
+mod compared;
 mod measure;
+mod replay;
 mod slowdowns;
 mod sweep;
 mod this;
+mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Ended, Outcome};
-use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs};
+use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs, SIMULATED};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
-use cosched_core::{Nanos, Profile};
+use cosched_core::{Class, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
@@ -25,6 +29,10 @@ use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
+pub(crate) use compared::Simulated;
+
+/// The seed where none is given.
+pub(crate) const SEED: u64 = 1;
 
 /// What stands in the place of a date: the simulated machine's time begins with the run.
 const EPOCH: &str = "1970-01-01T00:00:00Z";
@@ -43,6 +51,9 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
+    if let Some(run) = &args.from {
+        return replay::replay(run, args);
+    }
     if !args.sweep.is_empty() {
         return sweep::sweep(args);
     }
@@ -57,7 +68,11 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
-    let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
+    let (sim, outcome, result) =
+        simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
+    if let Some(file) = &args.watch {
+        watch::write(file, &sim, &result)?;
+    }
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -87,7 +102,7 @@ impl Scene {
             policy: args.policy.ok_or_else(|| missing("policy"))?,
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
-            seed: args.seed.unwrap_or(1),
+            seed: args.seed.unwrap_or(SEED),
             how: args.how.clone(),
         })
     }
@@ -143,10 +158,14 @@ impl Simulator {
         let description = MachineDescription {
             cpus: hardware.topology.cpus().len(),
             model: Some(hardware.name.clone()),
-            kernel: "simulated".to_owned(),
+            kernel: SIMULATED.to_owned(),
         };
         let session = Session::of(hardware.topology.clone(), description);
-        Simulator { session, hardware, scene: scene.clone() }
+        let mut scene = scene.clone();
+        if scene.kernel.is_solaris() {
+            scene.how.usual_class = Some(Class::FixedPriority(0));
+        }
+        Simulator { session, hardware, scene }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
@@ -216,6 +235,19 @@ impl Simulator {
         jobs: &[Job],
         profiles: &[Profile],
     ) -> Result<(Outcome, RunResult), Failure> {
+        let (_, outcome, result) = self.run_on(workload, kind, jobs, profiles, false)?;
+        Ok((outcome, result))
+    }
+
+    /// The same, with the machine that it ran on, which may have kept what programs did.
+    fn run_on(
+        &self,
+        workload: &Workload,
+        kind: Kind,
+        jobs: &[Job],
+        profiles: &[Profile],
+        watched: bool,
+    ) -> Result<(Sim, Outcome, RunResult), Failure> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
@@ -224,8 +256,11 @@ impl Simulator {
         let joins = kind.makes_gangs() || kind == Kind::LinuxGroups;
         let Costs { start, join, .. } = self.hardware.own;
         let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
-        let sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
-        let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
+        let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
+        if watched {
+            sim.watch(watch::INTERVAL);
+        }
+        let (sim, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = if kind.makes_gangs() { "simulated" } else { NONE };
@@ -233,6 +268,6 @@ impl Simulator {
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
         let result = RunResult::new(&outcome, &context);
-        Ok((outcome, result))
+        Ok((sim, outcome, result))
     }
 }

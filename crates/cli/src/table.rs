@@ -138,6 +138,8 @@ mod tests {
             policy: "some".into(),
             placement: None,
             quantum: None,
+            max_frozen: None,
+            fill: None,
             started_at: String::new(),
             machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
             rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
@@ -150,6 +152,7 @@ mod tests {
                     command: vec![],
                     threads: 1,
                     solo: *solo,
+                    terms: None,
                 })
                 .collect(),
         };

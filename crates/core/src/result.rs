@@ -36,6 +36,9 @@ pub const SCHEMA: &str = "cosched-run/1";
 /// The rung of a policy that freezes nobody, or binds nobody.
 pub const NONE: &str = "none";
 
+/// What a simulated machine has for a kernel's release.
+pub const SIMULATED: &str = "simulated";
+
 /// The content of `run.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -47,6 +50,10 @@ pub struct RunResult {
     pub placement: Option<String>,
     /// The quantum that was asked for, where the policy has one.
     pub quantum_seconds: Option<f64>,
+    /// No program was to be frozen longer than this at a time, where the policy freezes; `None` also in older files.
+    pub max_frozen_seconds: Option<f64>,
+    /// Whether idle CPUs of a gang were given away, where the policy can do that; `None` also in older files.
+    pub fill: Option<bool>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
     /// The signal that ended the run before its time; `None` if it was complete.
@@ -76,8 +83,15 @@ pub struct MachineDescription {
     pub cpus: usize,
     /// The CPUs' model name, if the kernel tells it.
     pub model: Option<String>,
-    /// The kernel's release.
+    /// The kernel's release; [`SIMULATED`] where the machine was simulated.
     pub kernel: String,
+}
+
+impl MachineDescription {
+    /// Whether no program was run on it.
+    pub fn is_simulated(&self) -> bool {
+        self.kernel == SIMULATED
+    }
 }
 
 /// By which means the run did its work.
@@ -130,6 +144,23 @@ pub struct ProgramResult {
     pub timeline: Vec<TimelineEntry>,
     /// Whether processes of it were alive when the run ended, and were left running.
     pub left_running: bool,
+    /// What else the policy was told of it; `None` in older files.
+    pub terms: Option<Terms>,
+}
+
+/// What a policy is told of a program beside its threads and its arrival.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Terms {
+    /// Its share relative to the other programs.
+    pub weight: f64,
+    /// The group that the user named for it.
+    pub group: Option<String>,
+    /// Whether it may be frozen; `None`: found out.
+    pub freezable: Option<bool>,
+    /// Last-level cache misses per 1000 instructions alone, where known.
+    pub misses_per_kilo_instruction: Option<f64>,
+    /// Traffic between caches and memory alone, GB/s (10^9 bytes), where known.
+    pub memory_gigabytes_per_second: Option<f64>,
 }
 
 /// From (seconds), to (seconds), CPUs in the kernel's list format (`None`: as found).

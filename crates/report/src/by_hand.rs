@@ -115,11 +115,14 @@ pub(crate) fn context() -> Context {
         command: vec![name.to_owned()],
         threads,
         solo: Some(ms(solo)),
+        terms: None,
     };
     Context {
         policy: "greedy".to_owned(),
         placement: Some("packed".to_owned()),
         quantum: Some(ms(200)),
+        max_frozen: Some(ms(1000)),
+        fill: None,
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         machine: MachineDescription { cpus: 4, model: None, kernel: "6.18".to_owned() },
         rungs: Rungs { freezing: "cgroup-v2".to_owned(), pinning: "affinity".to_owned() },

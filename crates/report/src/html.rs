@@ -119,7 +119,10 @@ fn compared(comparison: &Comparison) -> String {
     format!(
         "<section id=\"comparison\"><h2>Comparison</h2>\n{}{}{sentences}{}<div class=\"plots\">{plots}</div>\
          </section>\n",
-        paragraph(&format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel)),
+        paragraph(&match comparison.simulated {
+            true => format!("Simulated: {model}, {} CPUs. No program was run.", machine.cpus),
+            false => format!("{model}, {} CPUs, {}.", machine.cpus, machine.kernel),
+        }),
         paragraph(&rounds),
         troubles.collect::<String>()
     )
@@ -166,7 +169,7 @@ fn facts(run: &RunResult) -> String {
         ("cosched itself", format!("{:.2} % of a CPU", run.own.cpu_percent)),
     ];
     // A simulation has no date.
-    let dated = Some(run.started_at.clone()).filter(|_| run.machine.kernel != "simulated");
+    let dated = Some(run.started_at.clone()).filter(|_| !run.machine.is_simulated());
     facts.extend(dated.map(|date| ("began", date)));
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));

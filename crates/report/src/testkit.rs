@@ -23,6 +23,8 @@ pub(crate) fn gang() -> RunResult {
         policy: "gang".into(),
         placement: Some("packed".into()),
         quantum_seconds: Some(0.15),
+        max_frozen_seconds: Some(1.0),
+        fill: None,
         started_at: "2026-01-01T00:00:00Z".into(),
         interrupted_by: None,
         total_seconds: 0.6,
@@ -82,5 +84,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         usage: Usage::default(),
         timeline,
         left_running: false,
+        terms: None,
     }
 }

@@ -42,6 +42,29 @@ pub fn in_general(why: &Why) -> &'static str {
     }
 }
 
+/// A reason in two or three words, for a narrow column.
+pub fn brief(why: Why) -> String {
+    let word = match why {
+        Why::LeftToKernel => "left to the kernel",
+        Why::Turn => "its turn",
+        Why::Queued { ahead } => return format!("{ahead} ahead"),
+        Why::Quantum { .. } => "quantum",
+        Why::InGang => "in gang",
+        Why::OtherGang { .. } => "other gang",
+        Why::Fills => "fills gaps",
+        Why::MostMisses => "most misses",
+        Why::FewestMissesThatFit => "least misses that fit",
+        Why::LeastLost { slowdown } => return format!("slowed {slowdown:.2}"),
+        Why::WaitedLongest { waited } => return format!("waited {}", span(waited)),
+        Why::DoesNotFit { free } => return format!("{free} CPUs free"),
+        Why::Slice { slice, .. } => return format!("slice {}", span(slice)),
+        Why::NeverFrozen => "not frozen",
+        Why::QuantumShortened { .. } => "quantum shortened",
+        Why::Deviation { .. } => "not as wanted",
+    };
+    word.to_owned()
+}
+
 /// The figures of a reason, if it has any.
 fn figures(why: &Why) -> Option<String> {
     match why {

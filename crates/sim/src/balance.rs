@@ -102,7 +102,7 @@ impl World {
         self.may_use(tid, to) && !(self.kernel.apart && self.has_sibling(tid, to))
     }
 
-    fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
+    pub(crate) fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
         debug_assert_eq!(self.threads[tid as usize].place, Place::Queued);
         self.leave_queue(tid, from);
         self.enqueue(tid, to, Arrival::Moved);
@@ -111,7 +111,8 @@ impl World {
     /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with at least two threads fewer.
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
-        if self.strays(cpu) {
+        // Solaris moves threads when they come to a queue.
+        if self.kernel.is_solaris() || self.strays(cpu) {
             return;
         }
         for distance in DISTANCES {

@@ -9,13 +9,16 @@ pub(crate) struct Pace {
     began: Instant,
     parts: u32,
     rounds: u16,
+    /// Parts of all rounds that are to be made.
+    all: u32,
     done: u32,
 }
 
 impl Pace {
-    /// For so many parts in each of so many rounds.
-    pub(crate) fn new(parts: usize, rounds: u16) -> Pace {
-        Pace { began: Instant::now(), parts: parts as u32, rounds, done: 0 }
+    /// For so many parts in each of so many rounds, of which so many are still to be made.
+    pub(crate) fn new(parts: usize, rounds: u16, open: usize) -> Pace {
+        let all = (parts * open) as u32;
+        Pace { began: Instant::now(), parts: parts as u32, rounds, all, done: 0 }
     }
 
     /// A part of a round, counted from 0, begins.
@@ -36,8 +39,7 @@ impl Pace {
 
     /// As long for every part that is left as the others took on average.
     fn left(&self, elapsed: Duration) -> Option<Duration> {
-        let all = self.parts * u32::from(self.rounds);
-        (self.done >= self.parts.min(2)).then(|| elapsed * (all - self.done) / self.done)
+        (self.done >= self.parts.min(2)).then(|| elapsed * (self.all - self.done) / self.done)
     }
 }
 
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_what_the_parts_took_so_far() {
-        let pace = Pace { began: Instant::now(), parts: 4, rounds: 5, done: 5 };
+        let pace = Pace { began: Instant::now(), parts: 4, rounds: 7, all: 20, done: 5 };
         assert_eq!(pace.left(Duration::from_secs(10)), Some(Duration::from_secs(30)));
         assert_eq!(rounded(Duration::from_millis(119_900)), Duration::from_secs(119));
         assert_eq!(rounded(Duration::from_secs(121)), Duration::from_secs(180));

@@ -2,147 +2,201 @@
 //!
 //! Each round begins with the next way and goes round from there: a machine that gets slower or warmer during a round
 //! then does it to all of them alike.
+//!
+//! What was complete before an interruption is kept. With a folder it can also be gone on with later: rounds that are
+//! complete there are read, and all others are made.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use cosched_core::Profile;
+use cosched_core::Exit;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
-use cosched_core::workload::{Repeat, Workload};
+use cosched_core::workload::Workload;
 
-use super::Way;
 use super::pace::Pace;
-use crate::args::HowArgs;
+use super::{Record, Site, Turn, Way};
 use crate::failure::Failure;
 use crate::out;
-use crate::profile;
-use crate::session::{Request, Session, say};
-use crate::store::Store;
+use crate::session::say;
 
 /// What is to be done.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) ways: &'a [Way],
-    pub(crate) how: &'a HowArgs,
     pub(crate) rounds: u16,
     /// A folder with a folder for every run.
     pub(crate) out: Option<&'a Path>,
-    /// Whether to measure in every round how long each program takes alone.
-    pub(crate) solo: bool,
+    /// Whether to go on with what is there.
+    pub(crate) resume: bool,
+    /// What has to be the same for that.
+    pub(crate) record: Record,
 }
 
 /// What has come of it.
 #[derive(Debug)]
 pub(crate) struct Experiment {
-    /// For each complete round, a result for each way.
-    pub(crate) rounds: Vec<Vec<RunResult>>,
-    /// Whether a program runs again and again until all have finished: then a run holds more work
-    /// than every program's once, and says nothing beside the sum of the times alone.
-    pub(crate) open_ended: bool,
+    /// The ways, each with its run in each complete round.
+    pub(crate) ways: Vec<cosched_report::Way>,
     /// How it ended.
     pub(crate) ended: Ended,
     /// Whether every program in every run ended with status 0.
     pub(crate) all_succeeded: bool,
 }
 
+/// A result for each way.
+type Round = Vec<RunResult>;
+
 impl Experiment {
-    /// Checks everything, then runs everything. What was complete before an interruption is kept.
-    pub(crate) fn run(
-        session: &Session,
-        plan: &Plan<'_>,
-        mut store: Option<Store>,
-    ) -> Result<Experiment, Failure> {
+    /// Checks everything, then runs everything that is not there yet.
+    pub(crate) fn run(site: &mut dyn Site, plan: &Plan<'_>) -> Result<Experiment, Failure> {
         // Many outputs of the same programs would bury the table.
         let hidden = tempfile::tempdir().map_err(Failure::broken)?;
         let folder = plan.out.unwrap_or(hidden.path());
         let workloads = plan
             .ways
             .iter()
-            .map(|way| way.prepare(plan.workload))
+            .map(|way| way.prepare(plan.workload, site.session()))
             .collect::<Result<Vec<_>, _>>()?;
-        let request = |i: usize, out: &Path, profiles: &[Profile]| -> Result<_, Failure> {
-            let request = Request {
-                workload: &workloads[i],
-                kind: plan.ways[i].kind(),
-                how: plan.how,
-                out: Some(out),
-                stdout_is_taken: true,
-                profiles,
-                count: false,
-            };
-            session.execute(&request)
-        };
         // What is wrong with the last one is said before the first one runs.
-        let known = session.profiles(plan.workload, plan.how, store.as_ref())?;
-        for (i, way) in plan.ways.iter().enumerate() {
-            session.check(&Request {
-                workload: &workloads[i],
-                kind: way.kind(),
-                how: plan.how,
-                out: Some(&run_folder(folder, plan, 0, i)),
-                stdout_is_taken: true,
-                profiles: &known,
-                count: false,
-            })?;
-            for round in 0..plan.rounds {
-                out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;
+        for (way, workload) in plan.ways.iter().zip(&workloads) {
+            site.check(workload, way.kind())?;
+        }
+        let goes_on = plan.resume && plan.record.is_in(folder)?;
+        let mut rounds = if goes_on { complete(folder, plan)? } else { BTreeMap::new() };
+        let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
+        if plan.out.is_some() {
+            if goes_on {
+                remove_leftovers(folder, plan, &workloads, &open)?;
+            } else {
+                plan.record.check_free(folder)?;
             }
+            check_room(folder, plan, &workloads, &open)?;
+            plan.record.save(folder)?;
+        }
+        if plan.resume {
+            say(format_args!("{} complete round(s) found, {} to make", rounds.len(), open.len()));
         }
 
-        let programs = &plan.workload.programs;
-        let mut experiment = Experiment {
-            rounds: Vec::new(),
-            open_ended: programs.iter().any(|spec| spec.repeat == Repeat::UntilAllFinish),
-            ended: Ended::Complete,
-            all_succeeded: true,
-        };
-        let mut pace = Pace::new(plan.ways.len() + usize::from(plan.solo), plan.rounds);
-        if plan.rounds > 1 {
+        let parts = plan.ways.len() + usize::from(site.finds_times_alone());
+        let mut pace = Pace::new(parts, plan.rounds, open.len());
+        let (mut ended, mut untroubled) = (Ended::Complete, true);
+        if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             say(format_args!("{} once, to warm up", plan.ways[0]));
             let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
-            experiment.ended = request(0, warm_up.path(), &known)?.ended;
+            let (workload, kind) = (&workloads[0], plan.ways[0].kind());
+            ended = site.run(&Turn { workload, kind, out: warm_up.path() })?.ended;
         }
-        for round in 0..plan.rounds {
-            if experiment.ended != Ended::Complete {
-                break;
-            }
-            if let (true, Some(store)) = (plan.solo, &mut store) {
+        for round in open {
+            if ended == Ended::Complete && site.finds_times_alone() {
                 pace.begin(round, "each program alone");
-                experiment.ended = profile::measure_all(session, plan.workload, plan.how, store)?;
+                ended = site.alone(round)?;
             }
-            let profiles = session.profiles(plan.workload, plan.how, store.as_ref())?;
             let mut results: Vec<Option<RunResult>> = plan.ways.iter().map(|_| None).collect();
             for i in order(plan.ways.len(), round) {
-                if experiment.ended != Ended::Complete {
+                if ended != Ended::Complete {
                     break;
                 }
-                pace.begin(round, &plan.ways[i].to_string());
-                let ran = request(i, &run_folder(folder, plan, round, i), &profiles)?;
-                experiment.ended = ran.ended;
-                experiment.all_succeeded &= ran.report_troubles() && ran.all_succeeded();
+                let way = plan.ways[i];
+                pace.begin(round, &way.to_string());
+                let out = &run_folder(folder, plan, round, i);
+                let turn = Turn { workload: &workloads[i], kind: way.kind(), out };
+                let ran = site.run(&turn)?;
+                ended = ran.ended;
+                untroubled &= ran.report_troubles();
                 results[i] = Some(ran.result);
             }
-            if experiment.ended == Ended::Complete {
-                experiment.rounds.extend(results.into_iter().collect::<Option<Vec<_>>>());
+            if ended != Ended::Complete {
+                // What has run of this round may have failed; that is worth an exit code.
+                untroubled &= results.iter().flatten().all(succeeded);
+                break;
             }
+            rounds.extend(results.into_iter().collect::<Option<Round>>().map(|all| (round, all)));
         }
-        Ok(experiment)
+        let all_succeeded = untroubled && rounds.values().flatten().all(succeeded);
+        Ok(Experiment { ways: by_way(plan.ways, rounds), ended, all_succeeded })
     }
 }
 
+fn succeeded(result: &RunResult) -> bool {
+    result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
+}
+
+/// The rounds that are there, complete.
+fn complete(folder: &Path, plan: &Plan<'_>) -> Result<BTreeMap<u16, Round>, Failure> {
+    let mut rounds = BTreeMap::new();
+    for round in 0..plan.rounds {
+        let folders: Vec<PathBuf> =
+            (0..plan.ways.len()).map(|i| run_folder(folder, plan, round, i)).collect();
+        if !folders.iter().all(|folder| out::result(folder).exists()) {
+            continue;
+        }
+        let results =
+            folders.iter().map(|folder| out::load(folder)).collect::<Result<Round, _>>()?;
+        if results.iter().all(|result| result.interrupted_by.is_none()) {
+            rounds.insert(round, results);
+        }
+    }
+    Ok(rounds)
+}
+
+/// Removes what an interruption left in rounds that are not complete, and says so.
+fn remove_leftovers(
+    folder: &Path,
+    plan: &Plan<'_>,
+    workloads: &[Workload],
+    open: &[u16],
+) -> Result<(), Failure> {
+    for round in open {
+        let left = |i| out::left(&run_folder(folder, plan, *round, i), &workloads[i]);
+        let left: Vec<PathBuf> = (0..plan.ways.len()).flat_map(left).collect();
+        if !left.is_empty() {
+            say(format_args!(
+                "round {} is not complete: it is made anew, and {} file(s) of it are overwritten",
+                round + 1,
+                left.len()
+            ));
+        }
+        left.iter().try_for_each(|file| out::remove(file))?;
+    }
+    Ok(())
+}
+
+/// Checks that the runs can write their files, and overwrite nothing.
+fn check_room(
+    folder: &Path,
+    plan: &Plan<'_>,
+    workloads: &[Workload],
+    open: &[u16],
+) -> Result<(), Failure> {
+    let runs = || open.iter().flat_map(|round| (0..plan.ways.len()).map(move |i| (*round, i)));
+    for (round, i) in runs() {
+        out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;
+    }
+    runs().next().map_or(Ok(()), |(round, i)| {
+        out::prepare(&run_folder(folder, plan, round, i), &workloads[i])
+    })
+}
+
+/// Each way's results, in the order of the rounds.
+fn by_way(ways: &[Way], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Way> {
+    let named = |way: &Way| cosched_report::Way { name: way.to_string(), runs: Vec::new() };
+    let mut ways: Vec<cosched_report::Way> = ways.iter().map(named).collect();
+    for results in rounds.into_values() {
+        ways.iter_mut().zip(results).for_each(|(way, result)| way.runs.push(result));
+    }
+    ways
+}
+
 /// The positions of the ways in the order of a round.
-fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
+pub(super) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
     (0..ways).map(move |i| (i + usize::from(round)) % ways)
 }
 
 /// Where a run's outputs go: a folder for each way, in a folder for each round where there are several.
 fn run_folder(folder: &Path, plan: &Plan<'_>, round: u16, i: usize) -> PathBuf {
-    let way = plan.ways[i];
-    let name = match plan.ways[..i].iter().filter(|earlier| **earlier == way).count() {
-        0 => way.to_string(),
-        earlier => format!("{way}-{}", earlier + 1),
-    };
+    let name = plan.ways[i].to_string();
     match plan.rounds {
         1 => folder.join(name),
         _ => folder.join(format!("round-{:03}", round + 1)).join(name),

@@ -1,24 +1,36 @@
 //! The ways in which programs can share a machine: our policies, and the honest rivals.
 //!
 //! A rival is what somebody can do without cosched: nothing, tell waiting threads to sleep at once,
-//! preload a runtime that waits differently, or use one thread per program. It is plain Linux with
-//! programs that were started differently, so it is measured by the same code as every policy.
+//! preload a runtime that waits differently, use one thread per program, or [split](super::split) the CPUs. It is plain
+//! Linux with programs that were started differently, so it is measured by the same code as every policy.
+//!
+//! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is `linux` once more.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use cosched_core::workload::Workload;
+use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_policy::Kind;
 
+use super::split;
 use crate::failure::Failure;
+use crate::session::Session;
 
 /// Where distributions put LLVM's OpenMP runtime, which can stand in for that of GCC.
 const LLVM_RUNTIME: [&str; 3] = ["libomp.so.5", "libomp.so", "libiomp5.so"];
 
 /// One way of running a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) struct Way {
+    manner: Manner,
+    /// 1, or higher for the same once more.
+    number: u16,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
     /// Under a policy.
     Policy(Kind),
     /// Under plain Linux, with OpenMP threads that sleep as soon as they wait.
@@ -27,44 +39,78 @@ pub(crate) enum Way {
     Llvm,
     /// Under plain Linux, with one thread for each program.
     OneThread,
+    /// Under plain Linux, with CPUs of its own for each program.
+    Split,
 }
+
+const RIVALS: [Manner; 4] = [Manner::Passive, Manner::Llvm, Manner::OneThread, Manner::Split];
 
 impl Way {
     /// The policy that runs it.
     pub(crate) fn kind(self) -> Kind {
-        match self {
-            Way::Policy(kind) => kind,
-            Way::Passive | Way::Llvm | Way::OneThread => Kind::Linux,
+        match self.manner {
+            Manner::Policy(kind) => kind,
+            _ => Kind::Linux,
+        }
+    }
+
+    /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
+    /// mask that a program was started with.
+    pub(crate) fn can_be_simulated(self) -> bool {
+        match self.manner {
+            Manner::Policy(_) | Manner::Passive | Manner::OneThread => true,
+            Manner::Llvm | Manner::Split => false,
         }
     }
 
     /// The workload as it is run this way.
-    pub(crate) fn prepare(self, workload: &Workload) -> Result<Workload, Failure> {
+    pub(crate) fn prepare(
+        self,
+        workload: &Workload,
+        session: &Session,
+    ) -> Result<Workload, Failure> {
         let mut workload = workload.clone();
-        let runtime = match self {
-            Way::Llvm => Some(llvm_runtime()?),
-            _ => None,
-        };
-        for spec in &mut workload.programs {
-            let mut set = |key: &str, value: &str| spec.env.insert(key.into(), value.into());
-            match self {
-                Way::Policy(_) => {}
-                Way::Passive => drop(set("OMP_WAIT_POLICY", "passive")),
-                Way::Llvm => drop(set("LD_PRELOAD", runtime.as_deref().unwrap_or_default())),
-                Way::OneThread => spec.threads = Some(1),
+        let programs = &mut workload.programs;
+        match self.manner {
+            Manner::Policy(_) => {}
+            Manner::Passive => programs.iter_mut().for_each(|spec| {
+                set(spec, "OMP_WAIT_POLICY", "passive");
+                if let Some(model) = &mut spec.model {
+                    model.insert("spin".to_owned(), "0s".into());
+                }
+            }),
+            Manner::Llvm => {
+                let runtime = llvm_runtime()?;
+                programs.iter_mut().for_each(|spec| set(spec, "LD_PRELOAD", &runtime));
             }
+            Manner::OneThread => programs.iter_mut().for_each(|spec| spec.threads = Some(1)),
+            Manner::Split => split::split(programs, session)?,
         }
         Ok(workload)
     }
 }
 
-impl fmt::Display for Way {
+fn set(spec: &mut ProgramSpec, key: &str, value: &str) {
+    spec.env.insert(key.into(), value.into());
+}
+
+impl fmt::Display for Manner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Way::Policy(kind) => kind.fmt(f),
-            Way::Passive => f.write_str("passive"),
-            Way::Llvm => f.write_str("llvm"),
-            Way::OneThread => f.write_str("one-thread"),
+            Manner::Policy(kind) => kind.fmt(f),
+            Manner::Passive => f.write_str("passive"),
+            Manner::Llvm => f.write_str("llvm"),
+            Manner::OneThread => f.write_str("one-thread"),
+            Manner::Split => f.write_str("split"),
+        }
+    }
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            1 => self.manner.fmt(f),
+            number => write!(f, "{}-{number}", self.manner),
         }
     }
 }
@@ -73,13 +119,20 @@ impl FromStr for Way {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Way, String> {
-        match [Way::Passive, Way::Llvm, Way::OneThread].into_iter().find(|w| w.to_string() == text)
-        {
-            Some(way) => Ok(way),
-            None => text.parse().map(Way::Policy).map_err(|error: <Kind as FromStr>::Err| {
-                format!("{error}; the rivals are passive, llvm and one-thread")
-            }),
-        }
+        let numbered = text.rsplit_once('-').and_then(|(name, number)| {
+            let read: u16 = number.parse().ok()?;
+            // As it is shown, and in no other form: the name is a folder's, too.
+            (read > 1 && read.to_string() == number).then_some((name, read))
+        });
+        let (name, number) = numbered.unwrap_or((text, 1));
+        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == name) {
+            Some(rival) => rival,
+            None => name.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
+                let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
+                format!("{error}; the rivals are {rivals}")
+            })?,
+        };
+        Ok(Way { manner, number })
     }
 }
 
@@ -109,28 +162,56 @@ fn library_folders() -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use cosched_core::Topology;
+    use cosched_core::result::{MachineDescription, SIMULATED};
+
     use super::*;
 
     fn workload() -> Workload {
         Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap()
     }
 
+    fn prepared(way: &str, workload: &Workload) -> Workload {
+        let machine = MachineDescription { cpus: 2, model: None, kernel: SIMULATED.to_owned() };
+        let session = Session::of(Topology::regular(1, 1, 1, 2, 1), machine);
+        way.parse::<Way>().unwrap().prepare(workload, &session).unwrap()
+    }
+
     #[test]
     fn ways_are_named_as_they_are_shown_and_an_unknown_one_is_told_all_names() {
-        for name in ["linux", "gang", "passive", "llvm", "one-thread"] {
+        for name in
+            ["linux", "gang", "passive", "llvm", "one-thread", "split", "gang-2", "split-12"]
+        {
             assert_eq!(name.parse::<Way>().unwrap().to_string(), name);
         }
-        let error = "gagn".parse::<Way>().unwrap_err();
-        assert!(error.contains("gang") && error.contains("one-thread"), "{error}");
+        for name in ["gagn", "gang-1", "gang-02", "gang-", "linux-groups-x"] {
+            let error = name.parse::<Way>().unwrap_err();
+            assert!(error.contains("gang") && error.contains("one-thread, split"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_way_that_is_there_once_more_is_the_same_under_another_name() {
+        let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
+        assert_ne!(first, again);
+        assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
     }
 
     #[test]
     fn a_rival_is_plain_linux_with_programs_started_differently() {
-        let passive = Way::Passive.prepare(&workload()).unwrap();
-        assert_eq!(passive.programs[0].env["OMP_WAIT_POLICY"], "passive");
-        let one = Way::OneThread.prepare(&workload()).unwrap();
-        assert_eq!(one.programs[0].threads, Some(1));
-        assert_eq!(Way::OneThread.kind(), Kind::Linux);
-        assert_eq!(Way::Policy(Kind::Gang).prepare(&workload()).unwrap(), workload());
+        assert_eq!(prepared("passive", &workload()).programs[0].env["OMP_WAIT_POLICY"], "passive");
+        assert_eq!(prepared("one-thread", &workload()).programs[0].threads, Some(1));
+        assert_eq!("one-thread".parse::<Way>().unwrap().kind(), Kind::Linux);
+        assert_eq!(prepared("gang", &workload()), workload());
+    }
+
+    #[test]
+    fn threads_of_a_model_that_wait_passively_do_not_spin() {
+        let mut workload = workload();
+        workload.programs[0].model = Some(toml::from_str("spin = '1s'\nrepeat = 2").unwrap());
+        let passive = prepared("passive", &workload);
+        let model = passive.programs[0].model.as_ref().unwrap();
+        assert_eq!((model["spin"].as_str(), model["repeat"].as_integer()), (Some("0s"), Some(2)));
+        assert_eq!(prepared("linux", &workload), workload);
     }
 }

@@ -60,7 +60,7 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
     let ways = ways(entries, from, together, against, &mut notes)?;
     let comparison = match printed {
         Some(printed) => Some(printed),
-        None if together => Comparison::of(&ways),
+        None if together && ways.len() > 1 => Comparison::of(&ways),
         None => None,
     };
     if comparison.is_none() && ways.len() > 1 {
@@ -103,25 +103,25 @@ fn read_file(path: &Path) -> Result<File, Failure> {
         true => Comparison::parse(&text)
             .map(File::Comparison)
             .map_err(|error| Failure::Input(format!("{shown}: {error}"))),
-        false => RunResult::load(path).map(Box::new).map(File::Run).map_err(Failure::input),
+        false => out::load(path).map(Box::new).map(File::Run),
     }
 }
 
 /// A single run, or a comparison.
 fn read_folder(tree: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<(), Failure> {
     if out::result(folder).exists() {
-        entries.push(single(load(folder)?));
+        entries.push(single(out::load(folder)?));
         return Ok(());
     }
     let before = entries.len();
     for inside in folders(folder)? {
         let name = name(&inside);
         if out::result(&inside).exists() {
-            let run = load(&inside)?;
+            let run = out::load(&inside)?;
             entries.push(Entry { tree: Some(tree), round: String::new(), way: name, run });
         } else if name.starts_with("round-") {
             for way in folders(&inside)?.into_iter().filter(|way| out::result(way).exists()) {
-                let (round, way, run) = (name.clone(), self::name(&way), load(&way)?);
+                let (round, way, run) = (name.clone(), self::name(&way), out::load(&way)?);
                 entries.push(Entry { tree: Some(tree), round, way, run });
             }
         }
@@ -133,10 +133,6 @@ fn read_folder(tree: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<(
             shown_path(folder)
         ))),
     }
-}
-
-fn load(folder: &Path) -> Result<RunResult, Failure> {
-    RunResult::load(&out::result(folder)).map_err(Failure::input)
 }
 
 fn folders(folder: &Path) -> Result<Vec<PathBuf>, Failure> {

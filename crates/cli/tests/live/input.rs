@@ -228,7 +228,7 @@ fn no_file_in_the_output_folder_is_overwritten() {
         ("out/first.stdout", &["run", "--policy", "gang"] as &[_]),
         ("out/first.stderr", &["run", "--policy", "gang"]),
         ("out/run.json.part", &["run", "--policy", "gang"]),
-        ("out/gang/first.stdout", &["compare", "--policies", "linux,gang"]),
+        ("out/gang/first.stdout", &["compare", "--policies", "linux,gang", "--runs", "1"]),
         ("out/round-002/gang/run.json", &["compare", "--policies", "linux,gang", "--runs", "2"]),
     ] {
         let place = Place::new();
@@ -265,9 +265,9 @@ fn an_option_that_the_policy_has_no_use_for_is_refused_and_said_who_has() {
     // In a comparison it is for those that have.
     let place = Place::new();
     let compare = ["compare", "--policies", "linux,greedy", "--quantum", "5ms", "--fill"];
-    place.cosched(&[&compare[..], &["--", "true"]].concat()).ended().with(0);
+    place.cosched(&[&compare[..], &["--runs", "1", "--", "true"]].concat()).ended().with(0);
     let twice = place.cosched(&["compare", "--policies", "linux,gang,linux", "--", "true"]).ended();
-    twice.with(2).saying(&["'linux' is there twice", "--runs"]);
+    twice.with(2).saying(&["'linux' is there twice", "--runs", "call it 'linux-2'"]);
     let profile = place.cosched(&["profile", "--quantum", "5ms", "--", "true"]).ended();
     profile.with(2).saying(&["`cosched profile` has no use for --quantum"]);
 }

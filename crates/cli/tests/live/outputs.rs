@@ -1,8 +1,10 @@
 //! What cosched prints and writes: JSON for scripts, a table for people, the programs' own outputs.
 
+use cosched_core::CpuSet;
+use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{Place, program};
+use super::support::{Place, eventually, program, skip};
 
 fn talkative() -> [String; 2] {
     ["a", "b"]
@@ -133,12 +135,13 @@ fn the_command_that_measures_what_is_missing_is_printed_and_works() {
 fn compare_runs_the_same_programs_under_each_policy() {
     let place = Place::new();
     place.write("jobs.toml", talkative().concat());
-    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs,gang"];
+    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs,gang", "--runs", "1"];
     let ended = place.cosched(&[&compare[..], &["--json"]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
     let ways = document["ways"].as_array().unwrap();
     assert_eq!(ways.iter().map(|way| &way["way"]).collect::<Vec<_>>(), ["linux", "fcfs", "gang"]);
     assert_eq!(document["schema"], "cosched-compare/2");
+    assert_eq!(document["simulated"], false);
     let documentation = include_str!("../../../../docs/compare-json.md");
     for key in keys(&document) {
         assert!(documentation.contains(&format!("`{key}`")) || key == "value", "{key}");
@@ -173,4 +176,68 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
     }
     assert!(place.path("all/round-006/one-thread/run.json").exists());
     assert!(ended.stderr.contains("round 6 of 6: passive (4 of 4), about"), "{}", ended.stderr);
+}
+
+#[test]
+fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_document() {
+    let place = Place::new();
+    // The fifth run (the first one warms up) waits until somebody has ended it.
+    let program =
+        program("a", "cwd = 'work'", "echo >> runs; [ $(wc -l < runs) != 5 ] || sleep 1000");
+    std::fs::create_dir(place.path("work")).unwrap();
+    place.write("jobs.toml", program);
+    let compare = ["compare", "jobs.toml", "--policies", "linux,fcfs", "--runs", "3", "--json"];
+    let compare = [&compare[..], &["--out", "all"]].concat();
+    let started = place.cosched(&compare);
+    eventually("the second round's second run", || place.read("work/runs").lines().count() == 5);
+    started.signal(Signal::INT);
+    let interrupted = started.ended().with(130);
+    let found: Value = serde_json::from_str(&interrupted.stdout).unwrap();
+    assert_eq!((&found["rounds"], &found["interrupted"]), (&1.into(), &true.into()));
+    let kept = place.read("all/round-001/fcfs/run.json");
+
+    let refused = place.cosched(&compare).ended().with(2);
+    refused.saying(&["already holds a comparison", "--resume"]);
+    let resume = [&compare[..], &["--resume"]].concat();
+    let other: Vec<&str> =
+        resume.iter().map(|word| if *word == "linux,fcfs" { "linux,gang" } else { word }).collect();
+    place.cosched(&other).ended().with(2).saying(&["compare-plan.json", "--policies"]);
+
+    let whole = place.cosched(&resume).ended().with(0);
+    let whole = whole.saying(&["round 2 is not complete", "1 complete round(s) found, 2 to make"]);
+    let found_now: Value = serde_json::from_str(&whole.stdout).unwrap();
+    assert_eq!((&found_now["rounds"], &found_now["interrupted"]), (&3.into(), &false.into()));
+    assert_eq!(sorted_keys(&found_now), sorted_keys(&found));
+    assert_eq!(place.read("all/round-001/fcfs/run.json"), kept);
+    // One to warm up, the two of round 1, two of round 2, one of them in vain; and then again one and four.
+    assert_eq!(place.read("work/runs").lines().count(), 5 + 1 + 4);
+}
+
+fn sorted_keys(document: &Value) -> Vec<&str> {
+    let mut keys = keys(document);
+    keys.sort_unstable();
+    keys
+}
+
+#[test]
+fn split_gives_every_program_cpus_of_its_own_from_its_start_on() {
+    let place = Place::new();
+    let tell = "grep Cpus_allowed_list: /proc/self/status; echo threads $OMP_NUM_THREADS";
+    place.write("jobs.toml", ["a", "b"].map(|name| program(name, "threads = 2", tell)).concat());
+    let compare = ["compare", "jobs.toml", "--policies", "split", "--runs", "1", "--out", "all"];
+    let ended = place.cosched(&compare).ended().with(0);
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    if cpus < 2 {
+        return skip("split shares one CPU among all here");
+    }
+    let told = ["a", "b"].map(|name| place.read(&format!("all/split/{name}.stdout")));
+    let list = |told: &str| -> CpuSet {
+        told.lines().next().unwrap().split_whitespace().nth(1).unwrap().parse().unwrap()
+    };
+    let (a, b) = (list(&told[0]), list(&told[1]));
+    assert!(!a.intersects(&b) && a.union(&b).len() == cpus, "{told:?}");
+    for (told, share) in told.iter().zip([a, b]) {
+        assert!(told.contains(&format!("threads {}", share.len().min(2))), "{told}");
+    }
+    place.nothing_is_left_of(&ended);
 }

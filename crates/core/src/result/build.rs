@@ -4,7 +4,7 @@ use std::iter::zip;
 
 use super::{
     CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
-    Quantiles, RunResult, Rungs, SCHEMA, TimelineEntry,
+    Quantiles, RunResult, Rungs, SCHEMA, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::machine::Signal;
@@ -21,6 +21,10 @@ pub struct Context {
     pub placement: Option<String>,
     /// The quantum that was asked for, where the policy has one.
     pub quantum: Option<Nanos>,
+    /// No program is frozen longer than this at a time, where the policy freezes.
+    pub max_frozen: Option<Nanos>,
+    /// Whether idle CPUs of a gang are given away, where the policy can do that.
+    pub fill: Option<bool>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
     /// What it ran on.
@@ -44,6 +48,8 @@ pub struct ProgramContext {
     pub threads: u16,
     /// The time that *one* run of it takes alone, with the same threads and placement.
     pub solo: Option<Nanos>,
+    /// What else the policy is told of it.
+    pub terms: Option<Terms>,
 }
 
 impl RunResult {
@@ -60,6 +66,8 @@ impl RunResult {
             policy: context.policy.clone(),
             placement: context.placement.clone(),
             quantum_seconds: context.quantum.map(seconds),
+            max_frozen_seconds: context.max_frozen.map(seconds),
+            fill: context.fill,
             started_at: context.started_at.clone(),
             interrupted_by: interruption(outcome.ended).map(str::to_owned),
             total_seconds: seconds(outcome.total),
@@ -159,6 +167,7 @@ fn program(
             .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
             .collect(),
         left_running: outcome.left_running,
+        terms: context.terms.clone(),
     }
 }
 

@@ -66,6 +66,8 @@ fn context() -> Context {
         policy: "gang".into(),
         placement: Some("packed".into()),
         quantum: Some(Nanos::from_millis(100)),
+        max_frozen: Some(Nanos::from_secs(1)),
+        fill: None,
         started_at: "2026-01-01T00:00:00Z".into(),
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
         rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
@@ -75,6 +77,13 @@ fn context() -> Context {
             command: vec!["./cg".into(), "4".into()],
             threads: 2,
             solo: Some(Nanos::from_millis(1500)),
+            terms: Some(Terms {
+                weight: 2.0,
+                group: None,
+                freezable: Some(true),
+                misses_per_kilo_instruction: Some(3.0),
+                memory_gigabytes_per_second: None,
+            }),
         }],
     }
 }
@@ -102,7 +111,11 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
             "involuntary_switches": 4, "max_rss_kib": 1024
         },
         "timeline": [[2.0, 3.0, "0-1"], [5.0, 6.0, null]],
-        "left_running": false
+        "left_running": false,
+        "terms": {
+            "weight": 2.0, "group": null, "freezable": true,
+            "misses_per_kilo_instruction": 3.0, "memory_gigabytes_per_second": null
+        }
     });
     assert_eq!(file["programs"], json!([expected]));
     assert_eq!(file["metrics"]["weighted_speedup"], json!(0.3));

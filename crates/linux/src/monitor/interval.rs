@@ -106,8 +106,7 @@ pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
         }
         program.voluntary += thread.voluntary;
         program.involuntary += thread.involuntary;
-        let before =
-            (!first).then_some(program.preemptions).unwrap_or(Some(Preemptions::default()));
+        let before = if first { Some(Preemptions::default()) } else { program.preemptions };
         program.preemptions = before.zip(thread.preemptions).map(|(sum, one)| Preemptions {
             expired: sum.expired + one.expired,
             by_sibling: sum.by_sibling + one.by_sibling,

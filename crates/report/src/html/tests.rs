@@ -1,7 +1,7 @@
 //! What everybody may expect of the page; that it works in a browser is tested from outside.
 
 use cosched_core::CpuSet;
-use cosched_core::result::TimelineEntry;
+use cosched_core::result::{MachineDescription, RunResult, SIMULATED, TimelineEntry};
 
 use crate::{Comparison, Report, Way, testkit};
 
@@ -10,7 +10,7 @@ fn report(ways: Vec<Way>) -> Report {
     Report { title: "jobs".into(), notes: Vec::new(), comparison, ways, window: None }
 }
 
-fn way(name: &str, run: cosched_core::result::RunResult) -> Way {
+fn way(name: &str, run: RunResult) -> Way {
     Way { name: name.into(), runs: vec![run] }
 }
 
@@ -90,4 +90,19 @@ fn a_window_is_what_the_snapshots_show() {
     assert!(page.contains("From 0.20 s to 0.40 s of 0.60 s."));
     report.window = Some((5.0, 9.0));
     assert!(report.html().contains("From 0.00 s to 0.60 s of 0.60 s."), "beyond this run");
+}
+
+#[test]
+fn a_page_about_simulations_says_that_nothing_was_run() {
+    let simulated = |run: RunResult| RunResult {
+        machine: MachineDescription { kernel: SIMULATED.into(), ..run.machine },
+        ..run
+    };
+    let page = |run: fn(RunResult) -> RunResult| {
+        report(vec![way("linux", run(testkit::linux())), way("gang", run(testkit::gang()))]).html()
+    };
+    assert!(
+        page(simulated).contains("Simulated: CPU model not known, 2 CPUs. No program was run.")
+    );
+    assert!(!page(|run| run).contains("No program was run"));
 }

@@ -3,6 +3,8 @@
 use cosched_core::live::{Snapshot, Standing, State};
 use cosched_core::{Exit, Why};
 
+use crate::words;
+
 /// The least and the most that a name gets, in characters.
 const NAME: (usize, usize) = (7, 30);
 /// What a reason gets at least.
@@ -45,7 +47,10 @@ impl Columns {
             &format!("{:.1}", program.running_seconds),
             &format!("{:.1}", program.waiting_seconds),
             &program.turns.to_string(),
-            &program.why.filter(|_| program.state != State::Ended).map_or(String::new(), brief),
+            &program
+                .why
+                .filter(|_| program.state != State::Ended)
+                .map_or(String::new(), words::brief),
         ])
     }
 
@@ -151,31 +156,6 @@ fn gang(now: &Snapshot, program: &Standing) -> String {
         (Some(_), Some(quantum)) if program.state.may_run() => format!("{}*", quantum.gang + 1),
         _ => "-".to_owned(),
     }
-}
-
-/// A reason in two words.
-fn brief(why: Why) -> String {
-    let word = match why {
-        Why::LeftToKernel => "left to the kernel",
-        Why::Turn => "its turn",
-        Why::Queued { ahead } => return format!("{ahead} ahead"),
-        Why::Quantum { .. } => "quantum",
-        Why::InGang => "in gang",
-        Why::OtherGang { .. } => "other gang",
-        Why::Fills => "fills gaps",
-        Why::MostMisses => "most misses",
-        Why::FewestMissesThatFit => "least misses that fit",
-        Why::LeastLost { slowdown } => return format!("slowed {slowdown:.2}"),
-        Why::WaitedLongest { waited } => {
-            return format!("waited {}", span(waited.as_secs_f64()));
-        }
-        Why::DoesNotFit { free } => return format!("{free} CPUs free"),
-        Why::Slice { slice, .. } => return format!("slice {}", span(slice.as_secs_f64())),
-        Why::NeverFrozen => "not frozen",
-        Why::QuantumShortened { .. } => "quantum shortened",
-        Why::Deviation { .. } => "not as wanted",
-    };
-    word.to_owned()
 }
 
 /// A time in few characters.

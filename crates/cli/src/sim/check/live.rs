@@ -71,7 +71,7 @@ impl<'a> Live<'a> {
                 }
             }
         }
-        let mut pace = Pace::new(1 + self.mixtures.len(), rounds);
+        let mut pace = Pace::new(1 + self.mixtures.len(), rounds, rounds.into());
         for round in 0..rounds {
             if let Some(ended) = self.round(round, &mut pace)? {
                 return Ok(ended);

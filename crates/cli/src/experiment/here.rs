@@ -1,0 +1,81 @@
+//! This machine as the site of an experiment.
+
+use cosched_core::Profile;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::Workload;
+use cosched_policy::Kind;
+
+use super::{Site, Turn};
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::profile;
+use crate::session::{Ran, Request, Session};
+use crate::store::Store;
+
+/// This machine.
+pub(crate) struct Here<'a> {
+    session: Session,
+    workload: &'a Workload,
+    how: &'a HowArgs,
+    /// Whether to measure the times alone in every round.
+    solo: bool,
+    store: Option<Store>,
+    profiles: Vec<Profile>,
+}
+
+impl<'a> Here<'a> {
+    /// For these programs. The times alone are those of the store, unless they are measured in every round.
+    pub(crate) fn new(
+        workload: &'a Workload,
+        how: &'a HowArgs,
+        solo: bool,
+    ) -> Result<Here<'a>, Failure> {
+        let session = Session::here()?;
+        let store = if solo { Store::open().map(Some) } else { Store::open_if_there() };
+        let store = store.map_err(Failure::input)?;
+        let profiles = session.profiles(workload, how, store.as_ref())?;
+        Ok(Here { session, workload, how, solo, store, profiles })
+    }
+
+    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind) -> Request<'r> {
+        Request {
+            workload,
+            kind,
+            how: self.how,
+            out: None,
+            stdout_is_taken: true,
+            profiles: &self.profiles,
+            count: false,
+        }
+    }
+}
+
+impl Site for Here<'_> {
+    fn session(&self) -> &Session {
+        &self.session
+    }
+
+    fn warms_up(&self) -> bool {
+        true
+    }
+
+    fn finds_times_alone(&self) -> bool {
+        self.solo
+    }
+
+    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure> {
+        self.session.check(&self.request(workload, kind)).map(drop)
+    }
+
+    fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
+        let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
+        let ended = profile::measure_all(&self.session, self.workload, self.how, store)?;
+        self.profiles = self.session.profiles(self.workload, self.how, Some(store))?;
+        Ok(ended)
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+        let request = self.request(turn.workload, turn.kind);
+        self.session.execute(&Request { out: Some(turn.out), ..request })
+    }
+}

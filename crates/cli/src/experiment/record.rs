@@ -1,0 +1,175 @@
+//! What a comparison in a folder is of, so that it can be gone on with later: `compare-plan.json`.
+//!
+//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are
+//! written beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are
+//! to be may change, and so may the programs' executables, which nobody looks into.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Way;
+use crate::args::HowArgs;
+use crate::failure::Failure;
+use crate::session::Session;
+
+/// The version of the file.
+const SCHEMA: &str = "cosched-compare-plan/1";
+const FILE: &str = "compare-plan.json";
+
+/// All that decides about a comparison, by the name that people know it by.
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Record {
+    schema: String,
+    settings: BTreeMap<String, Value>,
+}
+
+impl Record {
+    /// Of a comparison on this machine or on a simulated one.
+    pub(crate) fn new(workload: &Workload, ways: &[Way], session: &Session) -> Record {
+        let machine = &session.description;
+        let ways: Vec<String> = ways.iter().map(Way::to_string).collect();
+        let mut settings = BTreeMap::from([
+            ("--policies".to_owned(), json!(ways.join(","))),
+            ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
+            ("the machine's model".to_owned(), json!(machine.model)),
+            ("the kernel".to_owned(), json!(machine.kernel)),
+            ("the number of programs".to_owned(), json!(workload.programs.len())),
+        ]);
+        for spec in &workload.programs {
+            let threads = session.threads(spec);
+            settings.extend(
+                program(spec, threads)
+                    .map(|(key, value)| (format!("{key} of the program '{}'", spec.name), value)),
+            );
+        }
+        Record { schema: SCHEMA.to_owned(), settings }
+    }
+
+    /// With an option of the command line.
+    pub(crate) fn with(mut self, option: &str, value: impl Serialize) -> Record {
+        self.settings.insert(option.to_owned(), json!(value));
+        self
+    }
+
+    /// With how policies and the machine do their work.
+    pub(crate) fn with_how(self, how: &HowArgs) -> Record {
+        // Everything in there tells itself completely, tables of slowdowns included.
+        fn told<T: Debug>(value: &Option<T>) -> String {
+            value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}"))
+        }
+        self.with("--quantum", told(&how.quantum))
+            .with("--placement", told(&how.placement))
+            .with("--fill", how.fill)
+            .with("--slowdowns", told(&how.slowdowns))
+            .with("--max-frozen", told(&how.max_frozen))
+            .with("--freezer", told(&how.freezer))
+            .with("--pinning", told(&how.pinning))
+            .with("--grace", told(&Some(how.grace)))
+    }
+
+    /// Checks that the folder holds no comparison yet.
+    pub(super) fn check_free(&self, folder: &Path) -> Result<(), Failure> {
+        match file(folder).symlink_metadata() {
+            Err(_) => Ok(()),
+            Ok(_) => Err(Failure::Input(format!(
+                "--out {}: it already holds a comparison; go on with it by --resume, or choose another folder",
+                shown_path(folder)
+            ))),
+        }
+    }
+
+    /// Whether the folder holds a comparison; it has to be of the same.
+    pub(super) fn is_in(&self, folder: &Path) -> Result<bool, Failure> {
+        let file = file(folder);
+        if !file.exists() {
+            return Ok(false);
+        }
+        let shown = shown_path(&file);
+        let refuse = |what: String| {
+            Failure::Input(format!("--resume: {shown}: {what}; choose another folder with --out"))
+        };
+        let text = fs::read(&file).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let found: Record = serde_json::from_slice(&text)
+            .map_err(|error| refuse(format!("is damaged: {error}")))?;
+        if found.schema != SCHEMA {
+            return Err(refuse(format!("has the schema '{}', not '{SCHEMA}'", found.schema)));
+        }
+        let names = self.settings.keys().chain(found.settings.keys());
+        let differs = |name: &&String| self.settings.get(*name) != found.settings.get(*name);
+        match names.into_iter().find(differs) {
+            None => Ok(true),
+            Some(name) => Err(refuse(format!(
+                "there, {name}: {}; now: {}. Rounds of different things cannot be compared: ask for the same as there",
+                value(found.settings.get(name)),
+                value(self.settings.get(name)),
+            ))),
+        }
+    }
+
+    /// Writes it beside the rounds, whole or not at all.
+    pub(super) fn save(&self, folder: &Path) -> Result<(), Failure> {
+        let file = file(folder);
+        let text = serde_json::to_string_pretty(self).map_err(Failure::broken)? + "\n";
+        let part = file.with_extension("json.part");
+        fs::write(&part, text).and_then(|()| fs::rename(&part, &file)).map_err(|error| {
+            Failure::Input(format!(
+                "--out {}: nothing can be written there: {error}; choose another folder",
+                shown_path(folder)
+            ))
+        })
+    }
+}
+
+fn file(folder: &Path) -> PathBuf {
+    folder.join(FILE)
+}
+
+fn value(found: Option<&Value>) -> String {
+    found.map_or("nothing".to_owned(), Value::to_string)
+}
+
+/// What decides about a program, by the keys of the workload file.
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
+    let ProgramSpec {
+        places: _,
+        name: _,
+        command,
+        threads: _,
+        env,
+        cwd,
+        start,
+        weight,
+        misses_per_kilo_instruction,
+        memory_gigabytes_per_second,
+        repeat,
+        freezable,
+        group,
+        malleable,
+        model,
+    } = spec;
+    let repeat = match repeat {
+        Repeat::Times(times) => json!(times),
+        Repeat::UntilAllFinish => json!("until-all-finish"),
+    };
+    [
+        ("command", json!(command)),
+        ("threads", json!(threads)),
+        ("env", json!(env)),
+        ("cwd", json!(cwd.to_string_lossy())),
+        ("start", json!(start.0)),
+        ("weight", json!(weight)),
+        ("misses_per_kilo_instruction", json!(misses_per_kilo_instruction)),
+        ("memory_gigabytes_per_second", json!(memory_gigabytes_per_second)),
+        ("repeat", repeat),
+        ("freezable", json!(freezable)),
+        ("group", json!(group)),
+        ("malleable", json!(malleable)),
+        ("model", json!(model)),
+    ]
+}

@@ -1,0 +1,41 @@
+//! Where the runs of an experiment are made. The rounds are the same everywhere; only a site knows what a run is.
+
+use std::path::Path;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::Workload;
+use cosched_policy::Kind;
+
+use crate::failure::Failure;
+use crate::session::{Ran, Session};
+
+/// One run of one way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Turn<'a> {
+    /// The programs as they are started in this way.
+    pub(crate) workload: &'a Workload,
+    pub(crate) kind: Kind,
+    /// The folder for its result and outputs, where nothing lies that it would write.
+    pub(crate) out: &'a Path,
+}
+
+/// A machine that runs programs, or seems to.
+pub(crate) trait Site {
+    /// The machine, as programs may use it.
+    fn session(&self) -> &Session;
+
+    /// Whether a first run differs from later ones.
+    fn warms_up(&self) -> bool;
+
+    /// Whether it is to be found in every round how long each program takes alone.
+    fn finds_times_alone(&self) -> bool;
+
+    /// Checks everything that can be wrong with such a run. Nothing is started or written.
+    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure>;
+
+    /// Finds how long each program takes alone, for the runs that follow.
+    fn alone(&mut self, round: u16) -> Result<Ended, Failure>;
+
+    /// Makes a run, and saves its result.
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure>;
+}

@@ -1,0 +1,115 @@
+//! A simulated machine as the site of an experiment.
+//!
+//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So every round has a
+//! seed of its own, from `--seed` upwards, and intervals tell how much hangs on that. All ways of a round have the same
+//! one, and so have the times alone.
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::Workload;
+use cosched_core::{Profile, Signal};
+use cosched_linux::poll::{Poll, Ready};
+use cosched_policy::Kind;
+use cosched_sim::{Hardware, Job, Kernel};
+use rustix::process::Signal as Number;
+
+use super::{Prepared, Scene, Simulator, hardware};
+use crate::args::HowArgs;
+use crate::experiment::{Site, Turn};
+use crate::failure::Failure;
+use crate::out;
+use crate::session::{Ran, Session};
+
+/// What ends a comparison before its time, after the simulation that is under way.
+const SIGNALS: [(Number, Signal); 3] = [
+    (Number::INT, Signal::Interrupt),
+    (Number::TERM, Signal::Terminate),
+    (Number::HUP, Signal::Terminate),
+];
+
+/// A machine that is not there.
+pub(crate) struct Simulated<'a> {
+    workload: &'a Workload,
+    hardware: Hardware,
+    scene: Scene,
+    /// The machine with the seed of the round.
+    simulator: Simulator,
+    /// What the programs do as the workload has them.
+    jobs: Vec<Job>,
+    profiles: Vec<Profile>,
+    signals: Poll,
+}
+
+impl<'a> Simulated<'a> {
+    /// A machine by its name, for these programs.
+    pub(crate) fn new(
+        workload: &'a Workload,
+        machine: &str,
+        kernel: Kernel,
+        seed: u64,
+        how: &HowArgs,
+    ) -> Result<Simulated<'a>, Failure> {
+        // Each turn brings its own policy; the programs alone are checked under the one that they are alone under.
+        let policy = Kind::Linux;
+        let scene = Scene { policy, machine: machine.to_owned(), kernel, seed, how: how.clone() };
+        let hardware = hardware(machine)?;
+        let simulator = Simulator::of(hardware.clone(), &scene);
+        let Prepared { jobs, profiles } = simulator.prepare(workload)?;
+        let signals = Poll::new(&SIGNALS.map(|(number, _)| number.as_raw()));
+        let signals = signals.map_err(Failure::broken)?;
+        Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
+    }
+
+    /// Whether the user has ended it meanwhile.
+    fn ended(&mut self) -> Result<Ended, Failure> {
+        let mut ready = Vec::new();
+        self.signals.look(&mut ready).map_err(Failure::broken)?;
+        let came =
+            |(number, _): &&(Number, Signal)| ready.contains(&Ready::Signal(number.as_raw()));
+        let came = SIGNALS.iter().find(came);
+        Ok(came.map_or(Ended::Complete, |(_, signal)| Ended::Interrupted(*signal)))
+    }
+}
+
+impl Site for Simulated<'_> {
+    fn session(&self) -> &Session {
+        &self.simulator.session
+    }
+
+    fn warms_up(&self) -> bool {
+        false
+    }
+
+    fn finds_times_alone(&self) -> bool {
+        true
+    }
+
+    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure> {
+        self.simulator.jobs(workload)?;
+        self.simulator.session.plan(&self.simulator.request(workload, kind, &self.profiles))?;
+        Ok(())
+    }
+
+    fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
+        let seed = self.scene.seed.wrapping_add(round.into());
+        self.simulator =
+            Simulator::of(self.hardware.clone(), &Scene { seed, ..self.scene.clone() });
+        for i in 0..self.jobs.len() {
+            let spec = &self.workload.programs[i];
+            self.profiles[i].solo = Some(self.simulator.alone(spec, &self.jobs[i])?);
+            match self.ended()? {
+                Ended::Complete => {}
+                ended => return Ok(ended),
+            }
+        }
+        Ok(Ended::Complete)
+    }
+
+    fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
+        let jobs = self.simulator.jobs(turn.workload)?;
+        let (_, result) = self.simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
+        out::prepare(turn.out, turn.workload)?;
+        let saved = result.save(&out::result(turn.out));
+        let troubles = saved.err().map(Failure::broken).into_iter().collect();
+        Ok(Ran { result, ended: self.ended()?, troubles })
+    }
+}

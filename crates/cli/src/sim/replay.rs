@@ -1,0 +1,180 @@
+//! `cosched sim --from RUN --policy Q`: what another policy would have made of a recorded run.
+//!
+//! The record becomes a simulated workload ([`program`]): of each program it tells when it came, how many
+//! threads it had, how much CPU time it used and how long it ran. It does not tell why its threads waited. So the policy
+//! of the record is simulated first, and how far the model is from what was recorded stands beside the answer: whoever
+//! reads "Q would have taken 5 s" also reads how wrong the same model is about what is known. Nothing is
+//! fitted to make that error small.
+
+mod ground;
+mod program;
+mod report;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use cosched_core::Profile;
+use cosched_core::result::RunResult;
+use cosched_core::workload::{Workload, shown_path};
+use cosched_policy::Kind;
+use cosched_sim::{Hardware, Kernel};
+
+use super::{Scene, Simulator};
+use crate::args::{HowArgs, SimRunArgs};
+use crate::failure::Failure;
+use crate::out;
+use crate::session::print;
+use program::Replayed;
+use report::{Figures, Report};
+
+/// Replays a run under its own policy and under the one that is asked for, and shows both.
+pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure> {
+    let record = Record::load(run)?;
+    let policy = args.policy.ok_or_else(|| Failure::Input("which policy? --policy".to_owned()))?;
+    match record.policy.predicts() {
+        // The table is for the recorded policy, too.
+        true => args.how.check_use(&[policy, record.policy])?,
+        false => args.how.check_use(&[policy])?,
+    }
+    let (hardware, assumed) = ground::hardware(&record.result, args.machine.as_deref())
+        .map_err(|failure| record.name_in(failure))?;
+    let programs =
+        program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
+    let stage = Stage { hardware: &hardware, programs: &programs, args };
+    let recorded = stage.simulator(record.policy, record.how(&args.how));
+    let asked = stage.simulator(policy, record.how_of(policy, &args.how));
+    let both = [(&recorded, record.policy), (&asked, policy)];
+    for (simulator, kind) in both {
+        stage.check(simulator, kind).map_err(|failure| record.name_in(failure))?;
+    }
+    if let Some(folder) = &args.out {
+        out::prepare(folder, &Workload { programs: Vec::new() })?;
+    }
+
+    let [model, answer] = both.map(|(simulator, kind)| stage.run(simulator, kind));
+    let (model, answer) = (model?, answer?);
+    if let Some(folder) = &args.out {
+        answer.save(&out::result(folder)).map_err(Failure::broken)?;
+    }
+    let told = program::assumptions(&record.result, &programs, policy);
+    let assumptions = assumed.into_iter().chain(told).collect();
+    let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
+    let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
+    match args.json {
+        true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
+        false => print(&report.show())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A run that can be replayed.
+struct Record {
+    result: RunResult,
+    policy: Kind,
+    /// As it was named.
+    shown: String,
+}
+
+impl Record {
+    /// A run that was interrupted is refused, and one of which nothing ran: how much CPU time a program used is known
+    /// of its complete runs only.
+    fn load(run: &Path) -> Result<Record, Failure> {
+        let shown = shown_path(run);
+        let result = out::load(run)?;
+        let refused = |why: &str| Err(Failure::Input(format!("--from {shown}: {why}")));
+        if let Some(signal) = &result.interrupted_by {
+            return refused(&format!(
+                "the run was interrupted ({signal}), so it is not known how much work was left; \
+                 name one that ran to its end"
+            ));
+        }
+        if result.programs.iter().all(|program| program.completions.is_empty()) {
+            return refused(
+                "no program ran to its end, so there is nothing to replay; run the workload again",
+            );
+        }
+        match result.policy.parse() {
+            Ok(policy) => Ok(Record { result, policy, shown }),
+            Err(_) => refused(&format!(
+                "its policy '{}' is not known here; use the cosched that made the run",
+                result.policy
+            )),
+        }
+    }
+
+    /// What was asked for in the recorded run.
+    fn how(&self, given: &HowArgs) -> HowArgs {
+        let time = |seconds: f64| std::time::Duration::from_secs_f64(seconds.max(0.0));
+        HowArgs {
+            placement: self.result.placement.as_ref().and_then(|name| name.parse().ok()),
+            quantum: self.result.quantum_seconds.map(time),
+            max_frozen: self.result.max_frozen_seconds.map(time),
+            fill: self.result.fill == Some(true),
+            ..given.clone()
+        }
+    }
+
+    /// The same for another policy, as far as it has a use for it; what is given goes first.
+    fn how_of(&self, policy: Kind, given: &HowArgs) -> HowArgs {
+        let recorded = self.how(given);
+        HowArgs {
+            placement: given.placement.or(recorded.placement),
+            quantum: given.quantum.or(recorded.quantum),
+            max_frozen: given.max_frozen.or(recorded.max_frozen),
+            fill: policy.fills() && (given.fill || recorded.fill),
+            ..recorded
+        }
+    }
+
+    fn name_in(&self, failure: Failure) -> Failure {
+        match failure {
+            Failure::Input(text) => Failure::Input(format!("--from {}: {text}", self.shown)),
+            broken => broken,
+        }
+    }
+}
+
+/// What both simulations share.
+struct Stage<'a> {
+    hardware: &'a Hardware,
+    programs: &'a [Replayed],
+    args: &'a SimRunArgs,
+}
+
+impl Stage<'_> {
+    fn simulator(&self, policy: Kind, how: HowArgs) -> Simulator {
+        let scene = Scene {
+            policy,
+            machine: self.hardware.name.clone(),
+            kernel: self.args.kernel.unwrap_or(Kernel::EEVDF),
+            seed: self.args.seed.unwrap_or(1),
+            how,
+        };
+        Simulator::of(self.hardware.clone(), &scene)
+    }
+
+    fn workload(&self) -> Workload {
+        Workload { programs: self.programs.iter().map(|program| program.spec.clone()).collect() }
+    }
+
+    fn profiles(&self) -> Vec<Profile> {
+        self.programs.iter().map(|program| program.profile).collect()
+    }
+
+    /// Everything that can be wrong, before anything is simulated.
+    fn check(&self, simulator: &Simulator, kind: Kind) -> Result<(), Failure> {
+        let (workload, profiles) = (self.workload(), self.profiles());
+        simulator.session.plan(&simulator.request(&workload, kind, &profiles)).map(|_| ())
+    }
+
+    /// The workload under a policy; slowdowns are told of the model's own times alone.
+    fn run(&self, simulator: &Simulator, kind: Kind) -> Result<RunResult, Failure> {
+        let jobs: Vec<_> = self.programs.iter().map(|program| program.job.clone()).collect();
+        let mut profiles = self.profiles();
+        for (program, profile) in self.programs.iter().zip(&mut profiles) {
+            profile.solo = Some(simulator.alone(&program.spec, &program.job)?);
+        }
+        let (_, result) = simulator.run(&self.workload(), kind, &jobs, &profiles)?;
+        Ok(result)
+    }
+}

@@ -1,0 +1,61 @@
+//! On which machine a record is replayed: the one that it was made on, as far as that is known.
+
+use cosched_core::result::RunResult;
+use cosched_sim::Hardware;
+
+use crate::failure::Failure;
+use crate::session::Session;
+use crate::sim::{hardware as named_hardware, this};
+
+/// What a run of the simulator has in the place of the kernel's release.
+const SIMULATED: &str = "simulated";
+
+/// The machine, and what had to be assumed about it.
+///
+/// A recorded CPU second is a CPU second: what siblings and memory cost is in it already, so a core's siblings do not
+/// slow each other down once more.
+pub(super) fn hardware(
+    record: &RunResult,
+    named: Option<&str>,
+) -> Result<(Hardware, Option<String>), Failure> {
+    let (found, assumed) = match named {
+        Some(name) => (named_hardware(name)?, None),
+        None => own(record)?,
+    };
+    let (here, there) = (found.topology.cpus().len(), record.machine.cpus);
+    if here != there {
+        return Err(Failure::Input(format!(
+            "the run had {there} CPUs, and {} has {here}, so the error on the recorded policy could not be told; \
+             name a machine of {there} CPUs with --machine, such as \"package:1 core:{there}\"",
+            found.name
+        )));
+    }
+    Ok((Hardware { smt_share: 1.0, ..found }, assumed))
+}
+
+/// The machine of the record.
+fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
+    if record.machine.kernel == SIMULATED {
+        let name = record.machine.model.as_deref().unwrap_or_default();
+        let found = named_hardware(name).map_err(|_| {
+            Failure::Input(format!(
+                "the run was simulated on a machine of one's own, '{name}'; name its file with --machine"
+            ))
+        })?;
+        return Ok((found, None));
+    }
+    let plain = Hardware::words(&format!("package:1 core:{}", record.machine.cpus))
+        .map_err(Failure::broken)?;
+    let here = Session::here()?;
+    if here.description != record.machine {
+        let assumed = "the run was made on another machine, of which only the number of CPUs is known; \
+                       --machine names a description of it";
+        return Ok((plain, Some(assumed.to_owned())));
+    }
+    if this::file().is_ok_and(|file| file.exists()) {
+        return Ok((this::hardware(&here, None)?, None));
+    }
+    let assumed = "this machine was not measured (`cosched sim measure` does it): what switches and starts \
+                   cost is assumed";
+    Ok((Hardware { topology: this::usable(&here), ..plain }, Some(assumed.to_owned())))
+}

@@ -1,0 +1,310 @@
+//! From what a record tells of a program to a model of it.
+//!
+//! Two numbers decide: W, the CPU time of one run, and T, how long one run takes alone. On m CPUs (its threads, or all
+//! there are) a share s of the work done by one thread alone makes the two fit (Amdahl):
+//!
+//! T = W (s + (1 - s) / m)
+//!
+//! Where even s = 1 is too quick, the program sleeps for the rest. Serial work and sleep are spread evenly
+//! over the run, a piece every 10 ms. Barriers, locks, imbalance and memory traffic are not in a record: the model's
+//! threads meet once in each piece, and sleep while they wait. CPU time that spinning threads wasted in the recorded run is
+//! cut off where it is seen, that is where it is more than the program can use alone.
+
+use std::collections::BTreeMap;
+
+use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
+use cosched_core::{Exit, Nanos, Profile};
+use cosched_policy::Kind;
+use cosched_sim::{Hardware, Job, Model};
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// How often serial work and sleep come, seconds of a run alone.
+const PIECE: f64 = 0.010;
+/// The kernel's times are no better than this, relative to each other (nor better than a piece).
+const CLOCK: f64 = 0.05;
+/// Whoever used less of the CPU than this share of what it was due did not wait for a CPU.
+const LITTLE: f64 = 0.5;
+
+/// Where a time alone comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Basis {
+    /// It was measured.
+    Alone,
+    /// It had its CPUs to itself, or hardly used them: how long it ran is how long it takes.
+    Running,
+    /// It shared its CPUs: as if all its threads always had work.
+    CpuTime,
+}
+
+/// A program of a record, ready to be simulated.
+#[derive(Clone, Debug)]
+pub(super) struct Replayed {
+    pub(super) spec: ProgramSpec,
+    pub(super) job: Job,
+    pub(super) profile: Profile,
+    /// Its position in the record.
+    pub(super) position: usize,
+    /// Of one run, in the model.
+    pub(super) cpu_seconds: f64,
+    pub(super) alone_seconds: f64,
+    pub(super) basis: Basis,
+    /// CPU time of the record that it cannot have used alone, in one run.
+    pub(super) cut_seconds: f64,
+    pub(super) failed: bool,
+}
+
+/// The programs that ran to an end at least once.
+///
+/// # Errors
+/// When a file that was written by somebody else has figures that cannot be.
+pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Result<Vec<Replayed>, Failure> {
+    let known = record.programs.iter().enumerate();
+    let ran = known.filter(|(_, program)| !program.completions.is_empty());
+    ran.map(|(position, program)| replayed(record, position, program, hardware)).collect()
+}
+
+/// What cannot be known from the record and was assumed, in sentences.
+pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind) -> Vec<String> {
+    let missing: Vec<&str> = record
+        .programs
+        .iter()
+        .filter(|program| program.completions.is_empty())
+        .map(|program| program.name.as_str())
+        .collect();
+    let named = |chosen: &dyn Fn(&Replayed) -> bool| {
+        let names = programs.iter().filter(|program| chosen(program));
+        names.map(|program| program.spec.name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    // Threads of several programs on one CPU.
+    let side_by_side = matches!(asked, Kind::Linux | Kind::LinuxGroups);
+    let several =
+        programs.len() > 1 && programs.iter().any(|program| program.spec.threads > Some(1));
+    let sentence =
+        |names: String, what: &str| (!names.is_empty()).then(|| format!("{names}: {what}"));
+    let always = "threads of a program meet every 10 ms and sleep while they wait; barriers, locks, imbalance and \
+                  memory traffic are not in a record";
+    let running = "time alone not known, taken from how long it was allowed to run";
+    let cpu = "time alone not known (`cosched profile` before a run measures it), taken from its CPU time as if all \
+               threads always had work";
+    let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
+    let failed = "failed, so it is replayed as far as it ran";
+    [
+        Some(always.to_owned()),
+        sentence(named(&|program| program.basis == Basis::Running), running),
+        sentence(named(&|program| program.basis == Basis::CpuTime), cpu),
+        sentence(
+            named(&|program| program.cut_seconds > PIECE.max(CLOCK * program.cpu_seconds)),
+            cut,
+        ),
+        sentence(named(&|program| program.failed), failed),
+        sentence(missing.join(", "), "could not be started, and is left out"),
+        (side_by_side && several).then(|| {
+            format!("under {asked}, nobody spins; programs that do take much longer there")
+        }),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
+fn replayed(
+    record: &RunResult,
+    position: usize,
+    program: &ProgramResult,
+    hardware: &Hardware,
+) -> Result<Replayed, Failure> {
+    let threads = program.threads.max(1);
+    let shape = Shape::of(record, program, hardware);
+    let table = shape.table(hardware.gigahertz);
+    let model = Model::read(&table, threads).map_err(|error| {
+        Failure::Input(format!(
+            "program {}: what is recorded of it cannot be ({error}); run the workload again",
+            escaped(&program.name)
+        ))
+    })?;
+    Ok(Replayed {
+        spec: spec(record, program),
+        job: Job { model, weight: 1.0 },
+        profile: profile(program),
+        position,
+        cpu_seconds: shape.cpu,
+        alone_seconds: shape.alone,
+        basis: shape.basis,
+        cut_seconds: shape.cut,
+        failed: program.exit != Some(Exit::Code(0)),
+    })
+}
+
+fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
+    let words = if program.command.is_empty() {
+        vec![program.name.clone()]
+    } else {
+        program.command.clone()
+    };
+    let workload = Workload::from_commands(vec![words], "/".as_ref());
+    let drafted = workload.expect("a command with words is a workload").programs.remove(0);
+    let terms = program.terms.as_ref();
+    ProgramSpec {
+        name: program.name.clone(),
+        threads: Some(program.threads.max(1)),
+        env: BTreeMap::new(),
+        start: nanos(program.arrived_seconds),
+        weight: terms.map_or(1.0, |terms| terms.weight),
+        group: terms.and_then(|terms| terms.group.clone()),
+        freezable: terms.and_then(|terms| terms.freezable),
+        repeat: repeat(record, program),
+        ..drafted
+    }
+}
+
+fn profile(program: &ProgramResult) -> Profile {
+    let terms = program.terms.as_ref();
+    Profile {
+        solo: None,
+        misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
+        memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
+    }
+}
+
+/// Whoever ran on after it was done, until everybody was, was repeated for the others' sake.
+fn repeat(record: &RunResult, program: &ProgramResult) -> Repeat {
+    let done = done(program);
+    let ran_on = program.timeline.iter().any(|span| span.0 > done || span.1 > done + 1e-3);
+    match done < record.total_seconds && ran_on || counted(program) < program.completions.len() {
+        true => Repeat::UntilAllFinish,
+        false => Repeat::Times(counted(program) as u32),
+    }
+}
+
+/// When it was done.
+fn done(program: &ProgramResult) -> f64 {
+    program.arrived_seconds + program.turnaround_seconds.unwrap_or(f64::INFINITY)
+}
+
+/// How many of its runs count for its turnaround; at least one.
+fn counted(program: &ProgramResult) -> usize {
+    // Both times are rounded to microseconds.
+    let before = |at: f64| at <= done(program) + 2e-6;
+    program.completions.iter().filter(|run| before(run.at_seconds)).count().max(1)
+}
+
+/// What one run is made of; seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Shape {
+    cpu: f64,
+    alone: f64,
+    basis: Basis,
+    cut: f64,
+    /// On how many CPUs it can run at once.
+    width: f64,
+}
+
+impl Shape {
+    fn of(record: &RunResult, program: &ProgramResult, hardware: &Hardware) -> Shape {
+        let usage = &program.usage;
+        let used =
+            (usage.user_seconds + usage.system_seconds) / program.completions.len().max(1) as f64;
+        let runs = counted(program) as f64;
+        let cpus = record.machine.cpus as f64;
+        let width = f64::from(program.threads).min(cpus).max(1.0);
+        let running = program.running_seconds / runs;
+        let (alone, basis) = match program.solo_seconds {
+            // The simulator starts programs by itself, as they were started alone. Nobody is quicker in company: a longer
+            // time alone was disturbed.
+            Some(seconds) => {
+                let start = (hardware.own.start + hardware.own.join).as_secs_f64();
+                let alone = seconds / runs;
+                ((alone - start).max(PIECE.min(alone)).min(running), Basis::Alone)
+            }
+            None if had_its_cpus(record) || used < LITTLE * running * due(record, program) => {
+                (running, Basis::Running)
+            }
+            None => (used / width, Basis::CpuTime),
+        };
+        // A run shorter than the kernel's clock tells.
+        let cpu = used.min(alone * width).max(1e-6);
+        Shape { cpu, alone: alone.max(cpu / width), basis, cut: used - cpu, width }
+    }
+
+    /// The share of the work that one thread does alone, and the time that it sleeps.
+    fn serial_and_sleep(&self) -> (f64, f64) {
+        let even = 1.0 / self.width;
+        let serial = match self.width > 1.0 {
+            true => ((self.alone / self.cpu - even) / (1.0 - even)).clamp(0.0, 1.0),
+            false => 0.0,
+        };
+        let busy = self.cpu * (serial + (1.0 - serial) * even);
+        (serial, (self.alone - busy).max(0.0))
+    }
+
+    /// As a `[program.model]`: an instruction takes a cycle.
+    fn table(&self, gigahertz: f64) -> toml::Table {
+        let (serial, sleep) = self.serial_and_sleep();
+        let pieces = (self.alone / PIECE).ceil().clamp(1.0, 1e9);
+        let number = |value: f64| toml::Value::Float(value);
+        let mut phase = toml::Table::new();
+        phase.insert("repeat".into(), toml::Value::Integer(pieces as i64));
+        phase.insert("instructions".into(), number(self.cpu * gigahertz * 1e9 / pieces));
+        phase.insert("serial".into(), number(serial));
+        if self.width > 1.0 {
+            phase.insert("barriers".into(), toml::Value::Integer(1));
+        }
+        let nanos = (sleep * 1e9 / pieces) as u64;
+        phase.insert("sleep".into(), toml::Value::String(format!("{nanos}ns")));
+        let mut model = toml::Table::new();
+        model.insert("phase".into(), toml::Value::Array(vec![toml::Value::Table(phase)]));
+        model
+    }
+}
+
+/// Whether each program had the CPUs that it ran on to itself.
+fn had_its_cpus(record: &RunResult) -> bool {
+    let alone = |kind: Kind| kind == Kind::Fcfs || kind.makes_gangs() && record.fill != Some(true);
+    record.policy.parse().is_ok_and(alone)
+}
+
+/// How many CPUs a program was due while all ran side by side: its threads' share of them.
+fn due(record: &RunResult, program: &ProgramResult) -> f64 {
+    let threads: f64 = record.programs.iter().map(|program| f64::from(program.threads)).sum();
+    f64::from(program.threads) * (record.machine.cpus as f64 / threads.max(1.0)).min(1.0)
+}
+
+fn nanos(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9).round().max(0.0) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape(cpu: f64, alone: f64, width: f64) -> Shape {
+        Shape { cpu, alone, basis: Basis::Alone, cut: 0.0, width }
+    }
+
+    #[test]
+    fn the_serial_share_and_the_sleep_give_back_the_time_alone() {
+        for (cpu, alone, width) in
+            [(1.0, 0.5, 2.0), (1.0, 0.6, 2.0), (1.0, 1.0, 4.0), (1.0, 1.4, 4.0), (0.2, 3.0, 1.0)]
+        {
+            let (serial, sleep) = shape(cpu, alone, width).serial_and_sleep();
+            let found = cpu * (serial + (1.0 - serial) / width) + sleep;
+            assert!((found - alone).abs() < 1e-12, "{cpu} in {alone} on {width}: {found}");
+            assert!(sleep == 0.0 || serial == 1.0 || width == 1.0, "asleep before it is serial");
+        }
+        assert_eq!(shape(1.0, 0.5, 2.0).serial_and_sleep(), (0.0, 0.0));
+    }
+
+    #[test]
+    fn a_model_has_all_the_work_in_pieces_of_ten_milliseconds() {
+        let table = shape(1.0, 0.6, 2.0).table(2.0);
+        let phase = table["phase"][0].as_table().unwrap();
+        let pieces = phase["repeat"].as_integer().unwrap() as f64;
+        assert_eq!(pieces, 60.0);
+        let instructions = phase["instructions"].as_float().unwrap() * pieces;
+        assert!((instructions / 2e9 - 1.0).abs() < 1e-12, "{instructions}");
+    }
+}

@@ -1,0 +1,159 @@
+//! `cosched compare` on a simulated machine, from outside.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Three programs whose threads wait for each other; on 8 CPUs two of them fit beside each other.
+fn workload() -> String {
+    let program = |i: usize| {
+        format!(
+            "[[program]]\nname = 'p{i}'\ncommand = 'p{i}'\nthreads = 4\n[program.model]\nspin = 'forever'\n\
+             imbalance = 0.05\n[[program.model.phase]]\ninstructions = 2e9\nbarriers = 200\n"
+        )
+    };
+    (0..3).map(program).collect()
+}
+
+fn place() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("jobs.toml"), workload()).unwrap();
+    folder
+}
+
+fn compare(folder: &Path, options: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
+    command.current_dir(folder).args(fixed).args(options.split_whitespace()).output().unwrap()
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn document(output: &Output) -> Value {
+    assert_eq!(output.status.code(), Some(0), "{}", told(output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn ways_are_simulated_in_the_same_rounds_and_the_document_says_so() {
+    let place = place();
+    let ways = "--policies linux,gang,passive --runs 6";
+    let found = document(&compare(place.path(), &format!("{ways} --json --out all")));
+    assert_eq!(
+        (&found["simulated"], &found["machine"]["kernel"]),
+        (&true.into(), &"simulated".into())
+    );
+    assert_eq!((&found["rounds"], &found["interrupted"]), (&6.into(), &false.into()));
+    let totals = |i: usize| found["ways"][i]["samples"]["total_seconds"].as_array().unwrap();
+    assert_eq!(totals(0).len(), 6);
+    assert!(totals(0).iter().any(|total| *total != totals(0)[0]), "seeds differ: {:?}", totals(0));
+    for way in found["ways"].as_array().unwrap() {
+        assert!(way["ratio_to_solo_sum"]["value"].is_number(), "times alone are simulated: {way}");
+    }
+    assert!(place.path().join("all/round-006/passive/run.json").exists());
+
+    let shown = compare(place.path(), ways);
+    let table = String::from_utf8_lossy(&shown.stdout);
+    assert!(table.contains("Simulated on ") && table.contains("no program was run"), "{table}");
+    assert!(!told(&shown).contains("warm up"), "{}", told(&shown));
+}
+
+#[test]
+fn a_round_has_the_seed_that_the_same_run_of_sim_would_have() {
+    let place = place();
+    let found = document(&compare(place.path(), "--policies linux --runs 2 --seed 5 --json"));
+    let mut sim = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let second =
+        ["sim", "jobs.toml", "--machine", "e5410-8", "-p", "linux", "--seed", "6", "--json"];
+    let second = document(&sim.current_dir(place.path()).args(second).output().unwrap());
+    let samples = &found["ways"][0]["samples"];
+    assert_eq!(samples["total_seconds"][1], second["total_seconds"]);
+    let alone = second["programs"].as_array().unwrap().iter();
+    let alone: f64 = alone.map(|program| program["solo_seconds"].as_f64().unwrap()).sum();
+    assert_eq!(samples["solo_sum_seconds"][1].as_f64(), Some(alone));
+}
+
+#[test]
+fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
+    let place = place();
+    for (options, said) in [
+        (
+            "--policies linux,llvm,gang,split",
+            "llvm,split cannot be simulated; leave that out: what remains is --policies linux,gang",
+        ),
+        ("--policies llvm", "llvm cannot be simulated"),
+        (
+            "--policies linux,gang --freezer signals",
+            "`cosched compare --machine` has no use for --freezer",
+        ),
+        ("--policies linux,gang --kernel vms", "vms"),
+    ] {
+        let refused = compare(place.path(), options);
+        assert_eq!(refused.status.code(), Some(2), "{options}");
+        assert!(told(&refused).contains(said), "{options}: {}", told(&refused));
+    }
+    let mut here = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let output =
+        here.args(["compare", "--policies", "linux", "--seed", "3", "--", "true"]).output();
+    let output = output.unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(told(&output).contains("--machine"), "{}", told(&output));
+}
+
+#[test]
+fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
+    let place = place();
+    let options = "--policies linux,gang --runs 1000 --json --out d";
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
+    command.current_dir(place.path()).args(fixed).args(options.split_whitespace());
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let second = place.path().join("d/round-002/gang/run.json");
+    for _ in 0..3000 {
+        if second.exists() {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(130));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["interrupted"], true);
+    assert!((1..1000).contains(&found["rounds"].as_u64().unwrap()), "{}", found["rounds"]);
+}
+
+#[test]
+fn a_simulated_comparison_that_is_gone_on_with_is_the_same_as_one_at_a_stretch() {
+    let place = place();
+    let ways = "--policies linux,gang --json";
+    document(&compare(place.path(), &format!("{ways} --runs 3 --out d")));
+    let left = place.path().join("d/round-003/gang/run.json");
+    fs::remove_file(&left).unwrap();
+    let output = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
+    assert!(
+        told(&output).contains("round 3 is not complete: it is made anew, and 1 file(s)"),
+        "{}",
+        told(&output)
+    );
+    assert!(told(&output).contains("2 complete round(s) found, 5 to make"), "{}", told(&output));
+    assert!(left.exists());
+    let at_once = compare(place.path(), &format!("{ways} --runs 7"));
+    assert_eq!(document(&output), document(&at_once));
+
+    let other = compare(place.path(), &format!("{ways} --runs 7 --out d --resume --seed 2"));
+    assert_eq!(other.status.code(), Some(2));
+    assert!(told(&other).contains("there, --seed: 1; now: 2"), "{}", told(&other));
+    let text = workload().replace("2e9", "3e9");
+    fs::write(place.path().join("jobs.toml"), text).unwrap();
+    let other = compare(place.path(), &format!("{ways} --runs 7 --out d --resume"));
+    assert!(told(&other).contains("model of the program 'p0'"), "{}", told(&other));
+}

@@ -1,0 +1,270 @@
+//! `cosched sim --from`, from outside: what is known of a run is met, what is not is told, and what cannot be replayed is
+//! refused.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cosched_core::result::RunResult;
+use serde_json::Value;
+
+/// The machine of the recordings, whatever machine the tests run on.
+const TWO_CPUS: &str = "package:1 core:2";
+
+fn cosched(arguments: &[&str], folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.current_dir(folder).env("XDG_DATA_HOME", folder).args(arguments).output().unwrap()
+}
+
+fn recording(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/recordings").join(name)
+}
+
+fn told(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The JSON of a replay of a file.
+fn replay(run: &Path, options: &[&str]) -> Value {
+    let folder = tempfile::tempdir().unwrap();
+    let all = [&["sim", "--json", "--from", run.to_str().unwrap()], options].concat();
+    let output = cosched(&all, folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Changes a recording, and replays it.
+fn changed(name: &str, change: impl Fn(&mut Value), options: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let mut run: Value = serde_json::from_slice(&std::fs::read(recording(name)).unwrap()).unwrap();
+    change(&mut run);
+    std::fs::write(folder.path().join("run.json"), run.to_string()).unwrap();
+    let all = [&["sim", "--from", "."], options].concat();
+    cosched(&all, folder.path())
+}
+
+fn refused(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(2), "{}", told(output));
+    assert!(output.stdout.is_empty());
+    told(output)
+}
+
+const JOBS: &str = "[[program]]\ncommand = 'solver'\nthreads = 4\nweight = 2\n[program.model]\n\
+    [[program.model.phase]]\nrepeat = 40\ninstructions = 1e8\nserial = 0.3\nbarriers = 1\n\
+    [[program]]\ncommand = 'pair'\nthreads = 2\nstart = '150ms'\nmisses_per_kilo_instruction = 1\n[program.model]\n\
+    [[program.model.phase]]\ninstructions = 2e9\n\
+    [[program]]\ncommand = 'sleeper'\nthreads = 1\n[program.model]\n\
+    [[program.model.phase]]\nrepeat = 50\ninstructions = 1e6\nsleep = '20ms'\n";
+
+/// A simulated run of three programs, in a folder.
+fn simulated(folder: &Path, policy: &str, more: &[&str]) {
+    std::fs::write(folder.join("jobs.toml"), JOBS).unwrap();
+    let options = ["sim", "jobs.toml", "--machine", "e5410-8", "--policy", policy, "--out", "run"];
+    let output = cosched(&[&options, more].concat(), folder);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+}
+
+#[test]
+fn a_run_of_programs_without_locks_or_traffic_is_met_under_every_policy() {
+    for policy in ["linux", "linux-groups", "fcfs", "gang", "greedy", "minwait"] {
+        let folder = tempfile::tempdir().unwrap();
+        simulated(folder.path(), policy, &[]);
+        let found = replay(&folder.path().join("run"), &["--policy", "gang"]);
+        for figure in ["total", "mean_turnaround", "cpu_utilisation"] {
+            let error = found["error_percent"][figure].as_f64().unwrap();
+            assert!(error.abs() < 5.0, "{policy}: {figure} is {error} % off");
+        }
+        assert_eq!(found["recorded"]["policy"], policy);
+        assert_eq!(found["machine"], "e5410-8");
+    }
+}
+
+#[test]
+fn the_answer_for_another_policy_is_that_of_the_workload_that_was_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    simulated(folder.path(), "fcfs", &[]);
+    for policy in ["linux", "gang", "minwait"] {
+        let known = tempfile::tempdir().unwrap();
+        simulated(known.path(), policy, &[]);
+        let known = RunResult::load(&known.path().join("run/run.json")).unwrap();
+        let found = replay(&folder.path().join("run"), &["--policy", policy]);
+        let (answer, wanted) =
+            (found["answer"]["total_seconds"].as_f64().unwrap(), known.total_seconds);
+        assert!((answer / wanted - 1.0).abs() < 0.1, "{policy}: {answer} instead of {wanted}");
+    }
+}
+
+#[test]
+fn settings_weights_and_arrivals_are_those_of_the_record_and_options_go_first() {
+    let folder = tempfile::tempdir().unwrap();
+    let more = ["--quantum", "20ms", "--max-frozen", "300ms", "--placement", "spread"];
+    simulated(folder.path(), "gang", &more);
+    let run = folder.path().join("run");
+    let found = replay(&run, &["--policy", "minwait"]);
+    for part in ["model", "answer"] {
+        assert_eq!(found[part]["quantum_seconds"], 0.02, "{part}");
+        assert_eq!(found[part]["max_frozen_seconds"], 0.3, "{part}");
+        assert_eq!(found[part]["placement"], "spread", "{part}");
+    }
+    let found = replay(&run, &["--policy", "minwait", "--quantum", "50ms"]);
+    assert_eq!(found["model"]["quantum_seconds"], 0.02);
+    assert_eq!(found["answer"]["quantum_seconds"], 0.05);
+
+    let options = ["sim", "--from", "run", "--policy", "gang", "--out", "answer"];
+    assert_eq!(cosched(&options, folder.path()).status.code(), Some(0));
+    let answer = RunResult::load(&folder.path().join("answer/run.json")).unwrap();
+    let recorded = RunResult::load(&run.join("run.json")).unwrap();
+    for (ours, theirs) in answer.programs.iter().zip(&recorded.programs) {
+        assert_eq!((&ours.name, ours.threads), (&theirs.name, theirs.threads));
+        assert_eq!((&ours.terms, ours.arrived_seconds), (&theirs.terms, theirs.arrived_seconds));
+    }
+}
+
+#[test]
+fn a_repeated_program_is_repeated_in_the_replay() {
+    let folder = tempfile::tempdir().unwrap();
+    let jobs = JOBS.replace("'pair'\n", "'pair'\nrepeat = 3\n");
+    let jobs = jobs.replace("'sleeper'\n", "'sleeper'\nrepeat = 'until-all-finish'\n");
+    std::fs::write(folder.path().join("jobs.toml"), jobs).unwrap();
+    let options = "sim jobs.toml --machine e5410-8 --policy gang --out run";
+    let options: Vec<&str> = options.split(' ').collect();
+    assert_eq!(cosched(&options, folder.path()).status.code(), Some(0));
+    let options = ["sim", "--from", "run", "--policy", "gang", "--out", "answer"];
+    assert_eq!(cosched(&options, folder.path()).status.code(), Some(0));
+    let [recorded, answer] = ["run", "answer"]
+        .map(|name| RunResult::load(&folder.path().join(name).join("run.json")).unwrap());
+    let runs =
+        |run: &RunResult| run.programs.iter().map(|p| p.completions.len()).collect::<Vec<_>>();
+    assert_eq!(runs(&recorded), runs(&answer));
+    assert!((answer.total_seconds / recorded.total_seconds - 1.0).abs() < 0.05);
+}
+
+#[test]
+fn real_runs_in_gangs_and_one_after_another_are_met_within_what_the_docs_say() {
+    for policy in ["fcfs", "gang", "greedy", "minwait"] {
+        for workload in ["single", "barriers"] {
+            let run = recording(&format!("{workload}-{policy}.json"));
+            let found = replay(&run, &["--policy", policy, "--machine", TWO_CPUS]);
+            for figure in ["total", "mean_turnaround"] {
+                let error = found["error_percent"][figure].as_f64().unwrap();
+                assert!(error.abs() < 10.0, "{workload}, {policy}: {figure} is {error} % off");
+            }
+            // The model of the policy that is asked for, which is the recorded one, is the same run.
+            let totals = ["model", "answer"].map(|part| found[part]["total_seconds"].as_f64());
+            assert_eq!(totals[0], totals[1]);
+        }
+    }
+}
+
+#[test]
+fn time_that_spinning_threads_wasted_is_told_and_cut_off() {
+    let run = recording("barriers-linux.json");
+    let found = replay(&run, &["--policy", "gang", "--machine", TWO_CPUS]);
+    let assumed = found["assumptions"].as_array().unwrap();
+    let of = |assumption: &&Value| {
+        assumption.as_str().unwrap().contains("more CPU time than it can use alone")
+    };
+    let told = assumed.iter().find(of).unwrap().as_str().unwrap();
+    for program in ["barriers-1", "barriers-2", "barriers-3"] {
+        assert!(told.contains(program), "{told}");
+    }
+    // Who asks for plain Linux is warned, whatever was recorded.
+    let gangs = recording("barriers-gang.json");
+    let warned = |policy| {
+        let found = replay(&gangs, &["--policy", policy, "--machine", TWO_CPUS]);
+        found["assumptions"].to_string().contains("nobody spins")
+    };
+    assert_eq!(["linux", "linux-groups", "minwait"].map(warned), [true, true, false]);
+    // So the model of the record is far too quick, and says it.
+    assert!(found["error_percent"]["total"].as_f64().unwrap() < -30.0);
+    // What gangs make of it is known from the run of the same round.
+    let gang = RunResult::load(&recording("barriers-gang.json")).unwrap();
+    let answer = found["answer"]["total_seconds"].as_f64().unwrap();
+    assert!((answer / gang.total_seconds - 1.0).abs() < 0.15, "{answer}, {}", gang.total_seconds);
+}
+
+#[test]
+fn a_program_without_a_time_alone_gets_it_from_its_running_time_or_its_cpu_time() {
+    let basis = |name: &str| {
+        let unknown = |run: &mut Value| {
+            for program in run["programs"].as_array_mut().unwrap() {
+                program["solo_seconds"] = Value::Null;
+            }
+        };
+        let output = changed(name, unknown, &["--policy", "gang", "--machine", TWO_CPUS, "--json"]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert!(found["assumptions"].to_string().contains("time alone not known"));
+        found["programs"][0]["alone_from"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(basis("single-gang.json"), "running");
+    assert_eq!(basis("single-linux.json"), "cpu-time");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_what_to_do() {
+    let gang = ["--policy", "gang", "--machine", TWO_CPUS];
+    let folder = tempfile::tempdir().unwrap();
+    let output = cosched(&["sim", "--from", ".", "--policy", "gang"], folder.path());
+    let text = refused(&output);
+    assert!(text.contains("run.json: cannot be read"), "{text}");
+    std::fs::write(folder.path().join("run.json"), "{\"schema\": \"cosched-run/1\", \"pol")
+        .unwrap();
+    let text = refused(&cosched(&["sim", "--from", ".", "--policy", "gang"], folder.path()));
+    assert!(text.contains("run.json: is damaged"), "{text}");
+
+    let change = |change: fn(&mut Value)| refused(&changed("single-gang.json", change, &gang));
+    let text = change(|run| run["interrupted_by"] = "SIGINT".into());
+    assert!(text.contains("--from .: the run was interrupted (SIGINT)"), "{text}");
+    let text = change(|run| run["policy"] = "lottery".into());
+    assert!(text.contains("'lottery'"), "{text}");
+    let text = change(|run| {
+        for program in run["programs"].as_array_mut().unwrap() {
+            program["completions"] = Value::Array(Vec::new());
+        }
+    });
+    assert!(text.contains("nothing to replay"), "{text}");
+
+    let text = change(|run| {
+        let program = &mut run["programs"][0];
+        for key in ["turnaround_seconds", "running_seconds", "solo_seconds"] {
+            program[key] = 1e250.into();
+        }
+        program["usage"]["user_seconds"] = 1e250.into();
+    });
+    assert!(text.contains("--from .: program single-1: what is recorded of it"), "{text}");
+    let options = ["--policy", "gang", "--machine", "opteron-64"];
+    let text = refused(&changed("single-gang.json", |_| {}, &options));
+    assert!(text.contains("2 CPUs") && text.contains("package:1 core:2"), "{text}");
+    let options = ["--policy", "linux", "--quantum", "20ms", "--machine", TWO_CPUS];
+    assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--quantum"));
+    let options = ["--policy", "gang", "--sweep", "seed=1,2"];
+    assert!(refused(&changed("single-gang.json", |_| {}, &options)).contains("--sweep"));
+    // Misses are what cgreedy pairs programs by.
+    let unknown = |run: &mut Value| {
+        for program in run["programs"].as_array_mut().unwrap() {
+            program["terms"] = Value::Null;
+        }
+    };
+    let options = ["--policy", "cgreedy", "--machine", TWO_CPUS];
+    let text = refused(&changed("single-gang.json", unknown, &options));
+    assert!(text.contains("--from .") && text.contains("single-1"), "{text}");
+}
+
+#[test]
+fn a_program_that_failed_is_replayed_as_far_as_it_ran_and_one_that_never_started_is_left_out() {
+    let fail = |run: &mut Value| {
+        let programs = run["programs"].as_array_mut().unwrap();
+        programs[0]["exit"] = serde_json::json!({"signal": 9});
+        programs[1]["completions"] = Value::Array(Vec::new());
+        programs[1]["started_seconds"] = Value::Null;
+        programs[1]["turnaround_seconds"] = Value::Null;
+    };
+    let options = ["--policy", "gang", "--machine", TWO_CPUS];
+    let output = changed("single-gang.json", fail, &options);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("single-1: failed, so it is replayed"), "{text}");
+    assert!(text.contains("single-2: could not be started"), "{text}");
+    assert!(text.contains("single-3 s") && !text.contains("single-2 s"), "{text}");
+}
