@@ -6,7 +6,7 @@
 
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
-use cosched_core::statistics::{Estimate, Verdict, median_estimate, ratio_estimate};
+use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
@@ -206,10 +206,10 @@ impl Compared {
 
 impl Against {
     fn of(own: &Samples, name: &str, first: &Samples) -> Option<Against> {
-        let total_ratio = ratio_estimate(&own.total_seconds, &first.total_seconds)?;
+        let total_ratio = comparison(&own.total_seconds, &first.total_seconds)?;
         let turnarounds =
             known(&own.mean_turnaround_seconds).zip(known(&first.mean_turnaround_seconds));
-        let turnaround_ratio = turnarounds.and_then(|(own, first)| ratio_estimate(&own, &first));
+        let turnaround_ratio = turnarounds.and_then(|(own, first)| comparison(&own, &first));
         Some(Against {
             way: name.to_owned(),
             total_ratio,
@@ -267,15 +267,15 @@ mod tests {
     }
 
     #[test]
-    fn six_rounds_that_all_say_the_same_give_a_verdict_and_five_do_not() {
-        let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1];
+    fn seven_rounds_that_all_say_the_same_give_a_verdict_and_six_do_not() {
+        let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
         let fast = slow.map(|total| total / 2.0);
         let compared = Comparison::of(&[way("linux", &slow), way("gang", &fast)]).unwrap();
         assert_eq!(compared.ways[0].against, None);
         assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::Better);
         let sentence = compared.ways[1].sentence().unwrap();
         assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
-        let few = Comparison::of(&[way("linux", &slow[..5]), way("gang", &fast[..5])]).unwrap();
+        let few = Comparison::of(&[way("linux", &slow[..6]), way("gang", &fast[..6])]).unwrap();
         assert_eq!(few.ways[1].sentence(), None);
     }
 

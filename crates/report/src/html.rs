@@ -15,6 +15,7 @@ mod timeline;
 use std::fmt::Write;
 
 use cosched_core::result::{NONE, RunResult};
+use cosched_core::statistics::FEWEST_TO_COMPARE;
 use serde_json::Value;
 
 use crate::comparison::Comparison;
@@ -28,9 +29,6 @@ const SCRIPT: &str = include_str!("html/page.js");
 
 /// How a page says what made it; nothing else is ever replaced by a new page.
 pub const GENERATOR: &str = "<meta name=\"generator\" content=\"cosched report\">";
-
-/// Verdicts need so many rounds.
-const ROUNDS_FOR_A_VERDICT: usize = 6;
 
 /// The whole page.
 pub(crate) fn page(report: &Report) -> String {
@@ -92,11 +90,12 @@ fn compared(comparison: &Comparison) -> String {
     let model = machine.model.as_deref().unwrap_or("CPU model not known");
     let rounds = match comparison.rounds {
         1 => "One run each: differences below a fifth mean nothing.".to_owned(),
-        n if n < ROUNDS_FOR_A_VERDICT => format!(
-            "Medians of {n} rounds. With fewer than {ROUNDS_FOR_A_VERDICT} rounds there is no verdict."
+        n if n < FEWEST_TO_COMPARE => format!(
+            "Medians of {n} rounds. With fewer than {FEWEST_TO_COMPARE} rounds there is no verdict."
         ),
         n => format!(
-            "Medians of {n} rounds, with 95 % intervals; ratios are from the pairs within each round."
+            "Medians of {n} rounds, with 95 % intervals; ratios are from the pairs within each round, with 98 % \
+             intervals."
         ),
     };
     let sentences: String = comparison

@@ -20,10 +20,15 @@ use crate::thread::{Place, Tid};
 use crate::world::World;
 
 /// The distances at which work is looked for, near to far (`None`: the whole machine).
-const DISTANCES: [Option<Level>; 3] = [Some(Level::Core), Some(Level::Llc), None];
-/// At every how many nanoseconds a busy CPU looks at a distance, for each CPU that is there: `busy_factor` (16) times the
-/// largest balance interval (2 ms for each CPU), in Linux' `sd_init`.
-const PERIOD: u64 = 32_000_000;
+const DISTANCES: [Option<Level>; 4] =
+    [Some(Level::Core), Some(Level::Llc), Some(Level::Package), None];
+/// After how many nanoseconds a busy CPU looks at a distance again, for each CPU that is there, in Linux: `busy_factor` (16)
+/// times the balance interval (1 ms for each CPU, in `sd_init`).
+const PERIOD: u64 = 16_000_000;
+/// Only every second of these looks is made here. At the first one `detach_tasks` leaves a thread that weighs more than
+/// half of the difference (it compares the load shifted by `nr_balance_failed`), and mostly nothing else is to be done
+/// between busy CPUs: there is one thread more here than there.
+const LOOKS: u64 = 2;
 /// A CPU gives something away only if it has more than this many percent of what the other one has (`imbalance_pct`).
 const IMBALANCE: f64 = 117.0;
 /// What rounding may take from a weight.
@@ -108,23 +113,32 @@ impl World {
         self.enqueue(tid, to, Arrival::Moved);
     }
 
-    /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with at least two threads fewer.
+    /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with less to do. If several distances are due at
+    /// once, all are looked at, near ones first (`sched_balance_domains`).
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
         // Solaris moves threads when they come to a queue.
         if self.kernel.is_solaris() || self.strays(cpu) {
             return;
         }
+        let mut nearer = 1;
         for distance in DISTANCES {
             let width = self.shape.around(cpu, distance).len() as u64;
-            let period = (PERIOD * width / self.kernel.tick.0).max(1);
-            // Each CPU in its own phase.
-            if (ticks + mix(self.seed ^ cpu as u64)) % period != 0 {
+            // Nothing new is there.
+            if width == std::mem::replace(&mut nearer, width) {
                 continue;
             }
-            if let Some((tid, to)) = self.lighter(cpu, distance, ticks) {
+            // One tick less, so that distances do not all come due at once (`get_sd_balance_interval`).
+            let look = (PERIOD * width / self.kernel.tick.0).saturating_sub(1);
+            let period = (LOOKS * look).max(1);
+            // When in each period is left to chance, for each CPU: what disturbs it is not modelled, and threads that take
+            // turns at every tick would else stay in step with the looks.
+            let moment = mix(self.seed ^ ((cpu as u64) << 48) ^ (ticks / period));
+            if ticks % period != moment % period {
+                continue;
+            }
+            if let Some((tid, to)) = self.lighter(cpu, distance) {
                 self.move_queued(tid, cpu, to);
-                return;
             }
         }
     }
@@ -149,7 +163,7 @@ impl World {
     }
 
     /// A thread of a CPU's queue, and a CPU around that it could go to.
-    fn lighter(&self, cpu: usize, distance: Option<Level>, ticks: u64) -> Option<(Tid, usize)> {
+    fn lighter(&self, cpu: usize, distance: Option<Level>) -> Option<(Tid, usize)> {
         if self.cpus[cpu].load < 2 {
             return None;
         }
@@ -171,26 +185,14 @@ impl World {
             };
             let other = self.burden(to);
             let is_worth_it = 100.0 * own > IMBALANCE * other;
-            // Half of the difference makes them equal.
-            let (weight, most) = (self.bears(tid), own - other + ROUNDING);
-            let moves =
-                weight <= most / 2.0 || (weight <= most && self.is_restless(cpu, distance, ticks));
+            // Half of the difference would make them equal. With more, the other one bears more afterwards, and so equal
+            // threads change places from time to time.
+            let moves = self.bears(tid) <= own - other + ROUNDING;
             if self.cpus[to].load == 0 || (is_worth_it && moves) {
                 return Some((tid, to));
             }
         }
         None
-    }
-
-    /// Whether it is time to move a thread though the other CPU will then have more than this one, so that not always
-    /// the same threads share a CPU. Between busy CPUs, Linux looks every 16 ms for each CPU of the group
-    /// (`busy_factor`), and moves a thread that is more than half of the difference only the second time. When in each
-    /// such period it does is left to chance.
-    fn is_restless(&self, cpu: usize, distance: Option<Level>, ticks: u64) -> bool {
-        let size = self.shape.around(cpu, distance).len() as u64;
-        let period = (2 * 16_000_000 * size / self.kernel.tick.0).max(1);
-        let moment = mix(self.seed ^ ((cpu as u64) << 48) ^ (ticks / period)) % period;
-        ticks % period == moment
     }
 
     fn goes_anywhere(&self, tid: Tid) -> bool {

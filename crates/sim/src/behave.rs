@@ -248,17 +248,21 @@ impl World {
         }
     }
 
-    /// Puts an item into a queue or takes one out.
+    /// Puts an item into a queue or takes one out, and tells the first who waits for that.
     fn exchange(&mut self, tid: Tid, program: usize, number: usize, push: bool) -> bool {
         let queue = &mut self.programs[program].sync.queues[number];
         let possible = if push { queue.items < queue.capacity } else { queue.items > 0 };
-        queue.waiters.retain(|waiter| *waiter != tid);
+        let (own, others) = match push {
+            true => (&mut queue.givers, &mut queue.takers),
+            false => (&mut queue.takers, &mut queue.givers),
+        };
+        own.retain(|waiter| *waiter != tid);
         if !possible {
-            queue.waiters.push_back(tid);
+            own.push_back(tid);
             return self.wait(tid, program, Waiting::Queue);
         }
         queue.items = if push { queue.items + 1 } else { queue.items - 1 };
-        if let Some(waiter) = queue.waiters.pop_front() {
+        if let Some(waiter) = others.pop_front() {
             self.signal(tid, waiter);
         }
         self.go_on(tid)

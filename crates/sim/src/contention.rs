@@ -4,14 +4,15 @@
 //! their way at once. Three things make that longer in company:
 //!
 //! * **[buses](crate::prices)**: traffic queues up;
-//! * **caches**: programs whose footprints do not fit share the cache in proportion to them, and miss more;
+//! * **caches**: programs whose footprints do not fit share the cache in proportion to them, and miss more; and who comes
+//!   back to a cache that others have used meanwhile [brings back](crate::cache) what is gone;
 //! * **SMT**: two busy siblings each get a share of the core.
 
 use cosched_core::Level;
 
 use crate::model::Mix;
-use crate::prices::{Kind, LINE};
-use crate::thread::{Doing, Place, Tid};
+use crate::prices::Kind;
+use crate::thread::{Doing, Pace, Place, Tid};
 use crate::world::World;
 
 impl World {
@@ -57,17 +58,6 @@ impl World {
         if smt < 1.0 && core().any(busy) { smt } else { 1.0 }
     }
 
-    /// Nanoseconds until a thread has its part of the cache again, after somebody else's thread on its CPU.
-    pub(crate) fn refill(&self, tid: Tid, last: Option<Tid>) -> f64 {
-        let program = &self.programs[self.program_of(tid)];
-        if last.is_some_and(|last| self.program_of(last) == self.program_of(tid)) {
-            return 0.0;
-        }
-        let Some(mix) = self.mix_of(tid) else { return 0.0 };
-        let part = mix.footprint.min(self.hardware.cache_bytes) / f64::from(program.model.threads);
-        part / LINE * self.hardware.memory_nanos / mix.parallelism
-    }
-
     /// Prices who has to be priced, and schedules when each will be done.
     pub(crate) fn price(&mut self) {
         while let Some(domain) = self.prices.stirred.pop() {
@@ -91,7 +81,8 @@ impl World {
                 let mix = *self.mix_of(tid).filter(|mix| mix.uses_memory())?;
                 let program = self.threads[tid as usize].turn.program;
                 let threads = self.programs[usize::from(program)].model.threads;
-                Some(Kind::one(program, threads, mix, self.core_share(cpu)))
+                let refills = self.threads[tid as usize].lines.refills;
+                Some(Kind::one(program, threads, mix, self.core_share(cpu), refills))
             });
             self.prices.domains[domain].place(position, one);
         }
@@ -108,20 +99,22 @@ impl World {
     fn price_one(&mut self, tid: Tid, cpu: usize) {
         debug_assert_eq!(self.threads[tid as usize].place, Place::Running);
         self.account(tid);
-        let (rate, misses, references) = match self.mix_of(tid) {
-            None => (0.0, 0.0, 0.0),
+        let pace = match self.mix_of(tid) {
+            None => Pace::default(),
             Some(mix) if !mix.uses_memory() => {
-                (self.core_share(cpu) * self.hardware.gigahertz / mix.base_cpi, 0.0, 0.0)
+                let rate = self.core_share(cpu) * self.hardware.gigahertz / mix.base_cpi;
+                Pace { rate, ..Pace::default() }
             }
-            Some(mix) => match self.prices.kind(cpu) {
-                Some(kind) => (kind.rate, kind.misses, mix.misses_without_cache),
+            Some(_) => match self.prices.kind(cpu) {
+                Some(kind) => kind.pace(),
                 None => unreachable!("the domain of a thread that begins to use memory is stirred"),
             },
         };
         let thread = &mut self.threads[tid as usize];
-        thread.rate = rate;
-        thread.misses = misses;
-        thread.references = references;
+        thread.pace = pace;
+        if pace.regains > 0.0 {
+            thread.lines.lost = thread.lines.lost.min(pace.holds);
+        }
         match thread.horizon() {
             Some(horizon) => self.agenda.set(cpu, self.now.saturating_add(horizon)),
             None => self.agenda.clear(cpu),

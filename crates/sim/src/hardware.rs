@@ -4,6 +4,7 @@
 //! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted. For a
 //! machine that one only wonders about, a few [words](words) do.
 
+mod limits;
 mod words;
 
 use std::path::Path;
@@ -226,45 +227,11 @@ impl Hardware {
             problem,
         })?;
         let topology = if read.packages_alternate { alternating(&topology) } else { topology };
-        let positive = [
-            ("gigahertz", read.gigahertz),
-            ("smt_share", read.smt_share),
-            ("cache_mib", read.cache_mib),
-            ("memory_nanos", read.memory_nanos),
-        ];
-        let costs = [
-            ("switch_nanos", read.switch_nanos),
-            ("wake_nanos", read.wake_nanos),
-            ("tick_nanos", read.tick_nanos),
-        ];
-        let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos));
-        let wrong = |(_, value): &(&str, f64)| !(value.is_finite() && *value >= 0.0);
-        if let Some((key, value)) = costs.into_iter().chain(signals).find(wrong) {
-            let problem = format!("is {value}, but must be 0 or more");
-            return Err(HardwareError::Value { file: file(), key, problem });
-        }
-        if read.smt_share > 1.0 {
-            let problem = format!("is {}, but must be at most 1", read.smt_share);
-            return Err(HardwareError::Value { file: file(), key: "smt_share", problem });
-        }
-        let rates = [
-            ("strays_per_second", read.strays_per_second),
-            ("interruptions_per_second", read.interruptions_per_second),
-            ("housekeeping_per_second", read.housekeeping_per_second),
-        ];
-        if let Some((key, value)) = rates.into_iter().find(|(_, rate)| !(0.0..1e6).contains(rate)) {
-            let problem = format!("is {value}, but must be from 0 to a million");
-            return Err(HardwareError::Value { file: file(), key, problem });
-        }
-        let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano));
-        let wrong = positive
-            .into_iter()
-            .chain(buses)
-            .find(|(_, value)| !(value.is_finite() && *value > 0.0));
-        if let Some((key, value)) = wrong {
-            let problem = format!("is {value}, but must be a positive number");
-            return Err(HardwareError::Value { file: file(), key, problem });
-        }
+        limits::check(&read).map_err(|(key, problem)| HardwareError::Value {
+            file: file(),
+            key,
+            problem,
+        })?;
         Ok(Hardware {
             name: read.name,
             topology,
@@ -282,6 +249,12 @@ impl Hardware {
             tick_nanos: read.tick_nanos,
             own: read.own.map_or(Costs::MEASURED, Costs::from),
         })
+    }
+
+    /// What a thread owes at most before its own work goes on, nanoseconds: once each of what it can owe, and what a move
+    /// costs. Who loses the CPU before he has paid owes no more than that when he comes again.
+    pub(crate) fn most_owed(&self) -> f64 {
+        2.0 * self.switch_nanos + 1.5 * (self.wake_nanos + self.tick_nanos)
     }
 
     /// What it takes until a thread on one CPU (by position) sees what a thread on another has written, nanoseconds.

@@ -19,6 +19,7 @@
 mod agenda;
 mod balance;
 mod behave;
+mod cache;
 mod contention;
 mod fair;
 pub mod hardware;

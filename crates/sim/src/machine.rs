@@ -7,6 +7,7 @@ use cosched_core::{
     Signal, Step, Usage,
 };
 
+use crate::cache::Lines;
 use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
@@ -123,6 +124,7 @@ impl Sim {
         let before = known.map(|run| &world.programs[usize::from(run)]);
         let first = before.map_or(world.threads.len() as Tid, |program| program.first);
         let threads = model.threads;
+        let lines = Lines::new(model.footprint() / f64::from(threads));
         let program = Program {
             id,
             weight,
@@ -138,6 +140,7 @@ impl Sim {
             alive: threads,
             runnable: 0,
             sync: Sync::new(&model),
+            evicted: vec![0.0; world.caches.len()],
             order: before.map_or(0, |program| program.order + 1),
             model,
             reading: Reading::new(world.now, usize::from(threads)),
@@ -150,7 +153,7 @@ impl Sim {
         }
         for index in 0..threads {
             let tid = first + Tid::from(index);
-            let fresh = Thread::new(tid, run, index);
+            let fresh = Thread { lines, ..Thread::new(tid, run, index) };
             match world.threads.get_mut(tid as usize) {
                 Some(thread) => {
                     world.past_misses += thread.used.misses;
@@ -309,6 +312,7 @@ impl World {
     pub(crate) fn exit(&mut self, run: usize, exit: Exit) {
         self.watch_end(run);
         let tids = self.programs[run].tids();
+        tids.clone().for_each(|tid| self.frees_lines(tid));
         let threads = &self.threads[tids.start as usize..tids.end as usize];
         let used = threads.iter().map(|thread| thread.used);
         let used = used.fold(Used::default(), Used::plus);

@@ -85,6 +85,11 @@ impl Mix {
     pub(crate) fn uses_memory(&self) -> bool {
         self.misses_without_cache > 0.0
     }
+
+    /// Whether it misses less with a cache.
+    pub(crate) fn uses_cache(&self) -> bool {
+        self.footprint > 0.0 && self.misses_without_cache > self.misses
+    }
 }
 
 /// A program.
@@ -163,6 +168,11 @@ impl Model {
             1 => 1.0,
             n => 1.0 + self.imbalance * (2.0 * f64::from(index) / f64::from(n - 1) - 1.0),
         }
+    }
+
+    /// The cache that it can use at most, bytes.
+    pub(crate) fn footprint(&self) -> f64 {
+        self.mixes.iter().map(|mix| mix.footprint).fold(0.0, f64::max)
     }
 
     pub(crate) fn does(threads: (u16, u16), index: u16) -> bool {

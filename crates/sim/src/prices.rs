@@ -16,19 +16,19 @@
 //! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind); only the domain in which
 //! something has changed is priced anew, and only if it is not what it was.
 
+mod kind;
+
 use cosched_core::Level;
 
 use crate::hardware::{Hardware, Scope};
-use crate::model::Mix;
 use crate::shape::Shape;
+pub(crate) use kind::Kind;
 
 /// Over all buses of a domain, where misses go through several; and of Newton's iteration. At most: either ends
 /// before, once a delay changes by this small a part.
 const ROUNDS: usize = 30;
 const STEPS: usize = 40;
 const SMALL: f64 = 1e-8;
-/// No bus is busier.
-const FULLEST: f64 = 0.999;
 /// Bytes of a cache line.
 pub(crate) const LINE: f64 = 64.0;
 
@@ -69,43 +69,6 @@ struct Bus {
     delay: f64,
     /// The kinds whose misses go through it, by their positions.
     kinds: Vec<u16>,
-}
-
-/// Threads that are priced alike: of one program, with one mix, behind one cache.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Kind {
-    cache: u16,
-    program: u16,
-    mix: Mix,
-    /// The bytes of cache that one thread can use.
-    footprint: f64,
-    /// Of the core.
-    share: f64,
-    count: f64,
-    /// Misses per instruction at its present share of the cache.
-    pub(crate) misses: f64,
-    /// Instructions per nanosecond.
-    pub(crate) rate: f64,
-    /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss waits.
-    base: f64,
-    slope: f64,
-    /// What its misses wait at all its buses together, nanoseconds.
-    waits: f64,
-}
-
-impl Kind {
-    /// One thread of a program with so many.
-    pub(crate) fn one(program: u16, threads: u16, mix: Mix, share: f64) -> Kind {
-        let footprint = mix.footprint / f64::from(threads);
-        let (cache, count) = (0, 1.0);
-        let (misses, rate, base, slope, waits) = (0.0, 0.0, 0.0, 0.0, 0.0);
-        Kind { cache, program, mix, footprint, share, count, misses, rate, base, slope, waits }
-    }
-
-    fn is_like(&self, other: &Kind) -> bool {
-        (self.cache, self.program, self.share) == (other.cache, other.program, other.share)
-            && self.mix == other.mix
-    }
 }
 
 impl Prices {
@@ -235,7 +198,10 @@ impl Domain {
             let wanted = self.wanted[usize::from(kind.cache)];
             let fits = if wanted > 0.0 { (hardware.cache_bytes / wanted).min(1.0) } else { 1.0 };
             let mix = kind.mix;
-            kind.misses = mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits);
+            let warm = mix.misses + (mix.misses_without_cache - mix.misses) * (1.0 - fits);
+            kind.misses = if kind.refills { mix.misses_without_cache } else { warm };
+            kind.back = kind.misses - warm;
+            kind.holds = fits * kind.footprint;
             kind.slope = kind.misses / (mix.parallelism * kind.share);
             kind.base =
                 mix.base_cpi / (kind.share * gigahertz) + kind.slope * hardware.memory_nanos;
@@ -272,7 +238,6 @@ impl Domain {
     fn solve_bus(&mut self, bus: usize) -> bool {
         let Bus { service, delay: before, ref kinds } = self.buses[bus];
         let half = service / 2.0;
-        let most = half * FULLEST / (1.0 - FULLEST);
         let mut delay = before;
         for _ in 0..STEPS {
             let (mut lines, mut change) = (0.0, 0.0);
@@ -287,11 +252,10 @@ impl Domain {
             let gap = service * lines - delay / sum;
             let step = gap / (service * change + half / (sum * sum));
             delay = (delay + step).max(0.0);
-            if step.abs() <= SMALL * sum || delay >= most {
+            if step.abs() <= SMALL * sum {
                 break;
             }
         }
-        let delay = delay.min(most);
         for kind in kinds {
             let kind = &mut self.kinds[usize::from(*kind)];
             kind.waits = kind.waits - before + delay;
@@ -304,6 +268,14 @@ impl Domain {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Mix;
+
+    /// How many misses each thread has on their way.
+    const IN_FLIGHT: [f64; 4] = [1.0, 4.0, 64.0, 1000.0];
+
+    fn streams(misses: f64, parallelism: f64) -> Mix {
+        Mix { misses, misses_without_cache: misses, parallelism, ..Mix::computing(1.0) }
+    }
 
     /// A thread on every CPU of a machine.
     fn priced(words: &str, mix: Mix) -> (Domain, Hardware) {
@@ -312,7 +284,7 @@ mod tests {
         let mut domain = Prices::new(&hardware, &shape).domains.remove(0);
         domain.begin();
         for position in 0..domain.cpus.len() {
-            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0)));
+            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0, false)));
         }
         assert!(domain.finish(&hardware));
         (domain, hardware)
@@ -320,20 +292,16 @@ mod tests {
 
     #[test]
     fn the_delay_of_each_bus_is_that_of_the_traffic_that_is_sent_at_these_delays() {
-        let mix = |misses| Mix {
-            misses,
-            misses_without_cache: misses,
-            parallelism: 4.0,
-            ..Mix::computing(1.0)
-        };
         for words in [
             "package:2 l3:4 core:8 bus=llc:10",
             "package:2 l3:4 core:8 bus=llc:10 bus=package:30",
             "package:4 l3:1 core:6 bus=package:5.1 bus=machine:10.2",
             "package:2 l3:2 core:2 bus=llc:4 bus=package:6 bus=machine:9",
         ] {
-            for misses in [0.0001, 0.003, 0.03, 0.3] {
-                let (domain, _) = priced(words, mix(misses));
+            for (misses, parallelism) in
+                [0.0001, 0.003, 0.03, 0.3].iter().flat_map(|misses| IN_FLIGHT.map(|n| (*misses, n)))
+            {
+                let (domain, _) = priced(words, streams(misses, parallelism));
                 for bus in &domain.buses {
                     let sends = |kind: &u16| {
                         let kind = &domain.kinds[usize::from(*kind)];
@@ -342,8 +310,57 @@ mod tests {
                     let used = bus.service * bus.kinds.iter().map(sends).sum::<f64>();
                     let expected = bus.service / 2.0 * used / (1.0 - used);
                     let error = (bus.delay - expected).abs() / (expected + bus.service);
-                    assert!(used < 1.0 && error < 1e-3, "{words} {misses}: {used} {error}");
+                    let at = format!("{words} {misses} {parallelism}: {used} {error}");
+                    assert!(used < 1.0 && error < 1e-3, "{at}");
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn no_bus_of_several_in_a_row_carries_more_than_it_can_and_one_of_them_nearly_that() {
+        // For each cache; where they are the same everywhere, all are full at once.
+        const WIDE: [f64; 4] = [2.0, 9.9, 10.0, 200.0];
+        for (llc, package, machine) in (0..64).map(|i| (WIDE[i / 16], WIDE[i / 4 % 4], WIDE[i % 4]))
+        {
+            let buses = format!(
+                "bus=machine:{} bus=package:{} bus=llc:{llc}",
+                32.0 * machine,
+                4.0 * package
+            );
+            let words = format!("package:8 l3:4 core:8 {buses}");
+            for parallelism in IN_FLIGHT {
+                let (domain, _) = priced(&words, streams(0.3, parallelism));
+                let used = domain.buses.iter().map(|bus| {
+                    let kinds = bus.kinds.iter().map(|kind| &domain.kinds[usize::from(*kind)]);
+                    bus.service
+                        * kinds.map(|kind| kind.count * kind.misses * kind.rate).sum::<f64>()
+                });
+                let fullest = used.fold(0.0, f64::max);
+                let is_full = parallelism > 4.0 && llc.min(package).min(machine) < 200.0;
+                assert!(fullest < 1.0, "{words} {parallelism}: {fullest}");
+                assert!(!is_full || fullest > 0.99, "{words} {parallelism}: {fullest}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_bus_carries_what_it_can_however_many_misses_are_on_their_way() {
+        for (words, cpus) in [("core:64", 64.0), ("core:1024", 1024.0)] {
+            for parallelism in IN_FLIGHT {
+                let (domain, hardware) =
+                    priced(&format!("{words} bus=machine:10"), streams(0.1, parallelism));
+                let (kind, service) = (&domain.kinds[0], domain.buses[0].service);
+                // The traffic that is sent is the one that makes this delay, which is a quadratic equation.
+                let base = 0.4 + 0.1 / parallelism * hardware.memory_nanos;
+                let (slope, most) = (0.1 / parallelism, service * cpus * 0.1);
+                let linear = most - base;
+                let root = (linear * linear + 2.0 * slope * most * service).sqrt();
+                let delay = (linear + root) / (2.0 * slope);
+                let rate = 1.0 / (base + slope * delay);
+                assert!((kind.rate / rate - 1.0).abs() < 1e-6, "{words} {parallelism}");
+                let carried = LINE * cpus * 0.1 * kind.rate;
+                assert!(carried < 10.0, "{words} {parallelism}: {carried} GB/s");
             }
         }
     }
@@ -355,7 +372,7 @@ mod tests {
         let rate = domain.kinds[0].rate;
         domain.begin();
         for position in 0..4 {
-            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0)));
+            domain.place(position, Some(Kind::one(position as u16 % 3, 4, mix, 1.0, false)));
         }
         assert!(!domain.finish(&hardware));
         assert_eq!(domain.kinds[0].rate, rate);

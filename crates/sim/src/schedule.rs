@@ -72,7 +72,7 @@ impl World {
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
             thread.cpu = cpu as u16;
-            // What it had in the caches there is not here.
+            // What it had in the inner caches there is not here.
             thread.owes += self.hardware.switch_nanos;
         }
         let turn = thread.turn;
@@ -293,6 +293,7 @@ impl World {
     fn off_cpu(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         self.threads[tid as usize].seen = self.now;
+        self.leaves_lines(tid);
         self.stir(tid);
         self.unprice(cpu);
         self.leaves_waiters(tid);
@@ -359,10 +360,9 @@ impl World {
         self.waiting_changes(cpu, false, turn.rank);
         let last = self.cpus[cpu].last.replace(tid);
         self.cpus[cpu].current = Some(tid);
-        let cost = match last {
-            Some(last) if last == tid => 0.0,
-            last => self.hardware.switch_nanos + self.refill(tid, last),
-        };
+        self.finds_lines(tid, cpu);
+        let cost = if last == Some(tid) { 0.0 } else { self.hardware.switch_nanos };
+        let most = self.hardware.most_owed();
         self.begin_turn(tid, cpu);
         self.tally_turn(tid);
         let thread = &mut self.threads[tid as usize];
@@ -372,7 +372,7 @@ impl World {
         thread.used.queued += now - thread.changed;
         thread.since = now;
         thread.changed = now;
-        thread.owes += cost;
+        thread.owes = (thread.owes + cost).min(most);
         self.stir(tid);
         // What it spins for may have come while it was off its CPU.
         if matches!(self.threads[tid as usize].doing, Doing::Spin { .. }) {

@@ -30,11 +30,17 @@ impl World {
         self.threads.iter().filter(|thread| thread.place != Place::Ended)
     }
 
+    /// Whether a thread can go on without another that does: whoever sleeps needs one that wakes it, unless a time does.
     fn can_go_on(&self, thread: &Thread) -> bool {
         let program = &self.programs[usize::from(thread.turn.program)];
         let sync = &program.sync;
         let op = program.model.script.get(thread.at as usize);
         match (thread.waiting, op) {
+            (Waiting::Time, Some(Op::Sleep(time))) => {
+                thread.changed.checked_add(time.0).is_some_and(|at| at < u64::MAX)
+            }
+            // It may also not have been made yet.
+            _ if thread.place == Place::Blocked => false,
             (Waiting::Barrier { round }, Some(Op::Barrier(number))) => {
                 sync.barriers[usize::from(*number)].round != round
             }
@@ -49,12 +55,11 @@ impl World {
             (Waiting::Queue, Some(Op::Pop(number))) => sync.queues[usize::from(*number)].items > 0,
             (Waiting::No, _) => match thread.doing {
                 // It has more to do than time lasts.
-                Doing::Compute { .. } if thread.rate > 0.0 => {
+                Doing::Compute { .. } if thread.pace.rate > 0.0 => {
                     let horizon = thread.horizon().and_then(|nanos| self.now.checked_add(nanos));
                     horizon.is_some_and(|at| at < u64::MAX)
                 }
-                // Asleep for nothing, it has not been made yet.
-                _ => thread.place != Place::Blocked,
+                _ => true,
             },
             _ => true,
         }

@@ -37,8 +37,10 @@ pub(crate) struct Lock {
 pub(crate) struct Channel {
     pub(crate) items: u32,
     pub(crate) capacity: u32,
-    /// Those who wait for an item, or for room; never both at once.
-    pub(crate) waiters: VecDeque<Tid>,
+    /// Those who wait for an item, and those who wait for room. Both can be there at once: whoever has been woken has not
+    /// yet taken what he was woken for.
+    pub(crate) takers: VecDeque<Tid>,
+    pub(crate) givers: VecDeque<Tid>,
 }
 
 impl Sync {
@@ -46,8 +48,12 @@ impl Sync {
     pub(crate) fn new(model: &Model) -> Sync {
         let threads = usize::from(model.threads);
         let waiters = || VecDeque::with_capacity(threads);
-        let channel =
-            |capacity: &u32| Channel { items: 0, capacity: *capacity, waiters: waiters() };
+        let channel = |capacity: &u32| Channel {
+            items: 0,
+            capacity: *capacity,
+            takers: waiters(),
+            givers: waiters(),
+        };
         // Filled one by one: a clone would not keep the room that was made.
         Sync {
             barriers: (0..model.barriers)

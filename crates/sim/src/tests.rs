@@ -362,6 +362,8 @@ fn deadlock(spin: Nanos) -> Model {
 #[test]
 fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
     let (asleep, spinning) = (deadlock(Nanos::ZERO), deadlock(Nanos::NEVER));
+    let forever = Op::Sleep(Nanos::NEVER);
+    let sleeps = Model { script: vec![forever], ..Model::parallel(1, 0.0, plain()) };
     let interrupted = Hardware { interruptions_per_second: 20.0, ..ideal("core:1") };
     let on = |policy, hardware: &Hardware, models: Vec<Model>| {
         let hardware = hardware.clone();
@@ -374,6 +376,9 @@ fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
         on(Kind::Linux, &ideal("core:1"), vec![spinning.clone(), spinning.clone()]),
         on(Kind::Gang, &ideal("core:1"), vec![spinning.clone(), asleep.clone()]),
         on(Kind::Gang, &interrupted, vec![asleep.clone(), Model::parallel(1, WORK, plain())]),
+        // A sleep without an end.
+        on(Kind::Linux, &interrupted, vec![sleeps.clone(), spinning.clone()]),
+        on(Kind::Gang, &ideal("core:1"), vec![sleeps.clone(), sleeps]),
         // The longest that a thread can compute is less than this.
         on(Kind::Linux, &interrupted, vec![Model::parallel(1, 1e20, plain())]),
     ];

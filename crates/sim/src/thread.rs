@@ -2,6 +2,7 @@
 
 use cosched_core::CpuSet;
 
+use crate::cache::Lines;
 use crate::solaris::Dispatch;
 
 /// The position of a thread in the world's list.
@@ -26,14 +27,11 @@ pub(crate) struct Thread {
     pub(crate) at: u32,
     /// How often the loops around that operation were gone through.
     pub(crate) counters: [u32; 4],
-    /// Nanoseconds on a CPU that it owes before its own work goes on: switches, refills, wake-ups.
+    /// Nanoseconds on a CPU that it owes before its own work goes on: switches, wake-ups, ticks.
     pub(crate) owes: f64,
-    /// Instructions per nanosecond, at the present price.
-    pub(crate) rate: f64,
-    /// Last-level misses per instruction, at the present share of the cache.
-    pub(crate) misses: f64,
-    /// Last-level references per instruction.
-    pub(crate) references: f64,
+    pub(crate) pace: Pace,
+    /// What it has of a cache.
+    pub(crate) lines: Lines,
     /// Until when its account is kept.
     pub(crate) since: u64,
     /// When it was last put on a CPU, or into a queue, or went to sleep.
@@ -79,6 +77,22 @@ pub(crate) struct Turn {
     pub(crate) deadline: f64,
     /// How long a turn is, nanoseconds.
     pub(crate) slice: f64,
+}
+
+/// How a thread gets on with what it computes, at the present price.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Pace {
+    /// Instructions per nanosecond.
+    pub(crate) rate: f64,
+    /// Last-level misses per instruction, at the present share of the cache.
+    pub(crate) misses: f64,
+    /// Last-level references per instruction.
+    pub(crate) references: f64,
+    /// Bytes per instruction that it uses of the cache: if they are not there, they come.
+    pub(crate) uses: f64,
+    /// While it [refills](crate::cache), bytes per instruction that come back; and the most that can, in all.
+    pub(crate) regains: f64,
+    pub(crate) holds: f64,
 }
 
 /// What a thread has used since it began.
@@ -161,9 +175,8 @@ impl Thread {
             at: 0,
             counters: [0; 4],
             owes: 0.0,
-            rate: 0.0,
-            misses: 0.0,
-            references: 0.0,
+            pace: Pace::default(),
+            lines: Lines::default(),
             since: 0,
             changed: 0,
             seen: 0,
@@ -180,10 +193,11 @@ impl Thread {
         }
     }
 
-    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time goes on, too.
-    pub(crate) fn account(&mut self, now: u64, fair: bool) {
+    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time goes on, too. Tells how
+    /// many bytes it has brought into its cache that were not there.
+    pub(crate) fn account(&mut self, now: u64, fair: bool) -> f64 {
         if self.place != Place::Running || self.since == now {
-            return;
+            return 0.0;
         }
         let passed = now - std::mem::replace(&mut self.since, now);
         self.used.ran += passed;
@@ -193,14 +207,27 @@ impl Thread {
         let owed = self.owes.min(passed as f64);
         self.owes -= owed;
         match &mut self.doing {
-            Doing::Nothing => {}
+            Doing::Nothing | Doing::Spin { left: u64::MAX } => {}
             Doing::Compute { left, .. } => {
-                let done = ((passed as f64 - owed) * self.rate).min(*left);
+                let done = ((passed as f64 - owed) * self.pace.rate).min(*left);
                 *left -= done;
                 self.books(done);
+                if self.pace.uses > 0.0 {
+                    return self.lines.fill(done * self.pace.uses, done * self.pace.regains);
+                }
             }
-            Doing::Spin { left: u64::MAX } => {}
             Doing::Spin { left } => *left = left.saturating_sub(passed),
+        }
+        0.0
+    }
+
+    /// Whether it is done with bringing back its lines before it is done with computing.
+    pub(crate) fn refills_first(&self) -> bool {
+        match self.doing {
+            Doing::Compute { left, .. } => {
+                self.pace.regains > 0.0 && self.lines.lost < left * self.pace.regains
+            }
+            Doing::Nothing | Doing::Spin { .. } => false,
         }
     }
 
@@ -215,16 +242,20 @@ impl Thread {
 
     fn books(&mut self, instructions: f64) {
         self.used.instructions += instructions;
-        self.used.references += instructions * self.references;
-        self.used.misses += instructions * self.misses;
+        self.used.references += instructions * self.pace.references;
+        self.used.misses += instructions * self.pace.misses;
     }
 
-    /// In how many nanoseconds it is done with what it does, if nothing changes; `None` for never.
+    /// In how many nanoseconds it is done with what it does, or has its lines back, if nothing changes; `None` for never.
     pub(crate) fn horizon(&self) -> Option<u64> {
         match self.doing {
             Doing::Nothing => Some(self.owes.ceil() as u64),
             // Rounded up: nobody is done before he is.
-            Doing::Compute { left, .. } => Some((self.owes + left / self.rate).ceil() as u64),
+            Doing::Compute { left, .. } => {
+                let until =
+                    if self.refills_first() { self.lines.lost / self.pace.regains } else { left };
+                Some((self.owes + until / self.pace.rate).ceil() as u64)
+            }
             Doing::Spin { left: u64::MAX } => None,
             Doing::Spin { left } => Some(left),
         }

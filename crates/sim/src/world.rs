@@ -8,6 +8,7 @@
 use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
 use crate::agenda::Agenda;
+use crate::cache::Cache;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
 use crate::model::Model;
@@ -43,6 +44,8 @@ pub(crate) struct World {
     /// CPUs that have to be priced.
     pub(crate) unpriced: Vec<usize>,
     pub(crate) prices: Prices,
+    /// The last-level caches.
+    pub(crate) caches: Vec<Cache>,
     /// How many threads are on the CPUs of each group of each level, or in their queues.
     pub(crate) loads: [Vec<u32>; 4],
     /// How many wait in those queues.
@@ -161,6 +164,8 @@ pub(crate) struct Program {
     /// How many of them run or want to.
     pub(crate) runnable: u32,
     pub(crate) sync: Sync,
+    /// How many bytes of each cache it has evicted.
+    pub(crate) evicted: Vec<f64>,
     /// A freeze or thaw with another number is no longer wanted.
     pub(crate) order: u64,
     /// What was last read of it.
@@ -187,6 +192,7 @@ impl World {
         agenda.grow(2 * count);
         World {
             prices: Prices::new(&hardware, &shape),
+            caches: vec![Cache::default(); groups[Level::Llc as usize].len()],
             loads: groups.clone(),
             waiting: groups,
             stretch: Kernel::stretch(count),
@@ -311,7 +317,10 @@ impl World {
 
     /// Books the time of a thread until now.
     pub(crate) fn account(&mut self, tid: Tid) {
-        self.threads[tid as usize].account(self.now, self.kernel.is_fair());
+        let brought = self.threads[tid as usize].account(self.now, self.kernel.is_fair());
+        if brought > 0.0 {
+            self.brings_in(tid, brought);
+        }
     }
 
     /// A running thread has come to its horizon.
@@ -320,8 +329,14 @@ impl World {
             Doing::Spin { .. } => self.block(tid),
             Doing::Nothing | Doing::Compute { .. } => {
                 self.stir(tid);
-                self.threads[tid as usize].finishes();
-                self.ready.push(tid);
+                let thread = &mut self.threads[tid as usize];
+                if thread.refills_first() {
+                    (thread.lines.lost, thread.lines.refills) = (0.0, false);
+                    self.unprice_thread(tid);
+                } else {
+                    thread.finishes();
+                    self.ready.push(tid);
+                }
             }
         }
     }

@@ -144,8 +144,11 @@ type Within = [f64; 4];
 /// However small a figure is, so much may be missing: switches that other threads of the machine cause are among the recorded.
 const AT_LEAST: Within = [0.02, 5.0, 15.0, 0.04];
 
-/// Means over equal threads (which of them had the better place is chance) and five seeds, beside those of a recording. `but` names
-/// cases with bounds of their own.
+/// How far the least and the greatest share of a CPU among equal threads may be from those of a recording.
+const SPREAD: f64 = 0.08;
+
+/// Means over equal threads (which of them had the better place is chance) and five seeds, beside those of a recording, and how far
+/// their shares are apart. `but` names cases with bounds of their own.
 fn is_near(recording: &str, within: Within, but: &[(&str, Within)]) {
     let recording: Recording = toml::from_str(recording).unwrap();
     assert!(but.iter().all(|(name, _)| recording.case.iter().any(|case| case.name == *name)));
@@ -166,13 +169,24 @@ fn is_near(recording: &str, within: Within, but: &[(&str, Within)]) {
             let expected = [0, 1, 2, 3].map(|figure| mean(&|i| case.thread[i].figures()[figure]));
             let found = [0, 1, 2, 3]
                 .map(|figure| mean(&|i| runs.iter().map(|run| run[i][figure]).sum::<f64>() / 5.0));
-            let line = format!("{:40} {kind:20} {expected:8.3?} simulated {found:8.3?}", case.name);
+            let spread = |share: &dyn Fn(usize) -> f64| {
+                let shares = of.iter().map(|i| share(*i));
+                shares.fold([1.0, 0.0], |[least, most]: [f64; 2], x| [least.min(x), most.max(x)])
+            };
+            let recorded = spread(&|i| case.thread[i].share);
+            let each = runs.iter().map(|run| spread(&|i| run[i][0]));
+            let apart = each.fold([0.0; 2], |sum, one| [0, 1].map(|i| sum[i] + one[i] / 5.0));
+            let line = format!(
+                "{:40} {kind:20} {expected:8.3?} {recorded:.3?} simulated {found:8.3?} {apart:.3?}",
+                case.name
+            );
             println!("{line}");
             let is_far = |figure: usize| {
                 let bound = (within[figure] * expected[figure]).max(AT_LEAST[figure]);
                 (found[figure] - expected[figure]).abs() > bound
             };
-            if (0..4).any(is_far) {
+            let is_apart = |i: usize| (apart[i] - recorded[i]).abs() > SPREAD;
+            if (0..4).any(is_far) || (0..2).any(is_apart) {
                 wrong.push(line);
             }
         }

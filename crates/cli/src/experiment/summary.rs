@@ -1,7 +1,7 @@
 //! A comparison for people: a table, and a sentence for each way.
 
 use comfy_table::Table;
-use cosched_core::statistics::Estimate;
+use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
 use cosched_report::comparison::Compared;
 use cosched_report::{Comparison, Way};
 
@@ -40,8 +40,12 @@ pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
         n if comparison.interrupted => format!("Interrupted: {n} complete round(s) count."),
         1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
             .to_owned(),
-        n @ ..6 => format!("Medians of {n} interleaved runs each; intervals take 6."),
-        n => format!("Medians of {n} interleaved runs each, with 95 % intervals."),
+        n if n < FEWEST_TO_COMPARE => {
+            format!("Medians of {n} interleaved runs each; verdicts take {FEWEST_TO_COMPARE}.")
+        }
+        n => format!(
+            "Medians of {n} interleaved runs each, with 95 % intervals; comparisons have intervals of 98 %."
+        ),
     };
     let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
     let sentences = comparison.ways.iter().filter_map(Compared::sentence);

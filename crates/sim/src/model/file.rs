@@ -91,6 +91,9 @@ struct Critical {
     nested: f64,
 }
 
+/// With a sleep that never ends, neither does a run: policies that take turns always have another one to give.
+const LONGEST_SLEEP: Nanos = Nanos::from_secs(24 * 3600);
+
 fn once() -> u32 {
     1
 }
@@ -159,24 +162,33 @@ impl Writer {
     }
 
     fn phase(&mut self, phase: &Phase) -> Result<(), ModelError> {
-        let positive = |x: f64| x > 0.0 && x.is_finite();
-        let not_negative = |x: f64| x >= 0.0 && x.is_finite();
         check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
         check("phase.instructions", phase.instructions, "from 0 to 1e18", |x| {
             (0.0..=1e18).contains(&x)
         })?;
         check("phase.serial", phase.serial, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
-        check("phase.cycles_per_instruction", phase.cycles_per_instruction, "above 0", positive)?;
-        check("phase.misses_in_flight", phase.misses_in_flight, "above 0", positive)?;
-        check("phase.footprint_mib", phase.footprint_mib, "0 or more", not_negative)?;
+        check(
+            "phase.cycles_per_instruction",
+            phase.cycles_per_instruction,
+            "from 0.001 to 10000",
+            |x| (1e-3..=1e4).contains(&x),
+        )?;
+        check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1000", |x| {
+            (1e-2..=1e3).contains(&x)
+        })?;
+        check("phase.footprint_mib", phase.footprint_mib, "from 0 to 1e9", |x| {
+            (0.0..=1e9).contains(&x)
+        })?;
         let misses = phase.misses_per_kilo_instruction;
         let without = phase.misses_without_cache.unwrap_or(misses);
-        check("phase.misses_per_kilo_instruction", misses, "0 or more", not_negative)?;
+        check("phase.misses_per_kilo_instruction", misses, "from 0 to 10000", |x| {
+            (0.0..=1e4).contains(&x)
+        })?;
         check(
             "phase.misses_without_cache",
             without,
-            "at least misses_per_kilo_instruction",
-            |x| x >= misses && x.is_finite(),
+            "at least misses_per_kilo_instruction, and at most 10000",
+            |x| x >= misses && x <= 1e4,
         )?;
         let mix = self.mixes.len() as u16;
         self.mixes.push(Mix {
@@ -210,6 +222,10 @@ impl Writer {
         }
         self.repeat(part, parts, 2);
         let sleep = time("phase.sleep", &phase.sleep)?;
+        if sleep > LONGEST_SLEEP {
+            let (key, found) = ("phase.sleep", format!("\"{}\"", phase.sleep));
+            return Err(ModelError::Value { key, found, wanted: "at most 1 day" });
+        }
         if sleep > Nanos::ZERO {
             self.script.push(Op::Sleep(sleep));
         }
@@ -279,7 +295,13 @@ pub(super) fn check(
 ) -> Result<(), ModelError> {
     match right(value) {
         true => Ok(()),
-        false => Err(ModelError::Value { key, found: value.to_string(), wanted }),
+        false => {
+            let found = match value.abs() {
+                0.0 | 1e-4..1e16 => value.to_string(),
+                _ => format!("{value:e}"),
+            };
+            Err(ModelError::Value { key, found, wanted })
+        }
     }
 }
 
@@ -366,6 +388,18 @@ mod tests {
             told("[[phase]]\nmisses_per_kilo_instruction = 3\nmisses_without_cache = 1")
                 .contains("at least misses_per_kilo_instruction")
         );
+        assert_eq!(
+            told("[[phase]]\nsleep = 'forever'"),
+            "phase.sleep is \"forever\", but must be at most 1 day"
+        );
+        assert!(told("[[phase]]\nsleep = '400years'").contains("at most 1 day"));
+        let endless = "misses_per_kilo_instruction = 1e300\nmisses_in_flight = 1e-300";
+        assert!(told(&format!("[[phase]]\n{endless}")).contains("misses_in_flight is 1e-300"));
+        assert!(told("[[phase]]\nmisses_per_kilo_instruction = 1e300").contains("from 0 to 10000"));
+        assert!(told("[[phase]]\nmisses_per_kilo_instruction = inf").contains("is inf"));
+        assert!(told("[[phase]]\nmisses_without_cache = 1e300").contains("at most 10000"));
+        assert!(told("[[phase]]\ncycles_per_instruction = nan").contains("is NaN"));
+        assert!(told("[[phase]]\nfootprint_mib = 1e300").contains("footprint_mib is 1e300"));
         let critical = "critical = { sections = 2, instructions = 900 }";
         assert!(told(&format!("[[phase]]\ninstructions = 4000\n{critical}")).contains("critical"));
     }

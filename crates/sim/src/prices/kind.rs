@@ -1,0 +1,78 @@
+//! Threads that cost the same: what is priced.
+
+use super::LINE;
+use crate::model::Mix;
+use crate::thread::Pace;
+
+/// Threads that are priced alike: of one program, with one mix, behind one cache.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Kind {
+    pub(super) cache: u16,
+    pub(super) program: u16,
+    pub(super) mix: Mix,
+    /// It [brings back](crate::cache) what it had in the cache, and misses as without one until then.
+    pub(super) refills: bool,
+    /// The bytes of cache that one thread can use.
+    pub(super) footprint: f64,
+    /// Of the core.
+    pub(super) share: f64,
+    pub(super) count: f64,
+    /// Misses per instruction at its present share of the cache.
+    pub(super) misses: f64,
+    /// How many of them bring back lines.
+    pub(super) back: f64,
+    /// The bytes of cache that one thread has.
+    pub(super) holds: f64,
+    /// Instructions per nanosecond.
+    pub(super) rate: f64,
+    /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss waits.
+    pub(super) base: f64,
+    pub(super) slope: f64,
+    /// What its misses wait at all its buses together, nanoseconds.
+    pub(super) waits: f64,
+}
+
+impl Kind {
+    /// One thread of a program with so many, that refills its part of a cache or not.
+    pub(crate) fn one(program: u16, threads: u16, mix: Mix, share: f64, refills: bool) -> Kind {
+        let footprint = mix.footprint / f64::from(threads);
+        let refills = refills && mix.uses_cache();
+        let (cache, count) = (0, 1.0);
+        let (misses, back, holds, rate) = (0.0, 0.0, 0.0, 0.0);
+        let (base, slope, waits) = (0.0, 0.0, 0.0);
+        Kind {
+            cache,
+            program,
+            mix,
+            refills,
+            footprint,
+            share,
+            count,
+            misses,
+            back,
+            holds,
+            rate,
+            base,
+            slope,
+            waits,
+        }
+    }
+
+    pub(super) fn is_like(&self, other: &Kind) -> bool {
+        (self.cache, self.program, self.share) == (other.cache, other.program, other.share)
+            && (self.mix, self.refills) == (other.mix, other.refills)
+    }
+
+    /// How each of these threads gets on.
+    pub(crate) fn pace(&self) -> Pace {
+        let references = self.mix.misses_without_cache;
+        Pace {
+            rate: self.rate,
+            misses: self.misses,
+            references,
+            uses: if self.footprint > 0.0 { references * LINE } else { 0.0 },
+            regains: self.back * LINE,
+            holds: self.holds,
+        }
+    }
+}
