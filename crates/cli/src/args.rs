@@ -82,9 +82,9 @@ pub(crate) struct SourceArgs {
 
 const FILL: &str = "--fill";
 
-/// How policies and this machine do their work.
-#[derive(Clone, Debug, Args)]
-pub(crate) struct HowArgs {
+/// How policies do their work, on whatever machine.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PolicyArgs {
     /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
@@ -109,6 +109,13 @@ pub(crate) struct HowArgs {
     /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = duration)]
     pub(crate) max_frozen: Option<Duration>,
+}
+
+/// How policies and this machine do their work.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct HowArgs {
+    #[command(flatten)]
+    pub(crate) policy: PolicyArgs,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -120,15 +127,23 @@ pub(crate) struct HowArgs {
     pub(crate) grace: Duration,
 }
 
+/// On a machine that is not there nobody chooses how programs are frozen and bound, or ended.
+impl From<PolicyArgs> for HowArgs {
+    fn from(policy: PolicyArgs) -> HowArgs {
+        let grace = Duration::from_nanos(Limits::default().grace.0);
+        HowArgs { policy, freezer: None, pinning: None, grace }
+    }
+}
+
 impl HowArgs {
     /// How a policy is to work: what it has no use for is left out.
     pub(crate) fn options(&self, kind: Kind) -> Options {
         let default = Options::default();
         Options {
-            quantum: self.quantum.map_or(default.quantum, Into::into),
+            quantum: self.policy.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
-            fill: self.fill && kind.fills(),
-            slowdowns: self.slowdowns.clone().filter(|_| kind.predicts()),
+            fill: self.policy.fill && kind.fills(),
+            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
             faithful: self.faithful(),
         }
     }
@@ -136,20 +151,20 @@ impl HowArgs {
     fn faithful(&self) -> FaithfulOptions {
         let default = FaithfulOptions::default();
         FaithfulOptions {
-            interval: self.interval.map_or(default.interval, Into::into),
-            class: self.class.map(ClassArg::class).or(self.usual_class),
+            interval: self.policy.interval.map_or(default.interval, Into::into),
+            class: self.policy.class.map(ClassArg::class).or(self.policy.usual_class),
             ..default
         }
     }
 
     /// Where the threads of a program go.
     pub(crate) fn placement(&self) -> Placement {
-        self.placement.unwrap_or(Options::default().placement)
+        self.policy.placement.unwrap_or(Options::default().placement)
     }
 
     /// No program is frozen longer than this at a time.
     pub(crate) fn max_frozen(&self) -> Nanos {
-        self.max_frozen.map_or(Limits::default().max_frozen, Into::into)
+        self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
     }
 
     /// An option that was given and that none of these policies has a use for is a misunderstanding.
@@ -166,15 +181,15 @@ impl HowArgs {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
-            _ if self.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
+            _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
-            _ if (self.interval.is_some() || self.class.is_some())
+            _ if (self.policy.interval.is_some() || self.policy.class.is_some())
                 && !kinds.iter().any(|kind| kind.measures()) =>
             {
                 Err(refuse("--interval and --class", Kind::measures, "measure programs"))
             }
-            _ if self.fill && !kinds.iter().any(|kind| kind.fills()) => {
+            _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
             }
             _ => Ok(()),
@@ -194,12 +209,12 @@ impl HowArgs {
     /// The options that were given, but for --grace, which every command uses that runs programs.
     fn given(&self) -> Vec<&'static str> {
         let all = [
-            ("--quantum", self.quantum.is_some()),
-            ("--max-frozen", self.max_frozen.is_some()),
-            ("--placement", self.placement.is_some()),
+            ("--quantum", self.policy.quantum.is_some()),
+            ("--max-frozen", self.policy.max_frozen.is_some()),
+            ("--placement", self.policy.placement.is_some()),
             ("--freezer", self.freezer.is_some()),
             ("--pinning", self.pinning.is_some()),
-            (FILL, self.fill),
+            (FILL, self.policy.fill),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
     }
@@ -318,8 +333,9 @@ pub(crate) struct SimMachineArgs {
     /// What decides where nothing else does; the same seed gives the same run.
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    #[command(flatten)]
-    pub(crate) how: HowArgs,
+    /// Where the threads of a program go: near each other (packed), or far apart (spread).
+    #[arg(long, default_value = Placement::default().name(), value_parser = choices::placement(), hide_possible_values = true)]
+    pub(crate) placement: Placement,
 }
 
 #[derive(Debug, Args)]
@@ -348,12 +364,14 @@ pub(crate) struct SimSlowdownsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
-    #[command(flatten)]
-    pub(crate) source: SourceArgs,
+    /// The workload file (TOML), or - for standard input: every program with a [program.model], which docs/simulator.md
+    /// describes.
+    #[arg(value_name = "WORKLOAD.toml")]
+    pub(crate) workload: Option<PathBuf>,
     /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
     /// too, and the error of that is told.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
-        conflicts_with_all = ["workload", "programs", "commands", "sweep", "no_solo"])]
+        conflicts_with_all = ["workload", "sweep", "no_solo"])]
     pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
@@ -378,7 +396,7 @@ pub(crate) struct SimRunArgs {
     #[arg(long)]
     pub(crate) no_solo: bool,
     #[command(flatten)]
-    pub(crate) how: HowArgs,
+    pub(crate) how: PolicyArgs,
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

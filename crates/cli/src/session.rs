@@ -357,6 +357,7 @@ impl Session {
             quantum: options.map(|options| options.quantum),
             started_at,
             machine: self.description.clone(),
+            simulation: None,
             rungs,
             own_cpu_seconds,
             programs: request

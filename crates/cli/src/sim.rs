@@ -18,14 +18,16 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::engine::Engine;
-use cosched_core::engine::outcome::{Ended, Outcome};
-use cosched_core::result::{MachineDescription, NONE, RunResult, Rungs, SIMULATED};
+use cosched_core::engine::outcome::{Completion, Ended, Outcome};
+use cosched_core::result::{
+    Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
+};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::{HowArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Request, Session, print};
 use crate::{out, source, table};
@@ -50,7 +52,6 @@ pub(crate) fn sim(args: &SimArgs) -> Result<ExitCode, Failure> {
 
 /// Simulates the workload, and shows what came of it.
 fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
-    args.how.check_use_by("sim", &["--quantum", "--max-frozen", "--placement", "--fill"])?;
     if let Some(run) = &args.from {
         return replay::replay(run, args);
     }
@@ -58,8 +59,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
         return sweep::sweep(args);
     }
     let scene = Scene::of(args)?;
-    args.how.check_use(&[scene.policy])?;
-    let workload = source::workload(&args.source)?;
+    scene.how.check_use(&[scene.policy])?;
+    let workload = source::simulated(args.workload.as_deref())?;
     let simulator = Simulator::new(&scene)?;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if let Some(folder) = &args.out {
@@ -103,7 +104,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: args.how.clone(),
+            how: args.how.clone().into(),
         })
     }
 }
@@ -116,7 +117,7 @@ impl From<&SimMachineArgs> for Scene {
             machine: args.machine.clone(),
             kernel: args.kernel,
             seed: args.seed,
-            how: args.how.clone(),
+            how: PolicyArgs { placement: Some(args.placement), ..PolicyArgs::default() }.into(),
         }
     }
 }
@@ -149,6 +150,11 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
     .map_err(Failure::input)
 }
 
+/// The program without what the workload says of its company: it comes at once, and belongs to nobody.
+fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
+    ProgramSpec { start: Nanos::ZERO, group: None, weight: 1.0, ..spec.clone() }
+}
+
 impl Simulator {
     fn new(scene: &Scene) -> Result<Simulator, Failure> {
         Ok(Simulator::of(hardware(&scene.machine)?, scene))
@@ -163,7 +169,7 @@ impl Simulator {
         let session = Session::of(hardware.topology.clone(), description);
         let mut scene = scene.clone();
         if scene.kernel.is_solaris() {
-            scene.how.usual_class = Some(Class::FixedPriority(0));
+            scene.how.policy.usual_class = Some(Class::FixedPriority(0));
         }
         Simulator { session, hardware, scene }
     }
@@ -212,18 +218,19 @@ impl Simulator {
 
     /// How long one run of a program takes alone, placed as beside others.
     fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Nanos, Failure> {
+        Ok(self.outcome_alone(spec, job)?.at)
+    }
+
+    /// The end of one run of a program alone, which comes at once.
+    fn outcome_alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Completion, Failure> {
         let fits = usize::from(job.model.threads) <= self.hardware.topology.cpus().len();
         let kind = if fits { Kind::Gang } else { Kind::Linux };
-        let once = ProgramSpec {
-            start: Nanos::ZERO,
-            repeat: Repeat::Times(1),
-            group: None,
-            ..spec.clone()
-        };
+        let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
         let workload = Workload { programs: vec![once] };
         let (outcome, _) =
             self.run(&workload, kind, std::slice::from_ref(job), &[Profile::default()])?;
-        outcome.programs[0].done.ok_or_else(|| {
+        let completion = outcome.programs.iter().find_map(|program| program.completions.first());
+        completion.copied().ok_or_else(|| {
             Failure::Broken(format!("{} did not end alone on the simulated machine", spec.name))
         })
     }
@@ -263,10 +270,16 @@ impl Simulator {
         let (sim, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
-        let how = if kind.makes_gangs() { "simulated" } else { NONE };
+        let how = if kind.makes_gangs() { SIMULATED } else { NONE };
         let rungs = Rungs { freezing: how.to_owned(), pinning: how.to_owned() };
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
+        let simulation = Some(Simulation {
+            machine: self.scene.machine.clone(),
+            kernel: self.scene.kernel.name().to_owned(),
+            seed,
+        });
+        let context = Context { simulation, ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))
     }

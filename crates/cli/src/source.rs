@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cosched_core::workload::{Workload, WorkloadError, shown, split_commands};
 use cosched_policy::Placement;
@@ -28,9 +28,7 @@ pub(crate) fn utf8_arguments(
 
 /// Reads the workload that the command line names.
 pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
-    let here = std::env::current_dir().map_err(|error| {
-        Failure::Input(format!("the current directory cannot be found: {error}"))
-    })?;
+    let here = here()?;
     let workload = match (&args.workload, args.programs.is_empty(), args.commands.is_empty()) {
         (Some(path), ..) => load(path, &here),
         (None, false, _) => Workload::from_command_lines(args.programs.clone(), &here),
@@ -46,6 +44,23 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         }
     };
     workload.map_err(Failure::input)
+}
+
+/// Reads the workload file that is to be simulated.
+pub(crate) fn simulated(file: Option<&Path>) -> Result<Workload, Failure> {
+    let file = file.ok_or_else(|| {
+        Failure::Input(
+            "nothing to simulate; name a workload file whose programs have a [program.model] \
+             (docs/simulator.md): `cosched sim jobs.toml --machine opteron-64 --policy gang`"
+                .to_owned(),
+        )
+    })?;
+    load(file, &here()?).map_err(Failure::input)
+}
+
+fn here() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::Input(format!("the current directory cannot be found: {error}")))
 }
 
 /// A file's programs start in its folder. Standard input has none, nor has what a shell hands over as

@@ -142,6 +142,7 @@ mod tests {
             fill: None,
             started_at: String::new(),
             machine: MachineDescription { cpus: 2, model: None, kernel: "6.18".into() },
+            simulation: None,
             rungs: Rungs { freezing: rung.into(), pinning: rung.into() },
             own_cpu_seconds: 0.0,
             programs: ["solver", "cg"]

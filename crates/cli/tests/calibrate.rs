@@ -94,12 +94,37 @@ fn what_is_wrong_with_a_table_is_told_with_its_file_and_key() {
     let calibrate = format!("calibrate table.toml {ON}");
     assert!(told("seconds", "second", &calibrate).contains("table.toml: "));
     let message = told("'loud', share", "'lout', share", &calibrate);
-    assert!(message.contains("table.toml: quiet: point.traffic.of is 'lout'"), "{message}");
+    assert!(
+        message.contains("table.toml: program 'quiet': point.traffic.of is 'lout'"),
+        "{message}"
+    );
     let message = told("threads = 4\n", "threads = 40\n", &calibrate);
-    assert!(message.contains("loud: threads is 40, and the machine has 24 CPUs"), "{message}");
+    assert!(message.contains("'loud': threads is 40, but must be from 1 to 24"), "{message}");
+    let message = told("speedup = 2.0", "speedup = 0", &calibrate);
+    assert!(
+        message.contains("'serial': point 1: speedup is 0, but must be a number above 0"),
+        "{message}"
+    );
     let message =
         told("", "", "jobs.toml --machine dunnington-24 --policy gang --slowdowns table.toml");
     assert!(message.contains("docs/policies.md describes such a table"), "{message}");
+}
+
+#[test]
+fn a_slowdown_is_of_programs_that_come_together_whatever_the_workload_says() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = |name: &str, keys: &str, traffic: f64| {
+        format!(
+            "[[program]]\ncommand = '{name}'\nthreads = 2\nmemory_gigabytes_per_second = {traffic}\n{keys}\n\
+             [program.model]\n[[program.model.phase]]\ninstructions = 1e7\nmisses_per_kilo_instruction = {traffic}\n"
+        )
+    };
+    let table = |keys: &str| {
+        let text = program("quiet", keys, 1.0) + &program("loud", keys, 20.0);
+        std::fs::write(folder.path().join("jobs.toml"), text).unwrap();
+        printed(folder.path(), "slowdowns jobs.toml --machine e5410-8")
+    };
+    assert_eq!(table("start = '1s'\ngroup = 'both'\nweight = 3.0"), table(""));
 }
 
 #[test]

@@ -84,11 +84,11 @@ fn scripts_find_the_figures_of_this_machine_and_where_its_description_lies() {
 #[test]
 fn without_a_measurement_or_without_kernels_the_remedy_is_told() {
     let home = tempfile::tempdir().unwrap();
-    for arguments in [&["sim", "check"][..], &["sim", "--", "true"]] {
-        let policy: &[&str] =
-            if arguments.len() == 2 { &[] } else { &["-p", "gang", "-m", "this"] };
-        let arguments = [&arguments[..1], policy, &arguments[1..]].concat();
-        let output = cosched(home.path(), &arguments);
+    let jobs = home.path().join("jobs.toml");
+    std::fs::write(&jobs, "[[program]]\ncommand = 'a'\n").unwrap();
+    let jobs = jobs.to_str().unwrap();
+    for arguments in [&["sim", "check"][..], &["sim", jobs, "-p", "gang", "-m", "this"]] {
+        let output = cosched(home.path(), arguments);
         assert_eq!(output.status.code(), Some(2));
         assert!(text(&output.stderr).contains("cosched sim measure"), "{}", text(&output.stderr));
     }

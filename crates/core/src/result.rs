@@ -36,7 +36,7 @@ pub const SCHEMA: &str = "cosched-run/1";
 /// The rung of a policy that freezes nobody, or binds nobody.
 pub const NONE: &str = "none";
 
-/// What a simulated machine has for a kernel's release.
+/// What a simulated machine has for a kernel's release, and for a rung.
 pub const SIMULATED: &str = "simulated";
 
 /// The content of `run.json`.
@@ -62,6 +62,8 @@ pub struct RunResult {
     pub total_seconds: f64,
     /// What it ran on.
     pub machine: MachineDescription,
+    /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older files.
+    pub simulation: Option<Simulation>,
     /// How programs were frozen and pinned.
     pub rungs: Rungs,
     /// The workload as a whole.
@@ -92,6 +94,17 @@ impl MachineDescription {
     pub fn is_simulated(&self) -> bool {
         self.kernel == SIMULATED
     }
+}
+
+/// What a simulated run depends on beside the workload and the policy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Simulation {
+    /// The machine, as it was asked for: a name, a path, or a description in words.
+    pub machine: String,
+    /// The name of its kernel.
+    pub kernel: String,
+    /// What decided where nothing else did.
+    pub seed: u64,
 }
 
 /// By which means the run did its work.

@@ -31,9 +31,9 @@ use std::collections::BTreeSet;
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
-use crate::quantum::Quantum;
+use crate::quantum::{Quantum, Weights};
 use crate::rounds::first_fit;
-use crate::unit::{Places, Seat, Sorted, Unfreezable, Unit, may_run, only_settled, run_together};
+use crate::unit::{Denied, Places, Seat, Sorted, Unfreezable, Unit, only_settled, run_together};
 
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -45,6 +45,7 @@ pub(crate) struct Minwait {
     quantum: Quantum,
     sorted: Sorted,
     unfreezable: Unfreezable,
+    denied: Denied,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
     /// Who was told to wait.
@@ -62,6 +63,7 @@ impl Minwait {
             quantum: Quantum::new(options.quantum),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
+            denied: Denied::default(),
             seats: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
@@ -122,10 +124,11 @@ impl Minwait {
         let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
         let free = world.cpus.len().saturating_sub(taken) as u16;
         let seated = self.seated();
+        let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         for id in units.iter().flat_map(Unit::ids) {
             if seated.contains(&id) {
                 self.waiting.remove(&id);
-            } else if self.waiting.insert(id) || (anew && may_run(id, world)) {
+            } else if self.waiting.insert(id) || denied.contains(&id) {
                 plan.freeze(id);
                 plan.because(Some(id), Why::DoesNotFit { free });
             }
@@ -157,7 +160,8 @@ impl Policy for Minwait {
             return;
         }
         let mut sorted = std::mem::take(&mut self.sorted);
-        if sorted.update(world) {
+        self.denied.update(causes);
+        if sorted.update(causes, world) {
             self.unfreezable.run(&sorted.unfreezable, plan);
             self.forget_the_gone(&sorted.units);
             self.places.retain(world);
@@ -171,7 +175,12 @@ impl Policy for Minwait {
             self.seats.clear();
             self.cpus = *world.cpus;
         }
-        let length = self.quantum.length(&vec![1.0; units.len()], 0, world.max_frozen, plan);
+        let length = self.quantum.length(
+            &mut Weights::new(vec![1.0; units.len()]),
+            0,
+            world.max_frozen,
+            plan,
+        );
         self.seat(units, length, world, plan);
         self.hold(anew, units, world, plan);
         self.time(anew, length, world.now, plan);

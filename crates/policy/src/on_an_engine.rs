@@ -48,6 +48,22 @@ fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
     }
 }
 
+#[test]
+fn programs_that_wait_for_longer_than_allowed_are_each_told_so_once_a_round() {
+    for kind in [Kind::Gang, Kind::Minwait] {
+        // A round takes 300 ms, and after 100 everybody is let run for 10.
+        let (fake, outcome) = run(kind, &[1.0; 300], MS(100), MS(3000));
+        let reasons: usize = outcome.decisions.iter().map(|decision| decision.reasons.len()).sum();
+        let forced = outcome.deviations.len();
+        let thaws = fake.submitted.iter().filter(|(_, step)| matches!(step, Step::Thaw(_))).count();
+        assert!(forced > 2000, "{kind}: {forced}");
+        assert!(reasons <= 3 * thaws, "{kind}: {reasons} reasons for {thaws} thaws");
+        // A freeze for each thaw; and each program is started, and at the end let go and told to end.
+        let steps = fake.submitted.len();
+        assert!(steps <= 2 * thaws + 4 * 300, "{kind}: {steps} steps for {thaws} thaws");
+    }
+}
+
 proptest! {
     #![proptest_config(cases(60))]
 

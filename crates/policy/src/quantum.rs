@@ -29,6 +29,32 @@ const LATEST: Nanos = Nanos::from_millis(10);
 /// Of how many wake-ups, about, the lateness is averaged.
 const REMEMBERED: u64 = 8;
 
+/// The weights of gangs.
+#[derive(Debug)]
+pub(crate) struct Weights {
+    each: Vec<f64>,
+    lightest: f64,
+    /// A limit, and how many nanoseconds a unit of weight is then: while the gangs are the same, so is that, mostly.
+    worth: Option<(Nanos, f64)>,
+}
+
+impl Weights {
+    pub(crate) fn new(each: Vec<f64>) -> Weights {
+        let lightest = each.iter().copied().fold(f64::INFINITY, f64::min);
+        Weights { each, lightest, worth: None }
+    }
+
+    /// Nanoseconds per unit of weight, as [`per_weight`] tells.
+    fn worth(&mut self, asked: Nanos, limit: Nanos) -> f64 {
+        if let Some((_, worth)) = self.worth.filter(|(known, _)| *known == limit) {
+            return worth;
+        }
+        let worth = per_weight(&self.each, asked.0 as f64 / self.lightest, limit);
+        self.worth = Some((limit, worth));
+        worth
+    }
+}
+
 /// The rule for a policy's quanta; remembers what it has told about shortening.
 #[derive(Debug)]
 pub(crate) struct Quantum {
@@ -57,23 +83,22 @@ impl Quantum {
     /// The length of `turn`'s quantum among gangs of these weights; a gang alone has no end.
     pub(crate) fn length(
         &mut self,
-        weights: &[f64],
+        weights: &mut Weights,
         turn: usize,
         max_frozen: Nanos,
         plan: &mut Plan,
     ) -> Nanos {
-        if weights.len() < 2 {
+        if weights.each.len() < 2 {
             return Nanos::NEVER;
         }
-        let limit = self.longest_wait(weights.len() - 1, max_frozen);
-        let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
-        let per_weight = per_weight(weights, self.asked.0 as f64 / lightest, limit);
-        let given = length_of(lightest, per_weight);
+        let limit = self.longest_wait(weights.each.len() - 1, max_frozen);
+        let per_weight = weights.worth(self.asked, limit);
+        let given = length_of(weights.lightest, per_weight);
         if given != self.given && given < self.asked {
             plan.because(None, Why::QuantumShortened { asked: self.asked, given });
         }
         self.given = given;
-        length_of(weights[turn], per_weight)
+        length_of(weights.each[turn], per_weight)
     }
 }
 
@@ -117,9 +142,9 @@ mod tests {
     const ASKED: Nanos = Nanos::from_millis(100);
 
     fn lengths(quantum: &mut Quantum, weights: &[f64]) -> (Vec<u64>, usize) {
-        let mut plan = Plan::default();
+        let (mut plan, mut gangs) = (Plan::default(), Weights::new(weights.to_vec()));
         let lengths = (0..weights.len())
-            .map(|turn| quantum.length(weights, turn, SECOND, &mut plan).0 / 1000)
+            .map(|turn| quantum.length(&mut gangs, turn, SECOND, &mut plan).0 / 1000)
             .collect();
         (lengths, plan.reasons.len())
     }
@@ -174,8 +199,13 @@ mod tests {
     fn one_gang_has_no_end_and_no_limit_makes_a_quantum_vanish() {
         let mut quantum = Quantum::new(ASKED);
         let mut plan = Plan::default();
-        assert_eq!(quantum.length(&[1.0], 0, SECOND, &mut plan), Nanos::NEVER);
-        assert_eq!(quantum.length(&[1.0; 9], 0, Nanos::ZERO, &mut plan), SHORTEST);
+        assert_eq!(
+            quantum.length(&mut Weights::new(vec![1.0]), 0, SECOND, &mut plan),
+            Nanos::NEVER
+        );
+        let mut nine = Weights::new(vec![1.0; 9]);
+        assert!(quantum.length(&mut nine, 0, SECOND, &mut plan) > SHORTEST);
+        assert_eq!(quantum.length(&mut nine, 0, Nanos::ZERO, &mut plan), SHORTEST, "another limit");
     }
 
     proptest! {
@@ -189,8 +219,9 @@ mod tests {
             let mut quantum = Quantum::new(ASKED);
             let limit = quantum.longest_wait(weights.len() - 1, SECOND);
             let mut plan = Plan::default();
+            let mut gangs = Weights::new(weights.clone());
             let lengths: Vec<Nanos> = (0..weights.len())
-                .map(|turn| quantum.length(&weights, turn, SECOND, &mut plan))
+                .map(|turn| quantum.length(&mut gangs, turn, SECOND, &mut plan))
                 .collect();
             let round: Nanos = lengths.iter().copied().sum();
             for length in &lengths {

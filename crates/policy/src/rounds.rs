@@ -29,8 +29,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
 use crate::kind::Options;
-use crate::quantum::Quantum;
-use crate::unit::{Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
+use crate::quantum::{Quantum, Weights};
+use crate::unit::{Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
 
 /// Units that run together: each with its position among the units, and why it is here.
 pub(crate) type Gang = Vec<(usize, Why)>;
@@ -53,6 +53,7 @@ pub(crate) struct Rounds {
     quantum: Quantum,
     sorted: Sorted,
     unfreezable: Unfreezable,
+    denied: Denied,
     /// The gangs, until the units change.
     cutting: Option<Cutting>,
     /// Each program's number in the queue; lower is further ahead.
@@ -80,7 +81,7 @@ struct Turn {
 /// Gangs, and whose turn it is.
 struct Cutting {
     gangs: Vec<Gang>,
-    weights: Vec<f64>,
+    weights: Weights,
     /// The gangs in the order of the queue when they were cut. Who has had a turn goes to the back, so as long as nothing else
     /// changes, that is the order in which they go round.
     order: Vec<usize>,
@@ -92,7 +93,7 @@ struct Cutting {
 
 impl Cutting {
     fn new(gangs: Vec<Gang>, order: Vec<usize>, units: &[Unit]) -> Cutting {
-        let weights = gangs.iter().map(|gang| weight(gang, units)).collect();
+        let weights = Weights::new(gangs.iter().map(|gang| weight(gang, units)).collect());
         let members = |place: usize| {
             let programs = gangs[order[place]].iter().flat_map(|(unit, _)| units[*unit].ids());
             programs.enumerate().map(move |(position, id)| (id, (place, position)))
@@ -125,6 +126,7 @@ impl Rounds {
             quantum: Quantum::new(options.quantum),
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
+            denied: Denied::default(),
             cutting: None,
             queue: BTreeMap::new(),
             number: 0,
@@ -198,20 +200,20 @@ impl Rounds {
         for id in last.iter().flat_map(|turn| &turn.gang) {
             self.queue.entry(*id).and_modify(|number| *number = self.number);
         }
-        let cutting = self.cut(units, world.cpus.len());
+        let mut cutting = self.cut(units, world.cpus.len());
 
         let mut ends = Nanos::NEVER;
         if !cutting.gangs.is_empty() {
             let turn = cutting.gang();
-            let length = self.quantum.length(&cutting.weights, turn, world.max_frozen, plan);
+            let length = self.quantum.length(&mut cutting.weights, turn, world.max_frozen, plan);
             ends = world.now + length;
             self.count_round(&cutting.gangs[turn], units);
             let (gang, gangs) = (turn as u16, cutting.gangs.len() as u16);
             plan.because(None, Why::Quantum { round: self.round, gang, gangs, length });
             let running = self.run_gang(&cutting, units, world, plan);
             let before = last.iter().flat_map(|turn| &turn.running).copied();
-            let news = before.chain(newcomers.iter().copied());
-            freeze_others(&cutting, &running, news, world, plan);
+            let news = before.chain(newcomers.iter().copied()).chain(self.denied.take());
+            freeze_others(&cutting, news.filter(|id| !running.contains(id)), plan);
             let members = cutting.gangs[turn].iter().flat_map(|(unit, _)| units[*unit].ids());
             self.turn = Some(Turn {
                 gang: members.collect(),
@@ -275,7 +277,8 @@ impl Policy for Rounds {
         if only_settled(causes) {
             return;
         }
-        let changed = self.sorted.update(world);
+        self.denied.update(causes);
+        let changed = self.sorted.update(causes, world);
         let sorted = std::mem::take(&mut self.sorted);
         let mut newcomers = Vec::new();
         if changed {
@@ -293,17 +296,9 @@ impl Policy for Rounds {
     }
 }
 
-/// Tells to wait those who do not run now, in the order of their turns: of `news`, and of whoever may be on a CPU. Who waits
-/// already is not told again.
-fn freeze_others(
-    cutting: &Cutting,
-    running: &BTreeSet<ProgramId>,
-    news: impl Iterator<Item = ProgramId>,
-    world: &World<'_>,
-    plan: &mut Plan,
-) {
-    let may_run = world.programs.iter().filter(|program| program.state.may_run());
-    let others = news.chain(may_run.map(|program| program.id)).filter(|id| !running.contains(id));
+/// Tells those to wait who do not run now and did, or came, or were let run, in the order of their turns. Who waits already
+/// is not told again.
+fn freeze_others(cutting: &Cutting, others: impl Iterator<Item = ProgramId>, plan: &mut Plan) {
     let gangs = cutting.order.len();
     let turns = |place: usize| (place + gangs - cutting.turn) % gangs;
     let waits = others.filter_map(|id| {

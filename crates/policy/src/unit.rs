@@ -17,8 +17,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
-    Cause, CpuSet, GroupId, Nanos, Plan, Profile, Program, ProgramId, ProgramState, Settings,
-    Topology, Why, World,
+    Aspect, Cause, CpuSet, GroupId, Nanos, Plan, Profile, Program, ProgramId, ProgramState,
+    Refusal, Settings, Topology, Why, World,
 };
 
 use crate::placement::{Placement, place};
@@ -113,7 +113,10 @@ impl Known {
 
 impl Sorted {
     /// Makes them anew if somebody came, went, or is another now; tells whether.
-    pub(crate) fn update(&mut self, world: &World<'_>) -> bool {
+    pub(crate) fn update(&mut self, causes: &[Cause], world: &World<'_>) -> bool {
+        if causes.iter().all(leaves_units) {
+            return false;
+        }
         let known = || world.programs.iter().map(Known::of);
         if self.cpus == world.cpus.len() && known().eq(self.programs.iter().copied()) {
             return false;
@@ -158,10 +161,35 @@ pub(crate) fn only_settled(causes: &[Cause]) -> bool {
     causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }))
 }
 
-/// Whether a program is on its CPUs although it should not be: it has not been told, or its freeze
-/// was given up, or somebody let it go.
-pub(crate) fn may_run(id: ProgramId, world: &World<'_>) -> bool {
-    world.program(id).is_some_and(|program| program.state.may_run())
+/// Whether units are the same after this. So it is with what happens most often: quanta end, and programs that waited for
+/// as long as any may be frozen run for a while.
+fn leaves_units(cause: &Cause) -> bool {
+    use Refusal::{FrozenTooLong, TimedOut};
+    match cause {
+        Cause::Woke(_) | Cause::Settled { .. } | Cause::Sampled(_) => true,
+        Cause::Deviated { why, .. } => matches!(why, FrozenTooLong | TimedOut),
+        _ => false,
+    }
+}
+
+/// Programs that run although they were told to wait: a freeze failed, or ended because it had lasted too long. Each is told
+/// once more.
+#[derive(Debug, Default)]
+pub(crate) struct Denied(BTreeSet<ProgramId>);
+
+impl Denied {
+    /// Takes in who runs from now on.
+    pub(crate) fn update(&mut self, causes: &[Cause]) {
+        self.0.extend(causes.iter().filter_map(|cause| match cause {
+            Cause::Deviated { program, wanted: Aspect::Frozen, .. } => Some(*program),
+            _ => None,
+        }));
+    }
+
+    /// Whoever has not been told again.
+    pub(crate) fn take(&mut self) -> BTreeSet<ProgramId> {
+        std::mem::take(&mut self.0)
+    }
 }
 
 fn schedulable(program: &Program) -> bool {

@@ -125,6 +125,7 @@ pub(crate) fn context() -> Context {
         fill: None,
         started_at: "2026-01-01T00:00:00Z".to_owned(),
         machine: MachineDescription { cpus: 4, model: None, kernel: "6.18".to_owned() },
+        simulation: None,
         rungs: Rungs { freezing: "cgroup-v2".to_owned(), pinning: "affinity".to_owned() },
         own_cpu_seconds: 0.003,
         programs: [("a", 2, 140), ("b", 4, 150), ("c", 1, 149)].map(program).to_vec(),

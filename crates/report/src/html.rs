@@ -14,7 +14,7 @@ mod timeline;
 
 use std::fmt::Write;
 
-use cosched_core::result::{NONE, RunResult};
+use cosched_core::result::{NONE, RunResult, Simulation};
 use cosched_core::statistics::FEWEST_TO_COMPARE;
 use serde_json::Value;
 
@@ -170,6 +170,13 @@ fn facts(run: &RunResult) -> String {
     // A simulation has no date.
     let dated = Some(run.started_at.clone()).filter(|_| !run.machine.is_simulated());
     facts.extend(dated.map(|date| ("began", date)));
+    if let Some(Simulation { machine, kernel, seed }) = &run.simulation {
+        facts.extend([
+            ("simulated machine", machine.clone()),
+            ("simulated kernel", kernel.clone()),
+            ("seed", seed.to_string()),
+        ]);
+    }
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
     facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));

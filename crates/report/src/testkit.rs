@@ -29,6 +29,7 @@ pub(crate) fn gang() -> RunResult {
         interrupted_by: None,
         total_seconds: 0.6,
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
+        simulation: None,
         rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
         metrics: Metrics {
             fairness_stddev: Some(0.083),

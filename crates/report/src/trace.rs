@@ -207,7 +207,7 @@ fn counters(history: &History<'_>, group: Track, writer: &mut Writer) {
 
 /// What is known of the run as a whole.
 fn whole(result: &RunResult) -> Vec<Note> {
-    let metrics = &result.metrics;
+    let (metrics, simulation) = (&result.metrics, result.simulation.as_ref());
     let quantum = result.quantum_seconds.map(|quantum| words::span(nanos(quantum)));
     let known = [
         ("started", Some(result.started_at.clone())),
@@ -215,6 +215,9 @@ fn whole(result: &RunResult) -> Vec<Note> {
         ("CPUs", Some(result.machine.cpus.to_string())),
         ("model", result.machine.model.clone()),
         ("kernel", Some(result.machine.kernel.clone())),
+        ("simulated machine", simulation.map(|simulation| simulation.machine.clone())),
+        ("simulated kernel", simulation.map(|simulation| simulation.kernel.clone())),
+        ("seed", simulation.map(|simulation| simulation.seed.to_string())),
         ("quantum", quantum),
         ("placement", result.placement.clone()),
         ("freezing", Some(result.rungs.freezing.clone())),

@@ -5,12 +5,15 @@
 //! machine that one only wonders about, a few [words](words) do.
 
 mod limits;
+mod synthetic;
 mod words;
 
 use std::path::Path;
 
 use cosched_core::{Cpu, Level, Nanos, Topology};
 use serde::Deserialize;
+
+pub use synthetic::topology;
 
 use crate::machine::Costs;
 
@@ -280,39 +283,6 @@ fn alternating(topology: &Topology) -> Topology {
     Topology::new(cpus.iter().map(renumbered).collect())
 }
 
-/// An hwloc synthetic string, such as `package:4 l3:1 l2:3 core:2 pu:1`: how many of each are in one of the level before.
-///
-/// # Errors
-/// When a word is no level with a count, a level comes twice or in the wrong order, or there are too many CPUs.
-pub fn topology(text: &str) -> Result<Topology, String> {
-    const LEVELS: [&str; 5] = ["package", "l3", "l2", "core", "pu"];
-    const HELP: &str = "write it as 'package:4 l3:1 l2:3 core:2 pu:1', each level at most once, from wide to narrow";
-    let mut counts = [1u16; 5];
-    let mut from = 0;
-    for word in text.split_whitespace() {
-        let read = word.split_once(':').and_then(|(level, count)| {
-            let level = LEVELS.iter().position(|name| *name == level.to_lowercase())?;
-            Some((level, count.parse::<u16>().ok().filter(|count| *count > 0)?))
-        });
-        match read {
-            Some((level, count)) if level >= from => {
-                counts[level] = count;
-                from = level + 1;
-            }
-            _ => return Err(format!("'{word}' cannot be understood; {HELP}")),
-        }
-    }
-    let cpus: u64 = counts.iter().map(|count| u64::from(*count)).product();
-    match cpus as usize {
-        _ if from == 0 => Err(format!("is empty; {HELP}")),
-        1..=cosched_core::MAX_CPUS => {
-            let [packages, llcs, l2s, cores, smt] = counts;
-            Ok(Topology::regular(packages, llcs, l2s, cores, smt))
-        }
-        _ => Err(format!("has {cpus} CPUs, and the most are {}", cosched_core::MAX_CPUS)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -347,6 +317,24 @@ mod tests {
             assert!(name.ends_with(&cpus), "{name} {cpus}");
         }
         assert!(Hardware::named("cray").unwrap_err().to_string().contains("dunnington-24"));
+    }
+
+    #[test]
+    fn every_key_is_described_in_the_documentation() {
+        let documentation = include_str!("../../../docs/machine-file.md");
+        let own = "own = { start_nanos = 1, freeze_nanos = 2, thaw_nanos = 3, x = 4 }";
+        let bus = TEXT.replace("bytes_per_nano = 10 }", "bytes_per_nano = 10, x = 4 }");
+        for text in ["x = 4".to_owned(), format!("{TEXT}{own}"), bus] {
+            // Whoever does not know a key tells all that there are.
+            let told = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
+            let (_, known) =
+                told.split_once("expected one of").or(told.split_once("expected")).unwrap();
+            let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
+            assert!(keys.len() >= 2, "{told}");
+            for key in keys {
+                assert!(documentation.contains(&format!("| `{key}` |")), "{key}");
+            }
+        }
     }
 
     #[test]

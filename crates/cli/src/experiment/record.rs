@@ -63,11 +63,11 @@ impl Record {
         fn told<T: Debug>(value: &Option<T>) -> String {
             value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}"))
         }
-        self.with("--quantum", told(&how.quantum))
-            .with("--placement", told(&how.placement))
-            .with("--fill", how.fill)
-            .with("--slowdowns", told(&how.slowdowns))
-            .with("--max-frozen", told(&how.max_frozen))
+        self.with("--quantum", told(&how.policy.quantum))
+            .with("--placement", told(&how.policy.placement))
+            .with("--fill", how.policy.fill)
+            .with("--slowdowns", told(&how.policy.slowdowns))
+            .with("--max-frozen", told(&how.policy.max_frozen))
             .with("--freezer", told(&how.freezer))
             .with("--pinning", told(&how.pinning))
             .with("--grace", told(&Some(how.grace)))

@@ -133,6 +133,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         fill: None,
         started_at: String::new(),
         machine: machine.clone(),
+        simulation: None,
         rungs: Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() },
         own_cpu_seconds: 0.0,
         programs: vec![ProgramContext {

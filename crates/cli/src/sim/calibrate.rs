@@ -7,7 +7,7 @@
 use std::process::ExitCode;
 
 use cosched_core::workload::{Workload, shown_path};
-use cosched_sim::model::fit::{FitError, Fitted, Residual, SoloTable, fit};
+use cosched_sim::model::fit::{Alone, FitError, Fitted, Residual, SoloTable, fit};
 use cosched_sim::{Job, Model};
 use serde::Serialize;
 
@@ -31,18 +31,14 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
     let simulator = Simulator::new(&Scene::from(&args.on))?;
     let cpus = simulator.session.topology.cpus().len() as u16;
-    if let Some(program) = table.programs.iter().find(|known| known.threads > cpus) {
-        return Err(Failure::Input(format!(
-            "{file}: {}: threads is {}, and the machine has {cpus} CPUs",
-            program.name, program.threads
-        )));
-    }
     let alone = |model: &Model| {
         let command = vec![vec!["alone".to_owned()]];
         let mut workload =
             Workload::from_commands(command, "/".as_ref()).map_err(Failure::broken)?;
         workload.programs[0].threads = Some(model.threads);
-        simulator.alone(&workload.programs[0], &Job { model: model.clone(), weight: 1.0 })
+        let job = Job { model: model.clone(), weight: 1.0 };
+        let outcome = simulator.outcome_alone(&workload.programs[0], &job)?;
+        Ok(Alone { time: outcome.at, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
     };
     let refused = |error: &dyn std::fmt::Display| Failure::Input(format!("{file}: {error}"));
     let fitted = fit(&table, cpus, alone).map_err(|error| match error {
@@ -50,7 +46,7 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
         FitError::Table(error) => refused(&error),
     })?;
     let machine = &simulator.hardware.name;
-    let placement = args.on.how.placement();
+    let placement = args.on.placement;
     if args.json {
         let programs = fitted.iter().map(Program::of).collect::<Result<_, _>>()?;
         let placement = placement.to_string();

@@ -20,7 +20,7 @@ use cosched_policy::Kind;
 use cosched_sim::{Hardware, Kernel};
 
 use super::{Scene, Simulator};
-use crate::args::{HowArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs, SimRunArgs};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
@@ -31,10 +31,11 @@ use report::{Figures, Report};
 pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let record = Record::load(run)?;
     let policy = args.policy.ok_or_else(|| Failure::Input("which policy? --policy".to_owned()))?;
+    let given = HowArgs::from(args.how.clone());
     match record.policy.predicts() {
         // The table is for the recorded policy, too.
-        true => args.how.check_use(&[policy, record.policy])?,
-        false => args.how.check_use(&[policy])?,
+        true => given.check_use(&[policy, record.policy])?,
+        false => given.check_use(&[policy])?,
     }
     let (hardware, assumed) = ground::hardware(&record.result, args.machine.as_deref())
         .map_err(|failure| record.name_in(failure))?;
@@ -103,9 +104,9 @@ impl Record {
     }
 
     /// What was asked for in the recorded run.
-    fn how(&self, given: &HowArgs) -> HowArgs {
+    fn how(&self, given: &PolicyArgs) -> PolicyArgs {
         let time = |seconds: f64| std::time::Duration::from_secs_f64(seconds.max(0.0));
-        HowArgs {
+        PolicyArgs {
             placement: self.result.placement.as_ref().and_then(|name| name.parse().ok()),
             quantum: self.result.quantum_seconds.map(time),
             max_frozen: self.result.max_frozen_seconds.map(time),
@@ -115,9 +116,9 @@ impl Record {
     }
 
     /// The same for another policy, as far as it has a use for it; what is given goes first.
-    fn how_of(&self, policy: Kind, given: &HowArgs) -> HowArgs {
+    fn how_of(&self, policy: Kind, given: &PolicyArgs) -> PolicyArgs {
         let recorded = self.how(given);
-        HowArgs {
+        PolicyArgs {
             placement: given.placement.or(recorded.placement),
             quantum: given.quantum.or(recorded.quantum),
             max_frozen: given.max_frozen.or(recorded.max_frozen),
@@ -142,13 +143,13 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn simulator(&self, policy: Kind, how: HowArgs) -> Simulator {
+    fn simulator(&self, policy: Kind, how: PolicyArgs) -> Simulator {
         let scene = Scene {
             policy,
             machine: self.hardware.name.clone(),
             kernel: self.args.kernel.unwrap_or(Kernel::EEVDF),
             seed: self.args.seed.unwrap_or(1),
-            how,
+            how: how.into(),
         };
         Simulator::of(self.hardware.clone(), &scene)
     }

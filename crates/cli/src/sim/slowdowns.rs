@@ -13,7 +13,7 @@ use cosched_policy::Kind;
 use cosched_sim::Job;
 use serde::Serialize;
 
-use super::{Scene, Simulator};
+use super::{Scene, Simulator, on_its_own};
 use crate::args::SimSlowdownsArgs;
 use crate::failure::Failure;
 use crate::session::print;
@@ -46,11 +46,8 @@ pub(super) fn slowdowns(args: &SimSlowdownsArgs) -> Result<ExitCode, Failure> {
     let jobs = simulator.jobs(&workload)?;
     let table = Table::of(&simulator, &workload, &jobs)?;
     let name = &simulator.hardware.name;
-    let how = format!(
-        "{name}, simulated, {} threads each, {}",
-        threads.unwrap_or(0),
-        args.on.how.placement()
-    );
+    let how =
+        format!("{name}, simulated, {} threads each, {}", threads.unwrap_or(0), args.on.placement);
     let levels: Vec<f64> = workload.programs.iter().map(traffic).collect();
     let table = table.spread_out(how, levels);
     match args.json {
@@ -78,7 +75,7 @@ impl Table {
             let spec = |(position, variant): (usize, &usize)| ProgramSpec {
                 name: position.to_string(),
                 repeat: Repeat::UntilAllFinish,
-                ..workload.programs[*variant].clone()
+                ..on_its_own(&workload.programs[*variant])
             };
             let beside = Workload { programs: together.iter().enumerate().map(spec).collect() };
             let jobs: Vec<Job> = together.iter().map(|variant| jobs[*variant].clone()).collect();

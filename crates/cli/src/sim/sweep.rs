@@ -16,7 +16,7 @@ use cosched_policy::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Prepared, Scene, Simulator};
-use crate::args::SimRunArgs;
+use crate::args::{HowArgs, SimRunArgs};
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;
@@ -28,9 +28,9 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let axes = axis::axes(args)?;
     let scenes = combinations(args, &axes)?;
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
-    args.how.check_use(&kinds)?;
+    HowArgs::from(args.how.clone()).check_use(&kinds)?;
     axis::check_use(&axes, &kinds)?;
-    let workload = source::workload(&args.source)?;
+    let workload = source::simulated(args.workload.as_deref())?;
     let points =
         scenes.iter().map(|scene| Point::new(scene, &workload)).collect::<Result<Vec<_>, _>>()?;
 

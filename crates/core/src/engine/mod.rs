@@ -304,6 +304,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Takes a plan over as what is wanted from now on.
     fn adopt(&mut self, plan: &Plan) {
+        self.end_breaths();
         self.timers.adopt(plan, self.now);
         self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));
         let world = world(self.now, &self.setup, &self.programs, &self.arena);
@@ -339,7 +340,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Brings the running times in the world up to the present.
     fn refresh(&mut self) {
-        for i in self.awake() {
+        for i in self.runners() {
             let program = &mut self.programs[i];
             program.ran = self.accounts[usize::from(program.id.slot)].ran(self.now);
         }

@@ -41,9 +41,9 @@ pub(super) struct Control {
     pub(super) thawing: bool,
     /// When an unconfirmed freeze, or a start that one has to wait for, is given up.
     pub(super) patience_ends: Nanos,
-    /// The directive says freeze, but the program runs until the next plan, and why.
+    /// The directive says freeze, but the program runs until the next plan that names it, and why.
     pub(super) override_freeze: Option<Refusal>,
-    /// Until when that holds against plans that insist.
+    /// Until when that holds against plans that insist, where it was frozen for too long; then it ends by itself.
     pub(super) override_until: Nanos,
     /// Its last freeze was not confirmed in time: nobody waits for its next one.
     pub(super) unreliable: bool,
@@ -73,6 +73,13 @@ impl Default for Control {
             killed: false,
             signal: None,
         }
+    }
+}
+
+impl Control {
+    /// Whether the program was let run because it had been frozen for too long.
+    pub(super) fn breathes(&self) -> bool {
+        matches!(self.override_freeze, Some(Refusal::FrozenTooLong | Refusal::CoschedStopped))
     }
 }
 
@@ -254,7 +261,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.controls[i].override_freeze = Some(why);
                 self.controls[i].unreliable |= unconfirmed;
                 if too_long {
-                    self.controls[i].override_until = self.now + self.setup.limits.max_frozen / 10;
+                    let until = self.now + self.setup.limits.max_frozen / 10;
+                    self.controls[i].override_until = until;
+                    self.awake.breathes(id, until);
                 }
                 self.deviate(id, Aspect::Frozen, why);
             }

@@ -4,7 +4,7 @@ use std::iter::zip;
 
 use super::{
     CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
-    Quantiles, RunResult, Rungs, SCHEMA, Terms, TimelineEntry,
+    Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::machine::Signal;
@@ -29,6 +29,8 @@ pub struct Context {
     pub started_at: String,
     /// What it ran on.
     pub machine: MachineDescription,
+    /// What it depends on, where it is simulated.
+    pub simulation: Option<Simulation>,
     /// How programs were frozen and pinned.
     pub rungs: Rungs,
     /// CPU time that cosched itself used, seconds.
@@ -72,6 +74,7 @@ impl RunResult {
             interrupted_by: interruption(outcome.ended).map(str::to_owned),
             total_seconds: seconds(outcome.total),
             machine: context.machine.clone(),
+            simulation: context.simulation.clone(),
             rungs: context.rungs.clone(),
             metrics: rounded(Metrics::of(&times, outcome.total, outcome.cpus)),
             programs: zip(programs(), &times).map(|((o, c), t)| program(o, c, t)).collect(),

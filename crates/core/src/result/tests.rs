@@ -70,6 +70,7 @@ fn context() -> Context {
         fill: None,
         started_at: "2026-01-01T00:00:00Z".into(),
         machine: MachineDescription { cpus: 2, model: None, kernel: "6.18.0".into() },
+        simulation: None,
         rungs: Rungs { freezing: "signals".into(), pinning: "affinity".into() },
         own_cpu_seconds: 0.03,
         programs: vec![ProgramContext {
@@ -295,6 +296,7 @@ fn every_field_is_described_in_the_documentation() {
     let mut file = written(&outcome());
     // The figures of a reason belong to its kind; they are not fields of the schema.
     file["decisions"][0]["reasons"] = json!([{"why": "in-gang", "program": null}]);
+    file["simulation"] = json!({"machine": "core:2", "kernel": "cfs", "seed": 1});
     let mut found = Vec::new();
     keys(&file, &mut found);
     for key in found.into_iter().filter(|key| *key != "code") {

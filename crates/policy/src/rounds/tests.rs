@@ -1,7 +1,7 @@
 use super::*;
 use crate::kind::Kind;
 use crate::testkit::{Lab, TABLE_5_2, program};
-use cosched_core::{Directive, Exit, GroupId, Program, ProgramState, Settings};
+use cosched_core::{Aspect, Directive, Exit, GroupId, Program, ProgramState, Refusal, Settings};
 
 const QUANTUM: Nanos = Nanos::from_millis(100);
 
@@ -187,11 +187,15 @@ fn a_plan_names_only_those_whose_turn_begins_or_ends() {
     lab.quanta(60);
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
     assert_eq!(named, [10, 9]);
-    // Whoever runs although it should wait is told again.
-    lab.change(30, |program| program.state = ProgramState::Running);
-    lab.wake();
-    let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
-    assert_eq!(named, [11, 30, 10]);
+    // Whoever runs although it should wait is told again, once.
+    let (program, wanted) = (ProgramId::first(30), Aspect::Frozen);
+    lab.tell(&[Cause::Deviated { program, wanted, why: Refusal::FrozenTooLong }]);
+    let mut named = || {
+        lab.wake();
+        lab.plan.programs.iter().map(|(id, _)| id.slot).collect::<Vec<_>>()
+    };
+    assert_eq!(named(), [11, 30, 10]);
+    assert_eq!(named(), [12, 11]);
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::result::{ProgramResult, RunResult, Simulation};
 use serde::Serialize;
 
 use super::SCHEMA;
@@ -137,6 +137,9 @@ fn sentences(history: &History<'_>) -> Vec<String> {
         words::span(history.end()),
         result.metrics.cpu_utilisation * 100.0,
     )];
+    lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
+        format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
+    }));
     lines.extend(interruption(result));
     lines.extend(shares(result));
     lines.extend(quanta(history));

@@ -1,7 +1,7 @@
 //! What everybody may expect of the page; that it works in a browser is tested from outside.
 
 use cosched_core::CpuSet;
-use cosched_core::result::{MachineDescription, RunResult, SIMULATED, TimelineEntry};
+use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry};
 
 use crate::{Comparison, Report, Way, testkit};
 
@@ -25,6 +25,24 @@ fn the_page_has_a_comparison_and_a_section_for_every_way_and_fetches_nothing() {
     assert!(page.contains("default-src 'none'"));
     for fetched in ["http://", "https://", "src=\"", "@import", "url(\""] {
         assert!(!page.contains(fetched), "{fetched}");
+    }
+}
+
+#[test]
+fn a_simulated_run_tells_its_machine_its_kernel_and_its_seed_instead_of_a_date() {
+    let live = report(vec![way("gang", testkit::gang())]).html();
+    assert!(live.contains("<dt>began</dt>") && !live.contains("<dt>seed</dt>"));
+    let (machine, kernel) = ("core:4".to_owned(), "balance".to_owned());
+    let simulation = Some(Simulation { machine, kernel, seed: 23 });
+    let run = testkit::gang();
+    let described = MachineDescription { kernel: SIMULATED.into(), ..run.machine };
+    let run = RunResult { simulation, machine: described, ..run };
+    let page = report(vec![way("gang", run)]).html();
+    assert!(!page.contains("<dt>began</dt>"));
+    for (what, value) in
+        [("simulated machine", "core:4"), ("simulated kernel", "balance"), ("seed", "23")]
+    {
+        assert!(page.contains(&format!("<dt>{what}</dt><dd>{value}</dd>")), "{what}");
     }
 }
 

@@ -1,8 +1,9 @@
 //! A computer in a few words: `package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20 bus=package:40`.
 //!
-//! Words with a colon are hwloc's synthetic topology; those with an equals sign are the keys of a machine's file. What is not
-//! said is that of no machine in particular: [`DEFAULTS`].
+//! Words with a colon are hwloc's [synthetic topology](super::synthetic); those with an equals sign are keys of a machine's file,
+//! all that are numbers, and `bus`. What is not said is that of no machine in particular: [`DEFAULTS`].
 
+use super::synthetic::without_attributes;
 use super::{Bus, Description, Hardware, HardwareError, Scope};
 
 /// What is taken where nothing is said; these are assumptions, of the order of a server of today.
@@ -11,12 +12,13 @@ const DEFAULTS: &str = "gigahertz=2.5 smt_share=0.62 cache_mib=16 memory_nanos=9
 
 /// The keys.
 const KEYS: &str = "gigahertz, smt_share, cache_mib, memory_nanos, switch_nanos, wake_nanos, \
+    strays_per_second, interruptions_per_second, housekeeping_per_second, tick_nanos, \
     signal_nanos=CORE,PACKAGE,MACHINE, bus=package:GB/s (or llc, machine; may be repeated)";
 
 impl Hardware {
     /// Whether a text is a description in words, and not the name of a machine or a file.
     pub fn is_words(text: &str) -> bool {
-        let is_one = |word: &str| word.contains(':') || word.contains('=');
+        let is_one = |word: &str| word.contains([':', '=']) || word.parse::<u16>().is_ok();
         !text.contains('/') && !text.ends_with(".toml") && text.split_whitespace().any(is_one)
     }
 
@@ -25,8 +27,9 @@ impl Hardware {
     /// # Errors
     /// When a word cannot be understood, or its value makes no sense; the word is named.
     pub fn words(text: &str) -> Result<Hardware, HardwareError> {
+        let bare = without_attributes(text).map_err(|problem| wrong(text, problem))?;
         let (values, shape): (Vec<&str>, Vec<&str>) =
-            text.split_whitespace().partition(|word| word.contains('='));
+            bare.split_whitespace().partition(|word| word.contains('='));
         let mut read = Description {
             name: text.to_owned(),
             topology: shape.join(" "),
@@ -81,6 +84,10 @@ fn take(read: &mut Description, word: &str) -> Result<(), HardwareError> {
         "memory_nanos" => read.memory_nanos = number(value)?,
         "switch_nanos" => read.switch_nanos = number(value)?,
         "wake_nanos" => read.wake_nanos = number(value)?,
+        "strays_per_second" => read.strays_per_second = number(value)?,
+        "interruptions_per_second" => read.interruptions_per_second = number(value)?,
+        "housekeeping_per_second" => read.housekeeping_per_second = number(value)?,
+        "tick_nanos" => read.tick_nanos = number(value)?,
         "signal_nanos" => {
             let numbers = value.split(',').map(number).collect::<Result<Vec<f64>, _>>()?;
             read.signal_nanos = numbers.try_into().map_err(|_| {
@@ -125,11 +132,25 @@ mod tests {
         assert_eq!(plain.cache_bytes, 16.0 * 1024.0 * 1024.0);
         let two = Hardware::words("package:2 core:4 bus=package:40 bus=machine:60").unwrap();
         assert_eq!(two.buses.len(), 2);
+        let rates = "core:4 strays_per_second=0.5 interruptions_per_second=3 \
+            housekeeping_per_second=20 tick_nanos=2000";
+        let rates = Hardware::words(rates).unwrap();
+        assert_eq!((rates.strays_per_second, rates.interruptions_per_second), (0.5, 3.0));
+        assert_eq!((rates.housekeeping_per_second, rates.tick_nanos), (20.0, 2000.0));
+    }
+
+    #[test]
+    fn a_topology_may_have_hwlocs_attributes_beside_the_keys() {
+        let text = "[NUMANode(memory=8GB)] Package:2 L3Cache:1(size=20MB) Core:8 PU:2 gigahertz=3";
+        let machine = Hardware::words(text).unwrap();
+        assert_eq!((machine.topology.cpus().len(), machine.gigahertz), (32, 3.0));
+        assert_eq!(Hardware::words("2 4 2").unwrap().topology.cpus().len(), 16);
     }
 
     #[test]
     fn a_name_or_a_path_is_no_description() {
         assert!(Hardware::is_words("core:4") && Hardware::is_words("gigahertz=2"));
+        assert!(Hardware::is_words("2 4 2"));
         for other in ["opteron-64", "./a:b/mine.toml", "my:own.toml", ""] {
             assert!(!Hardware::is_words(other), "{other}");
         }

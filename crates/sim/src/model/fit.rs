@@ -14,7 +14,8 @@
 //! known by its share of another one's memory traffic gets the cycles per instruction that lead to
 //! it ([`Free::Cycles`]).
 //!
-//! Every error that is left is told. Nothing that was measured in company goes in.
+//! Every error that is left is told. Nothing that was measured in company goes in. Memory traffic is counted in the
+//! runs: how often a program misses depends on how much of the cache its threads have where they run.
 
 mod table;
 
@@ -23,6 +24,15 @@ use serde::Serialize;
 
 use super::Model;
 pub use table::{Known, Point, SoloTable, TableError, Traffic};
+
+/// What one run of a model alone came to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Alone {
+    /// How long it took.
+    pub time: Nanos,
+    /// Its misses of the last-level cache.
+    pub misses: u64,
+}
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
@@ -99,6 +109,7 @@ pub struct Fitted {
     pub gigabytes_per_second: f64,
     /// The text of its `[program.model]`.
     pub model: String,
+    draft: Draft,
 }
 
 /// Why a table cannot be fitted.
@@ -116,15 +127,16 @@ impl<E> From<TableError> for FitError<E> {
     }
 }
 
-/// Fits every program of a table; `run` tells how long a model takes alone on the machine, which has so many `cpus`.
+/// Fits every program of a table; `run` runs a model alone on the machine, which has so many `cpus`.
 ///
 /// # Errors
 /// When a value makes no sense, or a run fails.
 pub fn fit<E>(
     table: &SoloTable,
     cpus: u16,
-    mut run: impl FnMut(&Model) -> Result<Nanos, E>,
+    mut run: impl FnMut(&Model) -> Result<Alone, E>,
 ) -> Result<Vec<Fitted>, FitError<E>> {
+    table.check(cpus)?;
     let mut done: Vec<Fitted> = Vec::new();
     for known in &table.programs {
         let mut bench = Bench { known, others: &done, cpus, run: &mut run };
@@ -143,13 +155,13 @@ struct Bench<'a, R> {
 }
 
 /// A model before it is one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Draft {
     instructions: f64,
     free: Option<(Free, f64)>,
 }
 
-impl<E, R: FnMut(&Model) -> Result<Nanos, E>> Bench<'_, R> {
+impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
     fn fit(&mut self) -> Result<Fitted, FitError<E>> {
         let known = self.known;
         let by_traffic = known.point.iter().any(|point| point.traffic.is_some());
@@ -177,6 +189,7 @@ impl<E, R: FnMut(&Model) -> Result<Nanos, E>> Bench<'_, R> {
             residuals: self.residuals(draft, true)?,
             gigabytes_per_second: self.traffic(known, draft, known.threads)?,
             model: text(known, draft),
+            draft,
         })
     }
 
@@ -231,12 +244,14 @@ impl<E, R: FnMut(&Model) -> Result<Nanos, E>> Bench<'_, R> {
                 residuals.push(Residual { what: with("speedup"), wanted, found });
             }
             if let Some(Traffic { of, share }) = &point.traffic {
-                let other = self.others.iter().find(|other| other.known.name == *of);
-                let other = other.ok_or_else(|| TableError::Unknown {
-                    program: self.known.name.clone(),
-                    of: of.clone(),
-                })?;
-                let theirs = self.traffic(&other.known, draft_of(other), point.threads)?;
+                let theirs = self.others.iter().find(|other| other.known.name == *of);
+                let theirs = match theirs {
+                    Some(other) => self.traffic(&other.known, other.draft, point.threads)?,
+                    None => 0.0,
+                };
+                if theirs == 0.0 {
+                    return Err(self.known.without_traffic(of).into());
+                }
                 let found = self.traffic(self.known, draft, point.threads)? / theirs;
                 let what = with(&format!("share of the traffic of {of}"));
                 residuals.push(Residual { what, wanted: *share, found });
@@ -262,26 +277,22 @@ impl<E, R: FnMut(&Model) -> Result<Nanos, E>> Bench<'_, R> {
 
     /// GB/s.
     fn traffic(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
-        let lines = draft.instructions * known.misses_per_kilo_instruction / 1000.0;
-        Ok(lines * LINE / (1e9 * self.seconds(known, draft, threads)?))
+        let Alone { time, misses } = self.alone(known, draft, threads)?;
+        Ok(misses as f64 * LINE / (1e9 * time.as_secs_f64()))
     }
 
     fn seconds(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<f64, FitError<E>> {
+        Ok(self.alone(known, draft, threads)?.time.as_secs_f64())
+    }
+
+    fn alone(&mut self, known: &Known, draft: Draft, threads: u16) -> Result<Alone, FitError<E>> {
         let table: Result<toml::Table, _> = text(known, draft).parse();
         let model =
             table.map_err(super::ModelError::from).and_then(|table| Model::read(&table, threads));
         let model =
             model.map_err(|source| TableError::Model { program: known.name.clone(), source })?;
-        Ok((self.run)(&model).map_err(FitError::Run)?.as_secs_f64())
+        (self.run)(&model).map_err(FitError::Run)
     }
-}
-
-/// What a fitted program was last.
-fn draft_of(fitted: &Fitted) -> Draft {
-    let seconds = fitted.known.seconds;
-    let lines = fitted.gigabytes_per_second * 1e9 * seconds / LINE;
-    let instructions = 1000.0 * lines / fitted.known.misses_per_kilo_instruction;
-    Draft { instructions, free: fitted.free }
 }
 
 /// The model as it is written down.

@@ -7,9 +7,6 @@ use crate::failure::Failure;
 use crate::session::Session;
 use crate::sim::{hardware as named_hardware, this};
 
-/// What a run of the simulator has in the place of the kernel's release.
-const SIMULATED: &str = "simulated";
-
 /// The machine, and what had to be assumed about it.
 ///
 /// A recorded CPU second is a CPU second: what siblings and memory cost is in it already, so a core's siblings do not
@@ -35,7 +32,7 @@ pub(super) fn hardware(
 
 /// The machine of the record.
 fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
-    if record.machine.kernel == SIMULATED {
+    if record.machine.is_simulated() {
         let name = record.machine.model.as_deref().unwrap_or_default();
         let found = named_hardware(name).map_err(|_| {
             Failure::Input(format!(

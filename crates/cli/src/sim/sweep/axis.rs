@@ -68,6 +68,28 @@ impl Key {
         matches!(self, Key::Quantum | Key::Placement | Key::MaxFrozen)
     }
 
+    /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor do those in parentheses.
+    fn split(self, values: &str) -> Vec<&str> {
+        let (mut all, mut from, mut depth) = (Vec::new(), 0, 0);
+        for (at, sign) in values.char_indices() {
+            let word = values[from..at].rsplit(char::is_whitespace).next().unwrap_or_default();
+            let divides = self != Key::Machine
+                || depth == 0
+                    && !(word.starts_with("signal_nanos=") && word.matches(',').count() < 2);
+            match sign {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                ',' if divides => {
+                    all.push(&values[from..at]);
+                    from = at + 1;
+                }
+                _ => {}
+            }
+        }
+        all.push(&values[from..]);
+        all
+    }
+
     fn read(self, text: &str) -> Result<Value, String> {
         match self {
             Key::Quantum => duration(text).map(Value::Quantum),
@@ -125,7 +147,7 @@ impl Axis {
         let key =
             key.ok_or_else(|| wrong(format!("there is no key '{name}'; the keys are {}", keys())))?;
         let mut read: Vec<Value> = Vec::new();
-        for value in values.split(',') {
+        for value in key.split(values) {
             let value = value.trim();
             let new = key.read(value).map_err(|error| wrong(format!("'{value}': {error}")))?;
             if value.is_empty() || read.contains(&new) {
@@ -143,13 +165,13 @@ impl Axis {
     /// Gives the setting one of its values.
     pub(super) fn apply(&self, position: usize, given: &mut Given) {
         match self.values[position].clone() {
-            Value::Quantum(quantum) => given.how.quantum = Some(quantum),
+            Value::Quantum(quantum) => given.how.policy.quantum = Some(quantum),
             Value::Policy(policy) => given.policy = Some(policy),
-            Value::Placement(placement) => given.how.placement = Some(placement),
+            Value::Placement(placement) => given.how.policy.placement = Some(placement),
             Value::Kernel(kernel) => given.kernel = Some(kernel),
             Value::Machine(machine) => given.machine = Some(machine),
             Value::Seed(seed) => given.seed = Some(seed),
-            Value::MaxFrozen(longest) => given.how.max_frozen = Some(longest),
+            Value::MaxFrozen(longest) => given.how.policy.max_frozen = Some(longest),
         }
     }
 }
@@ -170,7 +192,7 @@ impl Given {
             machine: args.machine.clone(),
             kernel: args.kernel,
             seed: args.seed,
-            how: args.how.clone(),
+            how: args.how.clone().into(),
         }
     }
 
@@ -228,4 +250,24 @@ pub(super) fn check_use(axes: &[Axis], kinds: &[Kind]) -> Result<(), Failure> {
 pub(super) fn name(scene: &Scene) -> String {
     let part = |key: Key| key.of(scene).map(|value| format!("{}={value}", key.name()));
     Key::ALL.into_iter().filter_map(part).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_commas_within_a_machine_in_words_do_not_divide() {
+        let machines = |text: &str| Axis::read(&format!("machine={text}")).unwrap().values;
+        let of = |machines: &[&str]| {
+            machines.iter().map(|name| Value::Machine((*name).to_owned())).collect::<Vec<_>>()
+        };
+        assert_eq!(machines("opteron-64,e5410-8"), of(&["opteron-64", "e5410-8"]));
+        let words =
+            ["core:4 signal_nanos=1,2,3", "core:8 signal_nanos=4,5,6 gigahertz=2", "core:2"];
+        assert_eq!(machines(&words.join(",")), of(&words));
+        let indexes = ["core:2(indexes=0,1) pu:2", "core:4"];
+        assert_eq!(machines(&indexes.join(",")), of(&indexes));
+        assert_eq!(Axis::read("seed=1,2,3").unwrap().len(), 3);
+    }
 }

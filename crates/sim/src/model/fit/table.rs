@@ -87,19 +87,133 @@ fn no_time() -> String {
     "0s".to_owned()
 }
 
+impl SoloTable {
+    /// Checks what can be wrong before anything is run on a machine of so many CPUs.
+    pub(super) fn check(&self, cpus: u16) -> Result<(), TableError> {
+        for (position, known) in self.programs.iter().enumerate() {
+            let above = &self.programs[..position];
+            if known.name.is_empty() || above.iter().any(|other| other.name == known.name) {
+                return Err(known.wrong("name", &known.name, "one of its own for every program"));
+            }
+            known.check(cpus)?;
+            for (number, point) in known.point.iter().enumerate() {
+                point.check(known, number + 1, cpus, above)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Known {
+    fn wrong(&self, key: &str, found: impl ToString, wanted: impl ToString) -> TableError {
+        TableError::Value {
+            program: self.name.clone(),
+            key: key.to_owned(),
+            found: found.to_string(),
+            wanted: wanted.to_string(),
+        }
+    }
+
+    /// Its traffic is told relative to that of a program that has none.
+    pub(super) fn without_traffic(&self, of: &str) -> TableError {
+        let wanted = "a program that stands above this one and has misses of its own";
+        self.wrong("point.traffic.of", format!("'{of}'"), wanted)
+    }
+
+    fn check(&self, cpus: u16) -> Result<(), TableError> {
+        if !(1..=cpus).contains(&self.threads) {
+            return Err(self.wrong("threads", self.threads, on(cpus)));
+        }
+        let without = self.misses_without_cache.unwrap_or(self.misses_per_kilo_instruction);
+        let positive = [
+            ("seconds", self.seconds),
+            ("cycles_per_instruction", self.cycles_per_instruction),
+            ("misses_in_flight", self.misses_in_flight),
+        ];
+        let others = [
+            ("misses_per_kilo_instruction", self.misses_per_kilo_instruction),
+            ("misses_without_cache", without),
+            ("footprint_mib", self.footprint_mib),
+        ];
+        if let Some((key, found)) = positive.into_iter().find(|(_, value)| !is_positive(*value)) {
+            return Err(self.wrong(key, found, ABOVE_0));
+        }
+        let wrong = |(_, value): &(&str, f64)| *value != 0.0 && !is_positive(*value);
+        if let Some((key, found)) = others.into_iter().find(wrong) {
+            return Err(self.wrong(key, found, "0 or more"));
+        }
+        match without < self.misses_per_kilo_instruction {
+            true => Err(self.wrong("misses_without_cache", without, "as many as with it at least")),
+            false => Ok(()),
+        }
+    }
+
+    fn has_misses(&self) -> bool {
+        self.misses_per_kilo_instruction > 0.0 || self.misses_without_cache > Some(0.0)
+    }
+}
+
+impl Point {
+    /// `number`: its place among the program's points, from 1; `above`: the programs before.
+    fn check(
+        &self,
+        known: &Known,
+        number: usize,
+        cpus: u16,
+        above: &[Known],
+    ) -> Result<(), TableError> {
+        let key = |name: &str| format!("point {number}: {name}");
+        if !(1..=cpus).contains(&self.threads) {
+            return Err(known.wrong(&key("threads"), self.threads, on(cpus)));
+        }
+        if let Some(speedup) = self.speedup.filter(|speedup| !is_positive(*speedup)) {
+            return Err(known.wrong(&key("speedup"), speedup, ABOVE_0));
+        }
+        if let Some(share) = self.share_of_best.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            return Err(known.wrong(&key("share_of_best"), share, "above 0 and at most 1"));
+        }
+        let Some(Traffic { of, share }) = &self.traffic else { return Ok(()) };
+        if !is_positive(*share) {
+            return Err(known.wrong(&key("traffic.share"), share, ABOVE_0));
+        }
+        if !known.has_misses() {
+            let wanted = "left out, or the program given misses_per_kilo_instruction";
+            return Err(known.wrong(&key("traffic"), "there without misses", wanted));
+        }
+        match above.iter().any(|other| other.name == *of && other.has_misses()) {
+            true => Ok(()),
+            false => Err(known.without_traffic(of)),
+        }
+    }
+}
+
+const ABOVE_0: &str = "a number above 0";
+
+fn is_positive(value: f64) -> bool {
+    value > 0.0 && value.is_finite()
+}
+
+fn on(cpus: u16) -> String {
+    format!("from 1 to {cpus}, the CPUs of the machine")
+}
+
 /// What is wrong with a table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
-    /// A program's traffic is told relative to one that is not known yet.
-    #[error("{program}: point.traffic.of is '{of}', which is no program that stands above it")]
-    Unknown {
-        /// Which program.
+    /// A value makes no sense.
+    #[error("program '{program}': {key} is {found}, but must be {wanted}")]
+    Value {
+        /// Of which program.
         program: String,
-        /// Which other.
-        of: String,
+        /// The key.
+        key: String,
+        /// Its value.
+        found: String,
+        /// What would be right.
+        wanted: String,
     },
     /// A value that no model can have.
-    #[error("{program}: {source}")]
+    #[error("program '{program}': {source}")]
     Model {
         /// Which program.
         program: String,

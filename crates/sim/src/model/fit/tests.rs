@@ -13,8 +13,8 @@ use crate::{Costs, Job, Kernel, Sim};
 const FREE: Costs =
     Costs { start: Nanos::ZERO, join: Nanos::ZERO, freeze: Nanos::ZERO, thaw: Nanos::ZERO };
 
-/// How long a model takes alone on eight CPUs and a bus of 6.4 GB/s.
-fn run(model: &Model) -> Result<Nanos, Infallible> {
+/// A model alone on eight CPUs and a bus of 6.4 GB/s.
+fn run(model: &Model) -> Result<Alone, Infallible> {
     let hardware = ideal("core:8");
     let topology = hardware.topology.clone();
     let programs = vec![Entry::new(model.threads)];
@@ -23,7 +23,8 @@ fn run(model: &Model) -> Result<Nanos, Infallible> {
     let sim = Sim::new(hardware, Kernel::EEVDF, jobs, FREE, 1);
     let policy = Kind::Gang.build(&Options::default()).unwrap();
     let (_, outcome) = Engine::new(sim, policy, setup).run(&mut ());
-    Ok(outcome.unwrap().programs[0].done.unwrap())
+    let end = outcome.unwrap().programs[0].completions[0];
+    Ok(Alone { time: end.at, misses: end.usage.counts.llc_misses.unwrap() })
 }
 
 fn fitted(table: &str) -> Vec<Fitted> {
@@ -64,7 +65,8 @@ fn who_ends_at_the_bandwidth_is_given_misses_in_flight() {
     let streaming =
         Mix { misses: 0.02, misses_without_cache: 0.02, parallelism: 6.0, ..Mix::computing(1.0) };
     let seconds = |threads: u16| {
-        run(&Model::parallel(threads, 1e8 / f64::from(threads), streaming)).unwrap().as_secs_f64()
+        let model = Model::parallel(threads, 1e8 / f64::from(threads), streaming);
+        run(&model).unwrap().time.as_secs_f64()
     };
     let keys = "misses_per_kilo_instruction = 20";
     let fitted = fitted(&program(keys, |n| seconds(1) / seconds(n as u16)));
@@ -102,15 +104,73 @@ fn the_text_of_a_fitted_model_is_a_model_that_takes_the_time_asked_for() {
     let fitted =
         fitted(&program("barriers = 5\nrepeat = 2\nspin = '1ms'", |n| 1.0 / (0.1 + 0.9 / n)));
     let model = Model::read(&fitted[0].model.parse().unwrap(), 8).unwrap();
-    near(run(&model).unwrap().as_secs_f64(), 0.01, 0.001);
+    near(run(&model).unwrap().time.as_secs_f64(), 0.01, 0.001);
 }
 
 #[test]
-fn traffic_relative_to_a_program_that_does_not_stand_above_is_refused() {
-    let table = "[[program]]\nname = 'a'\nthreads = 1\nseconds = 0.01\nmisses_per_kilo_instruction = 1\n\
-        point = [{ threads = 1, traffic = { of = 'b', share = 0.5 } }]";
-    let Err(FitError::Table(error)) = fit(&toml::from_str(table).unwrap(), 8, run) else {
-        panic!("it was fitted")
+fn what_does_not_fit_the_cache_is_part_of_the_traffic() {
+    // A cache of 1 MB: of 64 MiB next to nothing fits.
+    let table = |keys: &str| {
+        fitted(&format!("[[program]]\nname = 'a'\nthreads = 8\nseconds = 0.01\n{keys}"))[0].clone()
     };
-    assert!(error.to_string().starts_with("a: point.traffic.of is 'b'"), "{error}");
+    let small = table("misses_per_kilo_instruction = 3\nmisses_in_flight = 4");
+    let misses = "misses_per_kilo_instruction = 3\nmisses_without_cache = 50\nmisses_in_flight = 4";
+    let large = table(&format!("{misses}\nfootprint_mib = 64"));
+    let model = Model::read(&large.model.parse().unwrap(), 8).unwrap();
+    let Alone { time, misses } = run(&model).unwrap();
+    near(large.gigabytes_per_second, misses as f64 * LINE / time.0 as f64, 1e-3);
+    assert!(large.gigabytes_per_second > 2.0 * small.gigabytes_per_second, "{large:?}");
+}
+
+#[test]
+fn what_makes_no_sense_in_a_table_is_named_with_its_program_and_key() {
+    let told = |program: &str| {
+        let table = format!(
+            "[[program]]\nname = 'dry'\nthreads = 8\nseconds = 0.01\n\
+             [[program]]\nname = 'wet'\nthreads = 8\nseconds = 0.01\nmisses_per_kilo_instruction = 1\n\
+             [[program]]\n{program}"
+        );
+        let Err(FitError::Table(error)) = fit(&toml::from_str(&table).unwrap(), 8, run) else {
+            panic!("it was fitted: {program}")
+        };
+        error.to_string()
+    };
+    let whole = |keys: &str| format!("name = 'a'\nthreads = 8\nseconds = 0.01\n{keys}");
+    let point = |figure: &str| {
+        let good = "{ threads = 2, speedup = 1.5 }";
+        whole(&format!("misses_per_kilo_instruction = 1\npoint = [{good}, {{ {figure} }}]"))
+    };
+    for (program, expected) in [
+        (whole("").replace("0.01", "0"), "seconds is 0, but must be a number above 0"),
+        (whole("").replace("0.01", "nan"), "seconds is NaN"),
+        (whole("").replace("threads = 8", "threads = 0"), "threads is 0, but must be from 1 to 8"),
+        (whole("").replace("threads = 8", "threads = 9"), "threads is 9"),
+        (whole("").replace("'a'", "'wet'"), "name is wet, but must be one of its own"),
+        (whole("footprint_mib = -1"), "footprint_mib is -1, but must be 0 or more"),
+        (whole("misses_in_flight = inf"), "misses_in_flight is inf"),
+        (whole("misses_per_kilo_instruction = 2\nmisses_without_cache = 1"), "without_cache is 1"),
+        (point("threads = 4, speedup = 0"), "point 2: speedup is 0"),
+        (point("threads = 4, speedup = nan"), "point 2: speedup is NaN"),
+        (point("threads = 4, speedup = -5"), "point 2: speedup is -5"),
+        (point("threads = 0, speedup = 2"), "point 2: threads is 0"),
+        (point("threads = 16, speedup = 2"), "point 2: threads is 16, but must be from 1 to 8"),
+        (point("threads = 4, share_of_best = 1.8"), "point 2: share_of_best is 1.8"),
+        (point("threads = 4, traffic = { of = 'wet', share = 0 }"), "point 2: traffic.share is 0"),
+        (
+            point("threads = 4, traffic = { of = 'dry', share = 0.5 }"),
+            "traffic.of is 'dry', but must",
+        ),
+        (
+            point("threads = 4, traffic = { of = 'x', share = 0.5 }"),
+            "traffic.of is 'x', but must be a",
+        ),
+        (
+            whole("point = [{ threads = 4, traffic = { of = 'wet', share = 0.5 } }]"),
+            "point 1: traffic is there without misses",
+        ),
+    ] {
+        let told = told(&program);
+        assert!(told.contains(expected), "{told}");
+        assert!(told.starts_with("program '"), "{told}");
+    }
 }
