@@ -29,6 +29,8 @@ const PERIOD: u64 = 16_000_000;
 /// half of the difference (it compares the load shifted by `nr_balance_failed`), and mostly nothing else is to be done
 /// between busy CPUs: there is one thread more here than there.
 const LOOKS: u64 = 2;
+/// By fewer than so many ticks a look is late. Assumed.
+const DISTURBED: u64 = 4;
 /// A CPU gives something away only if it has more than this many percent of what the other one has (`imbalance_pct`).
 const IMBALANCE: f64 = 117.0;
 /// What rounding may take from a weight.
@@ -131,9 +133,10 @@ impl World {
             // One tick less, so that distances do not all come due at once (`get_sd_balance_interval`).
             let look = (PERIOD * width / self.kernel.tick.0).saturating_sub(1);
             let period = (LOOKS * look).max(1);
-            // When in each period is left to chance, for each CPU: what disturbs it is not modelled, and threads that take
+            // Each CPU at its own moment, give or take some ticks: what disturbs it is not modelled, and threads that take
             // turns at every tick would else stay in step with the looks.
-            let moment = mix(self.seed ^ ((cpu as u64) << 48) ^ (ticks / period));
+            let own = self.seed ^ ((cpu as u64) << 48);
+            let moment = mix(own) % period + mix(own ^ (ticks / period)) % DISTURBED;
             if ticks % period != moment % period {
                 continue;
             }
