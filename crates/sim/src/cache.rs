@@ -1,8 +1,9 @@
 //! What threads keep of a last-level cache while others run.
 //!
 //! How programs that run at the same time share a cache is a matter of [prices](crate::prices). Here is what happens
-//! between turns. A thread that brings in lines where none are free evicts others. Which ones is chance, so that whoever
-//! was away comes back to find as large a part of his lines gone as was evicted of the whole cache; threads of one
+//! between turns. A thread that brings in lines where none are free evicts others. Which ones is chance, so that a
+//! program that was away comes back to find as large a part of its lines gone as was evicted of the whole cache. Away is a
+//! program of which no thread runs at the cache: what it loses while it runs is in the prices already. Threads of one
 //! program evict nothing of each other. Of a program that has no footprint, no line stays, and it evicts nothing.
 //!
 //! Until a thread has brought back what it has lost, it misses as without a cache: it works, but more slowly, and what
@@ -39,8 +40,19 @@ pub(crate) struct Lines {
     pub(crate) refills: bool,
     /// The cache that they are in.
     home: u16,
-    /// How much others had evicted there when it was last looked.
+    /// How much others had evicted there in its program's absence when it was last looked.
     seen: f64,
+}
+
+/// Whether a program is at a cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Presence {
+    /// Its threads that run there.
+    running: u32,
+    /// How much others had evicted when the last of them left.
+    left: f64,
+    /// How much others have evicted in all its absences before.
+    missed: f64,
 }
 
 impl Lines {
@@ -79,21 +91,48 @@ impl World {
         self.programs[program].evicted[home] += evicted;
     }
 
-    /// What all but its own program have evicted from a thread's cache.
-    fn evicted_by_others(&self, tid: Tid) -> f64 {
-        let home = usize::from(self.threads[tid as usize].lines.home);
-        self.caches[home].evicted - self.programs[self.program_of(tid)].evicted[home]
+    /// What all but one program have evicted from a cache.
+    fn evicted_by_others(&self, program: usize, cache: usize) -> f64 {
+        self.caches[cache].evicted - self.programs[program].evicted[cache]
     }
 
-    /// A thread leaves its CPU: from now on it loses what others evict.
-    pub(crate) fn leaves_lines(&mut self, tid: Tid) {
-        if self.threads[tid as usize].lines.whole > 0.0 {
-            self.threads[tid as usize].lines.seen = self.evicted_by_others(tid);
+    /// The same, while no thread of the program ran there.
+    fn evicted_in_absence(&self, program: usize, cache: usize) -> f64 {
+        let Presence { running, left, missed } = self.programs[program].presences[cache];
+        match running {
+            0 => missed + self.evicted_by_others(program, cache) - left,
+            _ => missed,
         }
     }
 
+    /// A thread leaves its CPU.
+    pub(crate) fn leaves_lines(&mut self, tid: Tid) {
+        let lines = &self.threads[tid as usize].lines;
+        if lines.whole == 0.0 {
+            return;
+        }
+        let (program, home) = (self.program_of(tid), usize::from(lines.home));
+        let left = self.evicted_by_others(program, home);
+        let presence = &mut self.programs[program].presences[home];
+        presence.running -= 1;
+        if presence.running == 0 {
+            presence.left = left;
+        }
+        self.threads[tid as usize].lines.seen = presence.missed;
+    }
+
+    /// A thread runs at its cache.
+    fn is_there(&mut self, tid: Tid) {
+        let home = usize::from(self.threads[tid as usize].lines.home);
+        let program = self.program_of(tid);
+        let missed = self.evicted_in_absence(program, home);
+        let presence = &mut self.programs[program].presences[home];
+        (presence.running, presence.missed) = (presence.running + 1, missed);
+    }
+
     fn loses_lines(&mut self, tid: Tid) {
-        let evicted = self.evicted_by_others(tid);
+        let home = usize::from(self.threads[tid as usize].lines.home);
+        let evicted = self.evicted_in_absence(self.program_of(tid), home);
         let lines = &mut self.threads[tid as usize].lines;
         let part = ((evicted - lines.seen) / self.hardware.cache_bytes).clamp(0.0, 1.0);
         lines.lose(part);
@@ -111,6 +150,7 @@ impl World {
             self.frees_lines(tid);
             self.threads[tid as usize].lines.home = cache;
         }
+        self.is_there(tid);
         let lines = &mut self.threads[tid as usize].lines;
         lines.refills = lines.lost >= LINE;
     }

@@ -7,7 +7,7 @@ use cosched_core::{
     Signal, Step, Usage,
 };
 
-use crate::cache::Lines;
+use crate::cache::{Lines, Presence};
 use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
@@ -141,6 +141,7 @@ impl Sim {
             runnable: 0,
             sync: Sync::new(&model),
             evicted: vec![0.0; world.caches.len()],
+            presences: vec![Presence::default(); world.caches.len()],
             order: before.map_or(0, |program| program.order + 1),
             model,
             reading: Reading::new(world.now, usize::from(threads)),

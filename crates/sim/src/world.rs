@@ -8,7 +8,7 @@
 use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
 use crate::agenda::Agenda;
-use crate::cache::Cache;
+use crate::cache::{Cache, Presence};
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
 use crate::model::Model;
@@ -166,6 +166,8 @@ pub(crate) struct Program {
     pub(crate) sync: Sync,
     /// How many bytes of each cache it has evicted.
     pub(crate) evicted: Vec<f64>,
+    /// Whether it is at each cache, and what it missed there.
+    pub(crate) presences: Vec<Presence>,
     /// A freeze or thaw with another number is no longer wanted.
     pub(crate) order: u64,
     /// What was last read of it.
