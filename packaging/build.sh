@@ -25,8 +25,8 @@ strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/u
 "$built" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
 install -D -m 644 "$ROOT/packaging/cosched@.service" -t "$tree/usr/lib/systemd/user"
-install -D -m 644 "$ROOT/README.md" -t "$doc"
-install -D -m 644 "$ROOT"/docs/*.md -t "$doc/docs"
+mkdir -p "$doc"
+python3 "$ROOT/packaging/pages.py" install "$ROOT" "$doc"
 python3 "$ROOT/packaging/copyright.py" "$ROOT" >"$doc/copyright"
 gzip -9 --no-name >"$doc/changelog.gz" <<EOF
 cosched ($VERSION) unstable; urgency=medium

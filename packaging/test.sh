@@ -64,6 +64,8 @@ say "ok: cosched run -- true ::: false ends with 1"
 for file in man/man1/cosched-run.1.gz bash-completion/completions/cosched doc/cosched/copyright; do
     [[ -s $root/usr/share/$file ]] || fail "/usr/share/$file is missing"
 done
+pages=$(python3 "$ROOT/packaging/pages.py" check "$root/usr/share/doc/cosched") || fail "links of installed pages lead nowhere: $pages"
+say "ok: every link of $pages leads somewhere"
 inside dpkg --purge cosched >/dev/null
 left=$(comm -13 <(echo "$before") <(files))
 [[ -z $left ]] || fail "left behind: $left"

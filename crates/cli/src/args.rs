@@ -522,3 +522,16 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
         false => Ok(parsed),
     }
 }
+
+/// A time since the beginning of a run: seconds as in run.json, or with a unit.
+pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
+            Ok(cosched_report::history::nanos(seconds))
+        }
+        Ok(_) => Err("a time in a run is from 0 s on".to_owned()),
+        Err(_) => humantime::parse_duration(text)
+            .map(Nanos::from)
+            .map_err(|error| format!("{error}; write seconds such as 12.35, or 350ms")),
+    }
+}

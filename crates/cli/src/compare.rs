@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
-use cosched_report::Comparison;
+use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 
 use crate::args::{HowArgs, SourceArgs, named};
@@ -125,10 +125,11 @@ fn run(
     };
     let experiment = Experiment::run(site, &plan)?;
     match Comparison::of(&experiment.ways) {
-        None => {
+        Err(Incomparable::NoRun) => {
             say(format_args!("ended before every way had run once: there is nothing to compare"));
         }
-        Some(comparison) => {
+        Err(obstacle) => say(format_args!("there is nothing to compare: {obstacle}")),
+        Ok(comparison) => {
             let interrupted = comparison.rounds < usize::from(args.runs);
             let comparison = Comparison { interrupted, ..comparison };
             match args.json {

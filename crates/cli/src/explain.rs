@@ -6,8 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::Nanos;
 use cosched_core::result::RunResult;
+use cosched_core::workload::escaped;
 use cosched_report::explain::{Moment, Story};
 
+use crate::args::instant;
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
@@ -48,7 +50,8 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     };
     match args.json {
         true => print(&json.map_err(Failure::broken)?)?,
-        false => print(&lines.join("\n"))?,
+        // Names are what users call their programs; a terminal must not obey them.
+        false => print(&lines.iter().map(|line| escaped(line)).collect::<Vec<_>>().join("\n"))?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -72,18 +75,5 @@ fn check_time(result: &RunResult, at: Nanos) -> Result<(), Failure> {
             at.as_secs_f64(),
             result.total_seconds
         ))),
-    }
-}
-
-/// A time since the beginning of a run.
-fn instant(text: &str) -> Result<Nanos, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
-            Ok(cosched_report::history::nanos(seconds))
-        }
-        Ok(_) => Err("a time in a run is from 0 s on".to_owned()),
-        Err(_) => humantime::parse_duration(text)
-            .map(Nanos::from)
-            .map_err(|error| format!("{error}; write seconds such as 12.35, or 350ms")),
     }
 }

@@ -3,9 +3,10 @@
 //! The scheduling thread must not wait for anybody, and should not even work while nobody looks. So it keeps
 //! only the policy's last reasons (`Board`), and at a heartbeat asks one flag whether somebody wants to
 //! know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into a place for one
-//! ([`handover`]), and a thread of the background does the rest: it turns snapshots into text and
-//! serves visitors ([`server`]). docs/live.md tells users of it.
+//! ([`handover`]), and a thread of the background does the rest: it reads what programs have used
+//! ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). docs/live.md tells users of it.
 
+mod cpu;
 mod handover;
 mod http;
 mod server;
@@ -17,11 +18,14 @@ use std::time::SystemTime;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
+use cosched_linux::cpu_time::{Meter, Roots};
+use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 
 use crate::failure::Failure;
 use crate::session::{Request, Session, own_cpu_seconds, say};
-pub(crate) use cosched_linux::sentinel::live_socket as socket_of;
+pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
+use cpu::CpuTimes;
 use handover::Handover;
 use server::{Door, Server, Serves};
 use sockets::OwnSocket;
@@ -45,6 +49,7 @@ impl Live {
         session: &Session,
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
+        roots: Roots,
     ) -> Result<Live, Failure> {
         let mut doors = Vec::new();
         if let Some(at) = metrics {
@@ -59,7 +64,9 @@ impl Live {
             Err(error) => say(format_args!("`cosched top` will not find this run: {error}")),
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
-        let server = Server::start(doors, &handover).map_err(Failure::broken)?;
+        let proc = Proc::own().map_err(Failure::input)?;
+        let cpu = CpuTimes::new(Meter::new(proc, roots));
+        let server = Server::start(doors, &handover, cpu).map_err(Failure::broken)?;
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
         let options = Some(request.how.options(request.kind));
@@ -83,7 +90,7 @@ fn own_door() -> Result<Door, String> {
     // Those of killed instances would be in the way of nobody, and confuse whoever lists the folder.
     running(&folder);
     let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
-    Ok(Door::new(listener, Serves::Lines, Some(socket)))
+    Ok(Door::new(listener, Serves::Lines, vec![socket]))
 }
 
 impl Watch for Live {

@@ -21,6 +21,7 @@ mod out;
 mod profile;
 mod progress;
 mod recover;
+mod replace;
 mod report;
 mod run;
 mod session;

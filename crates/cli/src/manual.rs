@@ -64,7 +64,8 @@ fn write(share: &Path) -> io::Result<()> {
 
 /// A page for a command and one for each of its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
-    let man = Man::new(command.clone()).manual(COLLECTION);
+    let source = concat!("cosched ", env!("CARGO_PKG_VERSION"));
+    let man = Man::new(command.clone()).manual(COLLECTION).source(source);
     let mut file = fs::File::create(folder.join(man.get_filename()))?;
     file.write_all(&page(&man, command)?)?;
     shown(command).try_for_each(|subcommand| write_pages(subcommand, folder))
@@ -79,13 +80,20 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    page.extend(synopsis(command).to_roff().into_bytes());
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if shown(command).next().is_some() {
         man.render_subcommands_section(&mut page)?;
     }
     let mut rest = Roff::new();
+    for (title, lines) in appendix(command) {
+        rest.control("SH", [title.to_uppercase().as_str()]).control("nf", []);
+        lines.iter().for_each(|line| {
+            rest.text([roman(line)]);
+        });
+        rest.control("fi", []);
+    }
     rest.control("SH", ["EXIT STATUS"]);
     for (code, meaning) in EXIT_CODES {
         rest.control("TP", []).text([bold(code.to_string())]).text([roman(meaning)]);
@@ -99,9 +107,100 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
+/// How a command is called, a line for each way, as `--help` says it: clap knows what has to stand where, and the
+/// generator of pages does not.
+fn usages(command: &Command) -> Vec<String> {
+    let usage = command.clone().render_usage().to_string();
+    let lines = usage.trim_start_matches("Usage:").lines();
+    lines.map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+fn synopsis(command: &Command) -> Roff {
+    let mut synopsis = Roff::new();
+    synopsis.control("SH", ["SYNOPSIS"]);
+    let name = command.get_bin_name().unwrap_or(NAME);
+    for (i, usage) in usages(command).iter().enumerate() {
+        if i > 0 {
+            synopsis.control("br", []);
+        }
+        let rest = usage.strip_prefix(name).unwrap_or_default();
+        synopsis.text([bold(name), roman(rest)]);
+    }
+    synopsis
+}
+
+/// What `--help` of a subcommand says after the options: sections of lines, each below a title with a colon.
+fn appendix(command: &Command) -> Vec<(String, Vec<String>)> {
+    let mut sections: Vec<(String, Vec<String>)> = Vec::new();
+    // The exit codes, which stand there for the command itself, have a section on every page.
+    let after = command.get_after_help().filter(|_| command.get_name() != NAME);
+    for line in after.map(ToString::to_string).unwrap_or_default().lines() {
+        match (line.strip_suffix(':'), sections.last_mut()) {
+            (Some(title), _) if !line.starts_with(' ') => sections.push((title.to_owned(), vec![])),
+            (_, Some((_, lines))) => lines.push(line.to_owned()),
+            (_, None) => {}
+        }
+    }
+    sections
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The text of a page, without what only a formatter reads.
+    fn plain(page: &str) -> String {
+        page.replace("\\-", "-").replace("\\fB", "").replace("\\fI", "").replace("\\fR", "")
+    }
+
+    fn built() -> Command {
+        let mut command = Cli::command().disable_help_subcommand(true);
+        command.build();
+        command
+    }
+
+    /// Every command that users see, with the name of its page.
+    fn every(command: &Command, name: &str, into: &mut Vec<(String, Command)>) {
+        into.push((name.to_owned(), command.clone()));
+        for subcommand in shown(command) {
+            every(subcommand, &format!("{name}-{}", subcommand.get_name()), into);
+        }
+    }
+
+    #[test]
+    fn each_synopsis_is_the_usage_that_help_tells_and_each_footer_the_version() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let mut commands = Vec::new();
+        every(&built(), NAME, &mut commands);
+        for (name, mut command) in commands {
+            let page = folder.path().join(format!("man/man1/{name}.1"));
+            let page = plain(&fs::read_to_string(page).unwrap());
+            let from = page.find(".SH SYNOPSIS\n").unwrap() + ".SH SYNOPSIS\n".len();
+            let until = page[from..].find(".SH DESCRIPTION").unwrap();
+            let synopsis: Vec<&str> =
+                page[from..from + until].lines().filter(|line| !line.starts_with('.')).collect();
+            let help = command.render_help().to_string();
+            let usage = help.split_once("Usage: ").unwrap().1.split("\n\n").next().unwrap();
+            let usage: Vec<&str> = usage.lines().map(str::trim).collect();
+            assert_eq!(synopsis, usage, "{name}");
+            let title = page.lines().find(|line| line.starts_with(".TH ")).unwrap();
+            let version = format!("\"cosched {}\"", env!("CARGO_PKG_VERSION"));
+            assert!(title.contains(&version), "{title}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_top_lists_its_keys_and_columns() {
+        let folder = tempfile::tempdir().unwrap();
+        write(folder.path()).unwrap();
+        let page = fs::read_to_string(folder.path().join("man/man1/cosched-top.1")).unwrap();
+        let page = plain(&page);
+        assert!(page.contains(".SH KEYS\n") && page.contains(".SH COLUMNS\n"), "{page}");
+        for (column, meaning) in cosched_report::screen::legend() {
+            assert!(page.contains(column) && page.contains(meaning), "{column}: {page}");
+        }
+    }
 
     /// Every command that users see, by its words.
     fn commands(command: &Command, name: &str, into: &mut Vec<String>) {
@@ -141,9 +240,6 @@ mod tests {
         }
     }
 
-    /// Commands whose result is no document: they draw, or write files of other formats.
-    const WITHOUT_JSON: &[&str] = &["cosched report"];
-
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");
         // A command that only has subcommands prints nothing itself.
@@ -162,8 +258,8 @@ mod tests {
         leaves(&Cli::command(), NAME, &mut commands);
         assert!(commands.len() > 8, "{commands:?}");
         for (name, json) in commands {
-            assert!(json != WITHOUT_JSON.contains(&name.as_str()), "{name} has no --json");
-            assert!(!json || page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+            assert!(json, "{name} has no --json");
+            assert!(page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
         }
     }
 }

@@ -3,18 +3,20 @@
 mod gather;
 
 use std::fs;
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::Duration;
 
 use clap::Args;
+use cosched_core::Nanos;
 use cosched_core::workload::shown_path;
-use cosched_report::Report;
 use cosched_report::html::GENERATOR;
+use cosched_report::svg::MARK;
+use cosched_report::{Report, Way};
+use serde::Serialize;
 
-use crate::args::duration;
+use crate::args::instant;
 use crate::failure::Failure;
+use crate::replace::{Kind, replace};
 use crate::session::{print, say};
 
 /// The page and its plots.
@@ -31,58 +33,143 @@ pub(crate) struct ReportArgs {
     /// A folder for every plot as an SVG file; made if it is not there. Without --out, no page is written then.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
-    /// What the others are held against [default: linux, or else what ran first]
+    /// What the others are held against [default: linux, or else the first one]
     #[arg(long, value_name = "WAY")]
     against: Option<String>,
-    /// Where the snapshots of who ran when begin [default: the beginning]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    begin: Option<Duration>,
+    /// Where the snapshots of who ran when begin: seconds since the run began, or such as 350ms or 2min [default: the
+    /// beginning]
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    begin: Option<Nanos>,
     /// Where they end; in the page one can move on from there [default: 50 quanta on]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    end: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = instant)]
+    end: Option<Nanos>,
+    /// Print what was written as JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const PAGE: Kind = Kind { made_by: "cosched report", option: "--out", is_one: is_page };
+const PLOT: Kind = Kind { made_by: "cosched report", option: "--svg", is_one: is_plot };
+
+/// What was written.
+#[derive(Debug, Serialize)]
+struct Written {
+    schema: &'static str,
+    files: Vec<WrittenFile>,
+    ways: Vec<WrittenWay>,
+    /// Whether the ways are held against each other.
+    compared: bool,
+    notes: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct WrittenFile {
+    file: PathBuf,
+    kind: &'static str,
+    bytes: usize,
+}
+
+#[derive(Debug, Serialize)]
+struct WrittenWay {
+    name: String,
+    runs: Vec<PathBuf>,
+    sections: Vec<&'static str>,
 }
 
 /// Reads the results, and writes what they show.
 pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
+    let to_stdout = args.out.as_deref() == Some(Path::new("-"));
+    if to_stdout && args.json {
+        return Err(Failure::Input(
+            "--json: standard output takes the page already; name a file with --out".to_owned(),
+        ));
+    }
     let window = window(args.begin, args.end)?;
     let found = gather::gather(&args.from, args.against.as_deref())?;
+    check_window(window, &found.ways)?;
+    let mut notes = found.notes;
+    notes.extend(found.ways.iter().filter_map(|way| too_short(way, window)));
     let report = Report {
         title: title(&args.from),
-        notes: found.notes,
+        notes,
         comparison: found.comparison,
         ways: found.ways,
         window,
     };
+    let mut files = Vec::new();
     if let Some(folder) = &args.svg {
         let plots = report.plots();
         for (name, plot) in &plots {
-            write(&folder.join(name), plot, is_plot)?;
+            files.push(write(&folder.join(name), plot, "plot", PLOT)?);
         }
-        say(format_args!("{}: {} plots", folder.display(), plots.len()));
+        if !args.json {
+            say(format_args!("{}: {} plots", folder.display(), plots.len()));
+        }
     }
-    let page = PathBuf::from("report.html");
-    match (&args.out, &args.svg) {
-        (None, Some(_)) => {}
-        (Some(out), _) if out == Path::new("-") => print(&report.html())?,
-        (out, _) => {
-            let file = out.as_ref().unwrap_or(&page);
-            let html = report.html();
-            write(file, &html, is_report)?;
-            say(format_args!("{}: {} kB", file.display(), html.len().div_ceil(1000)));
+    if to_stdout {
+        print(&report.html())?;
+    } else if args.out.is_some() || args.svg.is_none() {
+        let default = PathBuf::from("report.html");
+        let page = write(args.out.as_ref().unwrap_or(&default), &report.html(), "page", PAGE)?;
+        if !args.json {
+            say(format_args!("{}: {} kB", page.file.display(), page.bytes.div_ceil(1000)));
         }
+        files.push(page);
+    }
+    if args.json {
+        let written = written(&report, found.files, files);
+        print(&serde_json::to_string(&written).map_err(Failure::broken)?)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
+fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) -> Written {
+    let way = |(way, runs): (&Way, Vec<PathBuf>)| WrittenWay {
+        name: way.name.clone(),
+        runs,
+        sections: report.sections(way),
+    };
+    Written {
+        schema: "cosched-report/1",
+        files,
+        ways: report.ways.iter().zip(runs).map(way).collect(),
+        compared: report.comparison.is_some(),
+        notes: report.notes.clone(),
+    }
+}
+
 /// What the snapshots show, seconds.
-fn window(begin: Option<Duration>, end: Option<Duration>) -> Result<Option<(f64, f64)>, Failure> {
+fn window(begin: Option<Nanos>, end: Option<Nanos>) -> Result<Option<(f64, f64)>, Failure> {
     let from = begin.unwrap_or_default().as_secs_f64();
-    let to = end.map_or(f64::INFINITY, |end| end.as_secs_f64());
+    let to = end.map_or(f64::INFINITY, Nanos::as_secs_f64);
     match (begin, end) {
         (None, None) => Ok(None),
         _ if from < to => Ok(Some((from, to))),
+        (None, _) => Err(Failure::Input("--end: it must come after the beginning".to_owned())),
         _ => Err(Failure::Input("--begin: it must come before --end".to_owned())),
     }
+}
+
+/// Nobody waits for a picture of what never was.
+fn check_window(window: Option<(f64, f64)>, ways: &[Way]) -> Result<(), Failure> {
+    let totals = ways.iter().filter_map(|way| way.typical()).map(|run| run.total_seconds);
+    let (Some((from, _)), Some(longest)) = (window, totals.reduce(f64::max)) else {
+        return Ok(());
+    };
+    match from < longest {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "--begin {from}: the run took {longest} s; name a time within it"
+        ))),
+    }
+}
+
+/// What is to be said of a way that was over before the window.
+fn too_short(way: &Way, window: Option<(f64, f64)>) -> Option<String> {
+    let ((from, _), run) = window.zip(way.typical())?;
+    (from >= run.total_seconds).then(|| {
+        format!("{} was over after {} s: its beginning is shown.", way.name, run.total_seconds)
+    })
 }
 
 /// What the reader knows the results by.
@@ -95,32 +182,23 @@ fn title(from: &[PathBuf]) -> String {
     format!("cosched: {}", names.join(", "))
 }
 
-/// Writes a file and the folder that it is in, but over nothing that we did not make.
-fn write(file: &Path, text: &str, is_ours: fn(&str) -> bool) -> Result<(), Failure> {
-    let shown = shown_path(file);
-    if file.symlink_metadata().is_ok() {
-        let mut beginning = Vec::new();
-        let read =
-            fs::File::open(file).and_then(|open| open.take(4096).read_to_end(&mut beginning));
-        if read.is_err() || !is_ours(&String::from_utf8_lossy(&beginning)) {
-            return Err(Failure::Input(format!(
-                "{shown}: is there and was not made by `cosched report`; choose another name, or move it away"
-            )));
-        }
-    }
-    let made = match file.parent() {
-        Some(folder) => fs::create_dir_all(folder),
-        None => Ok(()),
-    };
-    made.and_then(|()| fs::write(file, text)).map_err(|error| {
-        Failure::Input(format!("{shown}: cannot be written: {error}; choose another place"))
-    })
+/// Writes a file and the folder that it is in.
+fn write(file: &Path, text: &str, what: &'static str, kind: Kind) -> Result<WrittenFile, Failure> {
+    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| {
+        let (shown, option) = (shown_path(file), kind.option);
+        Failure::Input(format!(
+            "{shown}: its folder cannot be made: {error}; choose another place with {option}"
+        ))
+    })?;
+    replace(file, text.as_bytes(), kind)?;
+    Ok(WrittenFile { file: file.to_owned(), kind: what, bytes: text.len() })
 }
 
-fn is_report(beginning: &str) -> bool {
-    beginning.contains(GENERATOR)
+fn is_page(beginning: &[u8]) -> bool {
+    String::from_utf8_lossy(beginning).contains(GENERATOR)
 }
 
-fn is_plot(beginning: &str) -> bool {
-    beginning.starts_with("<svg xmlns=")
+fn is_plot(beginning: &[u8]) -> bool {
+    let beginning = String::from_utf8_lossy(beginning);
+    beginning.starts_with("<svg xmlns=") && beginning.contains(MARK)
 }

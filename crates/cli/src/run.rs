@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use cosched_linux::cpu_time::Roots;
+
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
@@ -25,13 +27,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         profiles: &profiles,
         count: false,
     };
-    let mut live = Live::open(&session, &request, args.metrics.as_ref())?;
-    let ran = session.show(&request, &mut live)?;
+    let roots = Roots::new(workload.programs.len());
+    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
+    let ran = session.show(&request, &mut live, roots)?;
     drop(live);
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {
-            print(&table::run(&ran.result, &source::profile_command(&args.source, &args.how)))?;
+            print(&table::run(
+                &ran.result,
+                Some(&source::profile_command(&args.source, &args.how)),
+            ))?;
         }
     }
     let untroubled = ran.report_troubles();

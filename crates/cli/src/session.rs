@@ -15,6 +15,7 @@ use cosched_core::result::{
 use cosched_core::workload::{ProgramSpec, Workload, escaped};
 use cosched_core::{Exit, GroupId, Nanos, Policy, Profile, Topology};
 use cosched_linux::counters::Events;
+use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
@@ -167,19 +168,25 @@ impl Session {
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
-        self.run(request, None)
+        self.run(request, None, Roots::default())
     }
 
-    /// Checks, and runs while somebody looks on.
+    /// Checks, and runs while somebody looks on, who is told the programs' shims.
     pub(crate) fn show(
         &self,
         request: &Request<'_>,
         onlooker: &mut dyn Watch,
+        roots: Roots,
     ) -> Result<Ran, Failure> {
-        self.run(request, Some(onlooker))
+        self.run(request, Some(onlooker), roots)
     }
 
-    fn run(&self, request: &Request<'_>, onlooker: Option<&mut dyn Watch>) -> Result<Ran, Failure> {
+    fn run(
+        &self,
+        request: &Request<'_>,
+        onlooker: Option<&mut dyn Watch>,
+        roots: Roots,
+    ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
         let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
         let mut setup = self.setup(request, &threads);
@@ -197,6 +204,7 @@ impl Session {
             count: request.count.then_some(Events::HARDWARE),
             jobs,
             notes: sender,
+            roots,
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {

@@ -79,7 +79,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     }
     match args.json {
         true => print(&result.to_json())?,
-        false => print(&table::run(&result, ""))?,
+        false => print(&table::run(&result, None))?,
     }
     let succeeded = result.programs.iter().all(|program| program.exit_status == Some(0));
     Ok(exit_code(outcome.ended, succeeded))

@@ -8,8 +8,8 @@ use cosched_report::words;
 use crate::deviations;
 
 /// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
-/// that measures its programs alone.
-pub(crate) fn run(result: &RunResult, profile: &str) -> String {
+/// that measures its programs alone, where there is one.
+pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
     let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
     let times = ["program", "threads", "turnaround s", "running s", "waiting s"];
     let against_solo: &[&str] = if solo { &["alone s", "slowdown"] } else { &[] };
@@ -33,7 +33,7 @@ pub(crate) fn run(result: &RunResult, profile: &str) -> String {
         .join("\n")
 }
 
-fn summary(result: &RunResult, profile: &str) -> Vec<String> {
+fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     let metrics = &result.metrics;
     let mut lines = vec![format!(
         "{}: {:.2} s in all, CPU use {:.0} %; {}.",
@@ -54,7 +54,7 @@ fn summary(result: &RunResult, profile: &str) -> Vec<String> {
     let lacks_solo = |program: &ProgramResult| {
         program.turnaround_seconds.is_some() && program.slowdown.is_none()
     };
-    if result.programs.iter().any(lacks_solo) {
+    if let Some(profile) = profile.filter(|_| result.programs.iter().any(lacks_solo)) {
         lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
     }
     if let Some(signal) = &result.interrupted_by {
@@ -132,6 +132,7 @@ mod tests {
             decisions: vec![],
             deviations: deviations.iter().map(deviation).collect(),
             wake_lateness: vec![],
+            switches: vec![],
             switch_gaps: vec![],
         };
         let context = Context {
@@ -157,7 +158,7 @@ mod tests {
                 })
                 .collect(),
         };
-        run(&RunResult::new(&outcome, &context), "cosched profile jobs.toml")
+        run(&RunResult::new(&outcome, &context), Some("cosched profile jobs.toml"))
     }
 
     #[test]

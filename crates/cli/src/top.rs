@@ -8,14 +8,17 @@ mod terminal;
 
 use std::io::{BufRead, BufReader, ErrorKind, IsTerminal};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
 use cosched_core::live::Snapshot;
+use cosched_linux::onlookers::{Run, everybodys};
+use cosched_linux::open_files::VISITORS;
+use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 use cosched_report::screen::{View, frame};
+use rustix::process::geteuid;
 
 use crate::failure::Failure;
 use crate::live::{running, socket_of};
@@ -27,6 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
+#[command(after_help = keys::help())]
 pub(crate) struct TopArgs {
     /// The process of the `cosched run` to watch; not needed where there is only one.
     #[arg(value_name = "PID")]
@@ -41,9 +45,9 @@ pub(crate) struct TopArgs {
 
 /// Shows a run.
 pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
-    let folder = undo::log_folder().map_err(Failure::input)?;
-    let pid = chosen(args.pid, &folder)?;
-    let stream = UnixStream::connect(socket_of(&folder, pid)).map_err(Failure::broken)?;
+    let run = chosen(args.pid, own()?, others()?)?;
+    let stream = UnixStream::connect(&run.socket).map_err(Failure::broken)?;
+    let pid = run.pid;
     if args.json || args.once {
         let snapshot = one(stream, pid)?;
         match args.json {
@@ -58,29 +62,57 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
                 .into(),
         ));
     }
-    terminal::show(stream, pid)?;
-    Ok(ExitCode::SUCCESS)
+    terminal::show(stream, pid)
 }
 
-/// The run that is meant.
-fn chosen(asked: Option<u32>, folder: &Path) -> Result<u32, Failure> {
-    let found = running(folder);
-    let list = |pids: &[u32]| pids.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
-    match (asked, &found[..]) {
-        (Some(pid), _) if found.contains(&pid) => Ok(pid),
-        (None, [pid]) => Ok(*pid),
-        (_, []) => Err(Failure::Input(
-            "no run of yours is under way: start one with `cosched run`".to_owned(),
-        )),
-        (Some(pid), _) => Err(Failure::Input(format!(
-            "process {pid} makes no run that you may watch; these do: {}",
-            list(&found)
-        ))),
+/// The runs in the user's own folder.
+fn own() -> Result<Vec<Run>, Failure> {
+    let folder = undo::log_folder().map_err(Failure::input)?;
+    let uid = geteuid().as_raw();
+    let run = |pid| Run { pid, uid, socket: socket_of(&folder, pid) };
+    Ok(running(&folder).into_iter().map(run).collect())
+}
+
+/// The runs of everybody, for root, who may look on at all of them.
+fn others() -> Result<Vec<Run>, Failure> {
+    if !geteuid().is_root() {
+        return Ok(Vec::new());
+    }
+    everybodys(&Proc::default()).map_err(Failure::broken)
+}
+
+/// The run that is meant. That of somebody else has to be named.
+fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run, Failure> {
+    others.retain(|other| own.iter().all(|run| run.pid != other.pid));
+    let list = |runs: &[Run]| runs.iter().map(|run| run.pid.to_string()).collect::<Vec<_>>();
+    let further: Vec<String> =
+        others.iter().map(|run| format!("{} (user {})", run.pid, run.uid)).collect();
+    let further = match further.is_empty() {
+        true => String::new(),
+        false => format!("; in other places: {}", further.join(", ")),
+    };
+    let mine = list(&own).join(", ");
+    match (asked, &own[..]) {
+        (Some(pid), _) => {
+            let nobody = own.is_empty() && others.is_empty();
+            let found = own.into_iter().chain(others).find(|run| run.pid == pid);
+            found.ok_or_else(|| match nobody {
+                true => no_run(&further),
+                false => Failure::Input(format!(
+                    "process {pid} makes no run that you may watch; these do: {mine}{further}"
+                )),
+            })
+        }
+        (None, [run]) => Ok(run.clone()),
+        (None, []) => Err(no_run(&further)),
         (None, _) => Err(Failure::Input(format!(
-            "several runs are under way: name one, `cosched top PID`: {}",
-            list(&found)
+            "several runs are under way: name one, `cosched top PID`: {mine}{further}"
         ))),
     }
+}
+
+fn no_run(further: &str) -> Failure {
+    Failure::Input(format!("no run of yours is under way: start one with `cosched run`{further}"))
 }
 
 /// The next snapshot.
@@ -91,7 +123,7 @@ fn one(stream: UnixStream, pid: u32) -> Result<Snapshot, Failure> {
         Ok(0) => Err(Failure::Broken(format!("the run of process {pid} has just ended"))),
         Ok(_) => snapshot(&line, pid),
         Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Failure::Broken(format!(
-            "process {pid} has told nothing for {} s: is it stopped?",
+            "process {pid} has told nothing for {} s: is it stopped, or do {VISITORS} others look on already?",
             PATIENCE.as_secs()
         ))),
         Err(error) => Err(Failure::broken(error)),
@@ -113,24 +145,37 @@ fn text(snapshot: &Snapshot) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::net::UnixListener;
-
     use super::*;
 
     #[test]
     fn the_only_run_needs_no_name_and_of_several_one_has_to_be_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let said = |asked| match chosen(asked, folder.path()) {
+        assert!(said(None, &[], &[]).ends_with("start one with `cosched run`"));
+        assert!(said(Some(7), &[], &[]).ends_with("start one with `cosched run`"));
+        assert_eq!(chosen(None, runs(&[12]), vec![]).unwrap().pid, 12);
+        assert_eq!(chosen(Some(12), runs(&[7, 12]), vec![]).unwrap().pid, 12);
+        assert!(said(None, &[7, 12], &[]).ends_with(": 7, 12"));
+        assert!(said(Some(8), &[7, 12], &[]).ends_with(": 7, 12"));
+    }
+
+    #[test]
+    fn runs_of_others_have_to_be_named_and_are_listed() {
+        // The list of all has one's own, too.
+        assert_eq!(chosen(None, runs(&[12]), runs(&[12, 13])).unwrap().pid, 12);
+        assert_eq!(chosen(Some(13), runs(&[12]), runs(&[12, 13])).unwrap().pid, 13);
+        assert_eq!(chosen(Some(13), vec![], runs(&[13])).unwrap().pid, 13);
+        assert!(said(None, &[], &[13]).contains("in other places: 13 (user 1000)"));
+        assert!(said(Some(8), &[], &[13]).contains("in other places: 13 (user 1000)"));
+        assert!(said(None, &[7, 12], &[13]).ends_with(": 7, 12; in other places: 13 (user 1000)"));
+    }
+
+    fn runs(pids: &[u32]) -> Vec<Run> {
+        pids.iter().map(|pid| Run { pid: *pid, uid: 1000, socket: "s".into() }).collect()
+    }
+
+    fn said(asked: Option<u32>, own: &[u32], others: &[u32]) -> String {
+        match chosen(asked, runs(own), runs(others)) {
             Err(Failure::Input(text)) => text,
             other => panic!("{other:?}"),
-        };
-        assert!(said(None).contains("`cosched run`"));
-        let listen = |pid| UnixListener::bind(socket_of(folder.path(), pid)).unwrap();
-        let _first = listen(12);
-        assert_eq!(chosen(None, folder.path()).unwrap(), 12);
-        let _second = listen(7);
-        assert_eq!(chosen(Some(12), folder.path()).unwrap(), 12);
-        assert!(said(None).ends_with(": 7, 12"));
-        assert!(said(Some(8)).ends_with(": 7, 12"));
+        }
     }
 }

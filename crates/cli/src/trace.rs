@@ -1,6 +1,5 @@
 //! `cosched trace`: a run as a file that Perfetto opens.
 
-use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,7 +10,12 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::out;
+use crate::replace::{Kind, replace};
 use crate::session::{print, say};
+
+/// What may be replaced.
+const TRACE: Kind =
+    Kind { made_by: "cosched trace", option: "--out", is_one: cosched_report::is_trace };
 
 /// The file beside `run.json`.
 const FILE: &str = "run.pftrace";
@@ -20,8 +24,8 @@ const FILE: &str = "run.pftrace";
 pub(crate) struct TraceArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
-    /// Where to write the trace, or - for standard output; a trace that is there is replaced [default: run.pftrace
-    /// beside run.json]
+    /// Where to write the trace, or - for standard output. An earlier trace is replaced, any other file is not [default:
+    /// run.pftrace beside run.json]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print what was written as JSON.
@@ -68,12 +72,7 @@ fn to_stdout(trace: &Trace) -> Result<(), Failure> {
 }
 
 fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
-    fs::write(file, &trace.bytes).map_err(|error| {
-        let shown = file.display();
-        Failure::Input(format!(
-            "{shown}: cannot be written: {error}; choose another place with --out"
-        ))
-    })?;
+    replace(file, &trace.bytes, TRACE)?;
     let written = Written {
         schema: "cosched-trace/1",
         file,

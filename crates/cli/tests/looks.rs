@@ -107,6 +107,14 @@ fn a_trace_goes_where_it_is_wanted_and_replaces_only_a_trace_of_that_name() {
     assert!(String::from_utf8(told).unwrap().contains("out/run.pftrace"));
     printed(folder.path(), "trace out --out here.bin");
     printed(folder.path(), "trace out");
+    std::os::unix::fs::symlink("jobs.toml", folder.path().join("link.pftrace")).unwrap();
+    for place in ["out/run.json", "jobs.toml", "link.pftrace", "out"] {
+        let told = refused(folder.path(), &format!("trace out --out {place}"));
+        let expected = format!("{place}: is there and was not made by `cosched trace`; choose");
+        assert!(told.contains(&expected), "{told}");
+    }
+    let workload = std::fs::read_to_string(folder.path().join("jobs.toml")).unwrap();
+    assert_eq!(workload, WORKLOAD);
     let output = cosched(folder.path(), "trace out -o -").stdout;
     for file in ["out/run.pftrace", "here.bin"] {
         assert_eq!(std::fs::read(folder.path().join(file)).unwrap(), output, "{file}");
@@ -142,6 +150,19 @@ fn a_moment_tells_of_every_program_why_it_runs_or_does_not() {
     assert_eq!(half["name"], "half");
     assert_eq!(json["programs"].as_array().unwrap().len(), 1);
     assert!(["in-gang", "other-gang", "queued"].iter().any(|why| half["reason"]["why"] == *why));
+}
+
+#[test]
+fn no_name_commands_the_terminal() {
+    let folder = simulated("gang");
+    let file = folder.path().join("out/run.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, text.replace("\"half\"", "\"\\u001b[2Jha\\u0007lf\"")).unwrap();
+    for arguments in ["explain out", "explain out --at 50ms"] {
+        let words = printed(folder.path(), arguments);
+        assert!(words.contains("\\u{1b}[2Jha\\u{7}lf"), "{words}");
+        assert!(!words.chars().any(|c| c.is_control() && c != '\n'), "{words:?}");
+    }
 }
 
 #[test]

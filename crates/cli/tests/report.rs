@@ -91,6 +91,101 @@ fn an_earlier_report_is_replaced_and_nothing_else() {
 }
 
 #[test]
+fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
+    let folder = runs(&[("gang", "d")]);
+    let report = || cosched(folder.path(), &["report", "d", "--svg", "plots"]);
+    assert_eq!(report().status.code(), Some(0));
+    assert_eq!(report().status.code(), Some(0));
+    let drawing = "<svg xmlns=\"http://www.w3.org/2000/svg\"><rect/></svg>";
+    let place = folder.path().join("plots/gang-snapshot.svg");
+    fs::write(&place, drawing).unwrap();
+    let refused = report();
+    assert_eq!(refused.status.code(), Some(2));
+    let expected = "gang-snapshot.svg: is there and was not made by `cosched report`; choose another \
+                    place with --svg";
+    assert!(told(&refused).contains(expected), "{}", told(&refused));
+    assert_eq!(fs::read_to_string(place).unwrap(), drawing);
+}
+
+/// Changes what a result says.
+fn change(run: &Path, change: impl Fn(&mut Value)) {
+    let mut value = serde_json::from_str(&fs::read_to_string(run).unwrap()).unwrap();
+    change(&mut value);
+    fs::write(run, value.to_string()).unwrap();
+}
+
+#[test]
+fn runs_of_different_machines_are_shown_and_not_compared() {
+    let folder = runs(&[("gang", "a"), ("linux", "b")]);
+    change(&folder.path().join("b/run.json"), |run| run["machine"]["kernel"] = "6.18.0".into());
+    let page = String::from_utf8(cosched(folder.path(), &["report", "a", "b", "-o", "-"]).stdout);
+    let page = page.unwrap();
+    let note = "These runs are shown, not compared: linux is of ";
+    assert!(
+        page.contains(note) && page.contains(", 24 CPUs, 6.18.0, kernel cfs, and gang of "),
+        "{page}"
+    );
+    assert!(!page.contains("id=\"comparison\""));
+    assert!(page.contains("<h2>gang") && page.contains("<h2>linux"));
+}
+
+#[test]
+fn interrupted_runs_are_shown_with_a_caution_and_not_compared() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let interrupted = |run: &mut Value| run["interrupted_by"] = "SIGINT".into();
+    change(&folder.path().join("d/gang/run.json"), interrupted);
+    for arguments in [&["report", "d", "-o", "-"][..], &["report", "d/gang", "d/linux", "-o", "-"]]
+    {
+        let page = String::from_utf8(cosched(folder.path(), arguments).stdout).unwrap();
+        assert!(page.contains("shown, not compared: gang was interrupted (SIGINT)."), "{page}");
+        assert!(!page.contains("id=\"comparison\""));
+        let caution = "This run was interrupted (SIGINT) after ";
+        assert_eq!(page.matches(caution).count(), 1, "{page}");
+    }
+}
+
+#[test]
+fn ways_stand_in_the_order_of_the_command_and_are_told_apart_by_their_folders() {
+    let folder =
+        runs(&[("gang", "slow/run"), ("gang", "quick"), ("greedy", "one"), ("gang", "b/run")]);
+    let names = |arguments: &[&str]| -> Vec<String> {
+        let output = cosched(folder.path(), &[&["report", "--json"][..], arguments].concat());
+        let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ways = written["ways"].as_array().unwrap().iter();
+        ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names(&["quick", "one", "slow/run"]), ["gang (quick)", "greedy", "gang (run)"]);
+    let same = names(&["slow/run", "b/run/run.json"]);
+    assert_eq!(same, ["gang (slow/run)", "gang (b/run/run.json)"]);
+}
+
+#[test]
+fn what_was_written_is_told_as_json() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let arguments = ["report", "d", "--json", "-o", "page.html", "--svg", "plots"];
+    let output = cosched(folder.path(), &arguments);
+    assert_eq!((output.status.code(), told(&output).as_str()), (Some(0), ""));
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&written["schema"], &written["compared"]),
+        (&"cosched-report/1".into(), &true.into())
+    );
+    let files = written["files"].as_array().unwrap();
+    assert!(files.len() > 10, "{files:?}");
+    for file in files {
+        let path = folder.path().join(file["file"].as_str().unwrap());
+        assert_eq!(file["bytes"], fs::metadata(path).unwrap().len());
+    }
+    assert_eq!(files.iter().filter(|file| file["kind"] == "page").count(), 1);
+    assert_eq!(written["ways"][0]["name"], "linux");
+    assert_eq!(written["ways"][1]["runs"], serde_json::json!(["d/gang/run.json"]));
+    assert_eq!(written["ways"][1]["sections"][0], "snapshot");
+    let both = cosched(folder.path(), &["report", "d", "--json", "-o", "-"]);
+    assert_eq!(both.status.code(), Some(2));
+    assert!(told(&both).contains("name a file with --out"), "{}", told(&both));
+}
+
+#[test]
 fn what_cannot_be_shown_is_told_with_a_remedy() {
     let folder = runs(&[("gang", "d/gang")]);
     fs::create_dir(folder.path().join("empty")).unwrap();
@@ -112,6 +207,24 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
     assert!(
         refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")
     );
+    for begin in ["50", "50s", "50000ms"] {
+        let told = refused(&["d", "--begin", begin]);
+        assert!(told.contains("--begin 50: the run took ") && told.contains("within it"), "{told}");
+    }
+    let shorter = folder.path().join("d/short");
+    fs::create_dir(&shorter).unwrap();
+    fs::copy(folder.path().join("d/gang/run.json"), shorter.join("run.json")).unwrap();
+    change(&shorter.join("run.json"), |run| run["total_seconds"] = 0.01.into());
+    let both = cosched(folder.path(), &["report", "d", "--begin", "0.1", "-o", "-"]);
+    let page = String::from_utf8(both.stdout).unwrap();
+    assert!(page.contains("short was over after 0.01 s: its beginning is shown."));
+    assert!(refused(&["d", "--end", "soon"]).contains("350ms"));
+    let mut huge: Value =
+        serde_json::from_str(&fs::read_to_string(folder.path().join("d/gang/run.json")).unwrap())
+            .unwrap();
+    huge["machine"]["cpus"] = 1025.into();
+    fs::write(folder.path().join("huge.json"), huge.to_string()).unwrap();
+    assert!(refused(&["huge.json"]).contains("huge.json: machine.cpus is 1025"));
 }
 
 /// Listens for faults before the page's own script runs.

@@ -45,7 +45,7 @@ pub struct Snapshot {
     pub cpus: CpuSet,
     /// The present quantum, where the policy has any.
     pub quantum: Option<Quantum>,
-    /// How often one gang has followed another.
+    /// How often a decision has changed which programs run.
     pub switches: u64,
     /// How often something was not as wanted.
     pub deviations: u64,
@@ -99,6 +99,13 @@ pub struct Standing {
     pub waiting_seconds: f64,
     /// How long it has been waiting since it last ran; 0 while it runs.
     pub waiting_now_seconds: f64,
+    /// CPU time that the processes of all its runs have used, on all CPUs together, where it is known. A [`Board`]
+    /// knows that of complete runs only; who can read the present ones' adds it.
+    #[serde(default)]
+    pub cpu_seconds: Option<f64>,
+    /// How often their threads were taken from a CPU, by themselves or not; where it is known, as above.
+    #[serde(default)]
+    pub context_switches: Option<u64>,
     /// How often it began to run: its starts and its thaws.
     pub turns: u64,
     /// How many complete runs it has made.

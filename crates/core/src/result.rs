@@ -12,17 +12,19 @@
 //! any other version.
 
 mod build;
+mod check;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use build::seconds;
 pub use build::{Context, ProgramContext};
+pub(crate) use build::{seconds, to_microseconds};
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
@@ -93,6 +95,15 @@ impl MachineDescription {
     /// Whether no program was run on it.
     pub fn is_simulated(&self) -> bool {
         self.kernel == SIMULATED
+    }
+}
+
+impl fmt::Display for MachineDescription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(model) = &self.model {
+            write!(f, "{model}, ")?;
+        }
+        write!(f, "{} CPUs, {}", self.cpus, self.kernel)
     }
 }
 
@@ -216,11 +227,12 @@ pub struct DecisionResult {
 pub struct Own {
     /// CPU time that cosched used, in percent of one CPU over the run.
     pub cpu_percent: f64,
-    /// How often one gang followed another.
+    /// How often a decision changed which programs run; their first start is none.
     pub switches: usize,
     /// How late wake-ups came after they were due; `None` without wake-ups.
     pub wake_lateness: Option<Quantiles>,
-    /// From the first freeze of a switch until the last program of the new gang ran; `None` without switches.
+    /// From the first freeze of a switch until the last program of the new gang ran, where a switch froze one
+    /// program and thawed another; `None` without such switches.
     pub switch_gap: Option<Quantiles>,
 }
 
@@ -278,13 +290,24 @@ pub enum ResultError {
         /// What is wrong, and where.
         source: serde_json::Error,
     },
+    /// A field says what no run can be.
+    #[error("{}: {field} {what}; no run can be like this, so the file is damaged: run the workload again",
+        file.display())]
+    Impossible {
+        /// The file.
+        file: PathBuf,
+        /// Which field.
+        field: String,
+        /// What is wrong with it.
+        what: String,
+    },
 }
 
 impl RunResult {
     /// Reads a `run.json`.
     ///
     /// # Errors
-    /// When the file cannot be read, is damaged, or has another schema than [`SCHEMA`].
+    /// When the file cannot be read, is damaged, says what no run can be, or has another schema than [`SCHEMA`].
     pub fn load(path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {
@@ -298,7 +321,11 @@ impl RunResult {
         if version.schema.as_deref() != Some(SCHEMA) {
             return Err(ResultError::OtherSchema { file: file(), found: version.schema });
         }
-        serde_json::from_slice(&text).map_err(damaged)
+        let run = serde_json::from_slice(&text).map_err(damaged)?;
+        match check::check(&run) {
+            Ok(()) => Ok(run),
+            Err((field, what)) => Err(ResultError::Impossible { file: file(), field, what }),
+        }
     }
 
     /// Writes a `run.json`, whole or not at all: whoever looks never finds half a file.

@@ -40,6 +40,7 @@ use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
 use crate::counters::Events;
+use crate::cpu_time::Roots;
 use crate::files::FileError;
 use crate::ground::{Ground, GroundError, Wishes};
 use crate::helper::HelperError;
@@ -94,6 +95,8 @@ pub struct Config {
     pub jobs: Vec<Job>,
     /// Where what the user should be told goes, at once.
     pub notes: Sender<Note>,
+    /// Where it is told which shim each program has.
+    pub roots: Roots,
 }
 
 /// One program, as the machine needs to know it.
@@ -183,6 +186,7 @@ pub struct Linux {
     orphanage: Orphanage,
     queue: Vec<Event>,
     notes: Sender<Note>,
+    roots: Roots,
 }
 
 impl Linux {
@@ -255,6 +259,7 @@ impl Linux {
             unreaped: Vec::new(),
             queue: Vec::new(),
             notes: config.notes,
+            roots: config.roots,
         })
     }
 

@@ -12,8 +12,10 @@ use serde::{Deserialize, Serialize};
 /// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three), and those that
 /// are open for a moment while a program is started, inspected or frozen.
 const ONCE: usize = 24;
-/// Connections of those who look on.
+/// Connections of those who look on, at each door.
 pub const VISITORS: usize = 16;
+/// The run's own socket, and the one for metrics.
+const DOORS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
 /// Counters of one program, if they are wanted.
@@ -78,7 +80,7 @@ impl Raised {
     ) -> Result<Raised, TooFewFiles> {
         let found = FileLimit::own();
         let needed =
-            open + ONCE + VISITORS + programs * (EACH + if counted { COUNTERS } else { 0 });
+            open + ONCE + DOORS * VISITORS + programs * (EACH + if counted { COUNTERS } else { 0 });
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }

@@ -175,6 +175,21 @@ impl Proc {
         Ok(found.into_iter().collect())
     }
 
+    /// How often a thread was taken from a CPU, by itself or not.
+    ///
+    /// # Errors
+    /// When the thread is gone, or proc cannot be read.
+    pub fn switches(&self, pid: i32, tid: i32) -> Result<u64, FileError> {
+        let path = self.folder(pid).join(format!("task/{tid}/status"));
+        let status = files::read(&path)?;
+        let count = |key: &str| -> Option<u64> {
+            status.lines().find_map(|line| line.strip_prefix(key))?.trim().parse().ok()
+        };
+        let both = count("voluntary_ctxt_switches:").zip(count("nonvoluntary_ctxt_switches:"));
+        let wrong = || FileError::malformed(&path, "counts of context switches", &status);
+        both.map(|(own, forced)| own + forced).ok_or_else(wrong)
+    }
+
     /// The process that traces this one, if any.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::helper::{self, Helper, HelperError};
+use crate::onlookers;
 use crate::procfs::{Proc, Stat, State};
 use crate::undo::{self, Log, LogError};
 use refuge::Refuge;
@@ -39,6 +40,9 @@ const GOODBYE: u8 = b'.';
 const ON_GUARD: u8 = b'!';
 /// How often to look whether cosched is stopped.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
+/// How often to look whether nobody listens at a killed cosched's sockets any more, and how long after another.
+const GLANCES_AT_SOCKETS: usize = 100;
+const BETWEEN_GLANCES: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
@@ -103,12 +107,6 @@ impl AsFd for Sentinel {
     }
 }
 
-/// Where those who look on at the run of a process connect: a socket in the folder of its log. It is removed with the
-/// process, by the sentinel at the latest.
-pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
-    folder.join(format!("{pid}.sock"))
-}
-
 /// Is the sentinel until cosched has ended.
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
@@ -128,12 +126,11 @@ fn guard() -> io::Result<()> {
     // If cosched is gone already, the next read tells.
     let _ = channel.write_all(&[ON_GUARD]);
     let said_goodbye = wait_for_the_end(&mut channel, &log, cosched);
-    if let (false, Some(folder)) = (said_goodbye, log.parent()) {
-        // One that had none, or has removed it, leaves nothing to do.
-        let _ = std::fs::remove_file(live_socket(folder, cosched as u32));
-    }
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
+    if let (false, Some(folder)) = (said_goodbye, log.parent()) {
+        remove_sockets(folder, cosched as u32);
+    }
     result.map_err(io::Error::other)
 }
 
@@ -169,6 +166,18 @@ fn undo_all(log: &Path) -> Result<(), LogError> {
     let restored = undo::restore(&Log::load(log, &proc)?, &proc);
     // What could not be undone stays in the log, for another attempt later.
     if restored.failed.is_empty() { Log::delete_at(log) } else { Ok(()) }
+}
+
+/// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after the channel; one at
+/// which somebody listens for longer is another's.
+fn remove_sockets(folder: &Path, cosched: u32) {
+    for _ in 0..GLANCES_AT_SOCKETS {
+        if !onlookers::is_run_heard(folder, cosched) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_GLANCES);
+    }
+    onlookers::remove_left(folder, cosched);
 }
 
 /// A path, ended by a zero byte. The end of the stream means that cosched died before it had one.

@@ -44,6 +44,7 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
             grouped_by_user: true,
         }],
         notes: std::sync::mpsc::channel().0,
+        roots: Default::default(),
     };
     let mut machine = Linux::new(config).unwrap();
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();

@@ -74,6 +74,7 @@ pub(crate) fn outcome() -> Outcome {
             deviation(270, Refusal::StoppedByOther, Aspect::Running),
         ],
         wake_lateness: vec![Nanos::from_micros(50)],
+        switches: vec![ms(100), ms(200)],
         switch_gaps: vec![ms(2), ms(3)],
     }
 }

@@ -10,6 +10,7 @@ use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, r
 use serde::{Deserialize, Serialize};
 
 use crate::Way;
+use crate::history::History;
 
 /// The version of the JSON that is written and read.
 pub const SCHEMA: &str = "cosched-compare/2";
@@ -49,6 +50,9 @@ pub struct Compared {
     pub unfairness: Option<Estimate>,
     /// The longest time that any program was frozen at a stretch.
     pub responsiveness_longest_gap_seconds: Estimate,
+    /// The longest time that any program waited at a stretch, for its start or frozen; older documents lack it.
+    #[serde(default)]
+    pub longest_wait_seconds: Option<Estimate>,
     /// 0 to 1.
     pub cpu_utilisation: Estimate,
     /// CPU time of cosched itself, in percent of one CPU.
@@ -91,10 +95,43 @@ pub struct Samples {
     pub unfairness: Vec<Option<f64>>,
     /// The longest time that any program was frozen at a stretch.
     pub responsiveness_longest_gap_seconds: Vec<f64>,
+    /// The longest time that any program waited at a stretch, for its start or frozen.
+    #[serde(default)]
+    pub longest_wait_seconds: Vec<f64>,
     /// 0 to 1.
     pub cpu_utilisation: Vec<f64>,
     /// CPU time of cosched itself, in percent of one CPU.
     pub own_cpu_percent: Vec<f64>,
+}
+
+/// Why runs cannot be held against each other.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Incomparable {
+    /// There is no run.
+    #[error("there is no run of them")]
+    NoRun,
+    /// A way has more of them than another one.
+    #[error("there are not equally many of each")]
+    Rounds,
+    /// They are of different workloads.
+    #[error("they are not of the same programs")]
+    Programs,
+    /// They were made on different machines, or some were simulated.
+    #[error("{} is of {}, and {} of {}", one.0, one.1, other.0, other.1)]
+    Machines {
+        /// A way, and its machine in words.
+        one: (String, String),
+        /// Another one.
+        other: (String, String),
+    },
+    /// A run was ended before its time, so it holds less work than others.
+    #[error("{way} was interrupted ({signal})")]
+    Interrupted {
+        /// The way.
+        way: String,
+        /// What ended it.
+        signal: String,
+    },
 }
 
 /// Why a comparison could not be read.
@@ -124,21 +161,19 @@ impl Comparison {
         serde_json::from_value(value).map_err(ComparisonError::Damaged)
     }
 
-    /// Sums up. `None` without a run, if the ways have not equally many runs, or if these are of different programs:
-    /// then there is nothing to compare. Whether rounds are missing is for the caller to say.
-    pub fn of(ways: &[Way]) -> Option<Comparison> {
+    /// Sums up. Whether rounds are missing is for the caller to say.
+    ///
+    /// # Errors
+    /// If the runs are none of one workload on one machine, as many of each way, and all complete.
+    pub fn of(ways: &[Way]) -> Result<Comparison, Incomparable> {
+        check(ways)?;
+        Comparison::of_checked(ways).ok_or(Incomparable::NoRun)
+    }
+
+    fn of_checked(ways: &[Way]) -> Option<Comparison> {
         let first = ways.first()?;
         let rounds = first.runs.len();
         let model = first.runs.first()?;
-        let names = |run: &RunResult| -> Vec<String> {
-            run.programs.iter().map(|program| program.name.clone()).collect()
-        };
-        let alike = |way: &Way| {
-            way.runs.len() == rounds && way.runs.iter().all(|run| names(run) == names(model))
-        };
-        if !ways.iter().all(alike) {
-            return None;
-        }
         let samples = Samples::of(&first.runs);
         let compared = ways.iter().enumerate();
         let compared = compared
@@ -152,6 +187,42 @@ impl Comparison {
             ways: compared.collect::<Option<_>>()?,
         })
     }
+}
+
+/// What a run was made on, in words.
+fn ground(run: &RunResult) -> String {
+    match &run.simulation {
+        Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
+        None => run.machine.to_string(),
+    }
+}
+
+/// Whether the runs are samples of the same thing.
+fn check(ways: &[Way]) -> Result<(), Incomparable> {
+    let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
+        return Err(Incomparable::NoRun);
+    };
+    let names = |run: &RunResult| -> Vec<String> {
+        run.programs.iter().map(|program| program.name.clone()).collect()
+    };
+    for way in ways {
+        if way.runs.len() != first.runs.len() {
+            return Err(Incomparable::Rounds);
+        }
+        for run in &way.runs {
+            if names(run) != names(model) {
+                return Err(Incomparable::Programs);
+            }
+            if ground(run) != ground(model) {
+                let of = |way: &Way, run: &RunResult| (way.name.clone(), ground(run));
+                return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
+            }
+            if let Some(signal) = run.interrupted_by.clone() {
+                return Err(Incomparable::Interrupted { way: way.name.clone(), signal });
+            }
+        }
+    }
+    Ok(())
 }
 
 impl Compared {
@@ -177,6 +248,7 @@ impl Compared {
             responsiveness_longest_gap_seconds: median_estimate(
                 &samples.responsiveness_longest_gap_seconds,
             )?,
+            longest_wait_seconds: median_estimate(&samples.longest_wait_seconds),
             cpu_utilisation: median_estimate(&samples.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&samples.own_cpu_percent)?,
             failed: way.runs.iter().map(failed).sum(),
@@ -233,6 +305,7 @@ impl Samples {
             responsiveness_longest_gap_seconds: each(runs, |run| {
                 run.metrics.responsiveness_longest_gap_seconds
             }),
+            longest_wait_seconds: each(runs, longest_wait),
             cpu_utilisation: each(runs, |run| run.metrics.cpu_utilisation),
             own_cpu_percent: each(runs, |run| run.own.cpu_percent),
         }
@@ -242,6 +315,12 @@ impl Samples {
 /// The samples, if every round gave one.
 fn known(samples: &[Option<f64>]) -> Option<Vec<f64>> {
     samples.iter().copied().collect()
+}
+
+fn longest_wait(run: &RunResult) -> f64 {
+    let history = History::of(run);
+    let waits = (0..run.programs.len()).filter_map(|slot| history.longest_wait(slot));
+    waits.map(|wait| wait.length()).max().unwrap_or_default().as_secs_f64()
 }
 
 /// The sum of the times alone. `None` if one is unknown, or if a program ran on after it was done
@@ -257,64 +336,4 @@ fn solo_sum(run: &RunResult) -> Option<f64> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testkit;
-
-    fn way(name: &str, totals: &[f64]) -> Way {
-        let run = |total: &f64| RunResult { total_seconds: *total, ..testkit::gang() };
-        Way { name: name.into(), runs: totals.iter().map(run).collect() }
-    }
-
-    #[test]
-    fn seven_rounds_that_all_say_the_same_give_a_verdict_and_six_do_not() {
-        let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
-        let fast = slow.map(|total| total / 2.0);
-        let compared = Comparison::of(&[way("linux", &slow), way("gang", &fast)]).unwrap();
-        assert_eq!(compared.ways[0].against, None);
-        assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::Better);
-        let sentence = compared.ways[1].sentence().unwrap();
-        assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
-        let few = Comparison::of(&[way("linux", &slow[..6]), way("gang", &fast[..6])]).unwrap();
-        assert_eq!(few.ways[1].sentence(), None);
-    }
-
-    #[test]
-    fn runs_of_different_programs_or_rounds_are_not_compared() {
-        let mut other = way("gang", &[1.0]);
-        other.runs[0].programs[0].name = "something else".into();
-        assert_eq!(Comparison::of(&[way("linux", &[2.0]), other]), None);
-        assert_eq!(Comparison::of(&[way("linux", &[2.0, 2.0]), way("gang", &[1.0])]), None);
-        assert_eq!(Comparison::of(&[way("linux", &[])]), None);
-    }
-
-    #[test]
-    fn a_program_that_runs_on_for_the_others_sake_leaves_no_sum_of_times_alone() {
-        let mut run = testkit::gang();
-        assert_eq!(solo_sum(&run), Some(0.6));
-        let later = run.programs[1].timeline[1];
-        run.programs[0].timeline.push(later);
-        assert_eq!(solo_sum(&run), None);
-    }
-
-    #[test]
-    fn a_way_alone_has_figures_and_nothing_to_be_held_against() {
-        let one = Comparison::of(&[way("linux", &[2.0, 3.0, 4.0])]).unwrap();
-        assert_eq!((one.rounds, one.ways[0].total_seconds.value), (3, 3.0));
-        assert_eq!(one.ways[0].against, None);
-    }
-
-    #[test]
-    fn what_is_printed_is_read_again_and_anything_else_is_refused() {
-        let ways = [way("linux", &[2.0, 2.5]), way("gang", &[1.0, 1.5])];
-        let printed = Comparison::of(&ways).unwrap();
-        let text = serde_json::to_string(&printed).unwrap();
-        assert_eq!(Comparison::parse(&text).unwrap(), printed);
-        let error = |text: &str| Comparison::parse(text).unwrap_err().to_string();
-        assert!(error(r#"{"schema": "cosched-run/1"}"#).contains("no comparison"));
-        assert!(error(&text.replace("\"failed\"", "\"fail\"")).contains("missing field `failed`"));
-        // Written before simulated comparisons were there.
-        let earlier = text.replace("\"simulated\":false,", "");
-        assert!(earlier.len() < text.len() && Comparison::parse(&earlier).unwrap() == printed);
-    }
-}
+mod tests;

@@ -12,7 +12,9 @@
 //! somebody else stopped it within. A program that repeats only to keep others company, and waits for its next start
 //! when the run ends, counts as ended.
 
-use cosched_core::result::{CompletionResult, DeviationResult, RunResult, TimelineEntry};
+use cosched_core::result::{
+    CompletionResult, DeviationResult, ProgramResult, RunResult, TimelineEntry,
+};
 use cosched_core::{CpuSet, Nanos, Refusal, Why};
 
 /// What a program does.
@@ -173,6 +175,14 @@ impl<'a> History<'a> {
         self.told_until(slot, phase.to).rev().find(meant).copied()
     }
 
+    /// What was decided about a program's present run in the midst of a phase, in order of time.
+    pub fn told_within(&self, slot: usize, phase: &Phase) -> impl Iterator<Item = &Told> {
+        let (generation, to) = (self.generation(slot, phase.from), phase.to);
+        let told = &self.told[slot];
+        let later = told[told.partition_point(|told| told.at <= phase.from)..].iter();
+        later.take_while(move |told| told.at < to).filter(move |told| told.generation == generation)
+    }
+
     fn told_until(&self, slot: usize, at: Nanos) -> impl DoubleEndedIterator<Item = &Told> {
         let told = &self.told[slot];
         told[..told.partition_point(|told| told.at <= at)].iter()
@@ -221,6 +231,18 @@ impl<'a> History<'a> {
         &self.result.programs[slot].name
     }
 
+    /// What a program did until it was done, in order of time.
+    pub fn phases_until_done(&self, slot: usize) -> impl Iterator<Item = Phase> + '_ {
+        let done = self.done(slot);
+        let before = self.phases(slot).iter().filter(move |phase| phase.from < done);
+        before.map(move |phase| Phase { to: phase.to.min(done), ..*phase })
+    }
+
+    /// The longest time that a program waited at a stretch until it was done, for a start or frozen.
+    pub fn longest_wait(&self, slot: usize) -> Option<Phase> {
+        self.phases_until_done(slot).filter(|p| p.state.waits()).max_by_key(Phase::length)
+    }
+
     /// The spans in which programs may run, each with its program's position.
     pub fn running(&self) -> impl Iterator<Item = (Phase, usize)> + '_ {
         let of = |slot| move |phase: &Phase| (*phase, slot);
@@ -232,6 +254,15 @@ impl<'a> History<'a> {
 /// Seconds of a file as the engine counted them, to the microsecond.
 pub fn nanos(seconds: f64) -> Nanos {
     Nanos::from_micros((seconds * 1e6).round() as u64)
+}
+
+/// How long somebody else held a program until it was done: what of its turnaround it neither ran nor waited. Zero where
+/// that may be rounding.
+pub fn stopped_seconds(program: &ProgramResult) -> f64 {
+    const ROUNDING: f64 = 1e-5;
+    let turnaround = program.turnaround_seconds.unwrap_or_default();
+    let rest = turnaround - program.running_seconds - program.waiting_seconds;
+    if rest > ROUNDING { rest } else { 0.0 }
 }
 
 /// Who is in when, from spans that each have a member: at every time at which somebody comes or goes, who is there from

@@ -22,7 +22,7 @@ use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, Snapshot, Table};
 use crate::report::{Report, Shown};
 use crate::svg::{self, escaped};
-use crate::{colours, panels};
+use crate::{colours, panels, words};
 
 const PAGE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -55,7 +55,7 @@ pub(crate) fn page(report: &Report) -> String {
          <div id=\"tip\" hidden></div>\n\
          <script type=\"application/json\" id=\"runs\">{data}</script>\n<script>\n{SCRIPT}</script>\n</body>\n</html>\n",
         style(),
-        svg::HATCHES,
+        svg::hatches(),
         contents(report.comparison.is_some(), &shown),
     )
 }
@@ -107,8 +107,10 @@ fn compared(comparison: &Comparison) -> String {
     let troubles =
         comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
             paragraph(&format!(
-                "{}: {} programs failed, and {} times something was not as wanted.",
-                way.way, way.failed, way.deviations
+                "{}: {} failed, and {} something was not as wanted.",
+                way.way,
+                words::count(way.failed, "program", "programs"),
+                words::count(way.deviations, "time", "times"),
             ))
         });
     let plots: String = panels::compared(comparison)
@@ -146,8 +148,16 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
         1 => String::new(),
         n => paragraph(&format!("Of {n} rounds this is the one with the median total time.")),
     };
+    let caution = shown.run.interrupted_by.iter().map(|signal| {
+        paragraph(&format!(
+            "This run was interrupted ({signal}) after {:.3} s: what is shown is what was done until then, not how long the \
+             programs take.",
+            shown.run.total_seconds
+        ))
+    });
+    let caution: String = caution.collect();
     format!(
-        "<section id=\"way-{i}\"><h2>{}</h2>\n{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
+        "<section id=\"way-{i}\"><h2>{}</h2>\n{caution}{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
         escaped(&shown.way.name),
         facts(shown.run)
     )
@@ -161,7 +171,7 @@ fn facts(run: &RunResult) -> String {
         ("policy", run.policy.clone()),
         ("total", format!("{:.3} s", run.total_seconds)),
         ("programs", format!("{}, of which {ended} succeeded", run.programs.len())),
-        ("machine", format!("{} CPUs, {}", run.machine.cpus, run.machine.kernel)),
+        ("machine", run.machine.to_string()),
         ("frozen by", by(&run.rungs.freezing)),
         ("bound by", by(&run.rungs.pinning)),
         ("not as wanted", format!("{} times", run.deviations.len())),
@@ -192,7 +202,12 @@ fn figure(slug: &str, panel: &Panel, drawn: Option<usize>) -> String {
     let id = format!("{slug}-{}", panel.id);
     let (class, picture) = match (&panel.plot, drawn) {
         (Plot::Snapshot(snapshot), Some(n)) => ("wide", snapshot_picture(snapshot, panel, n)),
-        _ => ("", svg::inline(panel)),
+        _ => {
+            let (broad, slim) = (svg::inline(panel), svg::slim(panel));
+            let both =
+                format!("<div class=\"broad\">{broad}</div><div class=\"slim\">{slim}</div>");
+            ("", both)
+        }
     };
     format!(
         "<figure id=\"{id}\" class=\"{class}\"><figcaption><h3>{}</h3>{}</figcaption>{picture}\
@@ -239,14 +254,17 @@ fn snapshot_picture(snapshot: &Snapshot, panel: &Panel, n: usize) -> String {
 }
 
 fn table(table: &Table, caption: &str) -> String {
-    let cell = |tag: &str, i: usize, text: &str| {
+    let head = |(i, text): (usize, &String)| {
         let class = if i > 0 { " class=\"number\"" } else { "" };
-        format!("<{tag}{class}>{}</{tag}>", escaped(text))
+        format!("<th scope=\"col\"{class}>{}</th>", escaped(text))
     };
-    let head: String = table.head.iter().enumerate().map(|(i, text)| cell("th", i, text)).collect();
+    let head: String = table.head.iter().enumerate().map(head).collect();
+    let cell = |(i, text): (usize, &String)| match i {
+        0 => format!("<th scope=\"row\">{}</th>", escaped(text)),
+        _ => format!("<td class=\"number\">{}</td>", escaped(text)),
+    };
     let row = |row: &Vec<String>| {
-        let cells: String = row.iter().enumerate().map(|(i, text)| cell("td", i, text)).collect();
-        format!("<tr>{cells}</tr>")
+        format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = table.rows.iter().map(row).collect();
     // Whoever has only a keyboard can scroll what has the focus.

@@ -29,7 +29,7 @@ mod trace;
 mod way;
 pub mod words;
 
-pub use comparison::Comparison;
+pub use comparison::{Comparison, Incomparable};
 pub use report::Report;
-pub use trace::{Trace, trace};
+pub use trace::{Trace, is_trace, trace};
 pub use way::Way;

@@ -24,37 +24,42 @@ pub fn text(snapshot: &Snapshot) -> String {
         let help = "The quantum that was asked for.";
         page.single("cosched_quantum_seconds", "gauge", SECONDS, help, quantum);
     }
-    let help = "How often one gang has followed another.";
+    let help = "How often a decision has changed which programs run.";
     page.single("cosched_switches", "counter", None, help, snapshot.switches);
     let help = "How often something was not as the policy wanted.";
     page.single("cosched_deviations", "counter", None, help, snapshot.deviations);
     let help = "CPU time that cosched itself has used.";
     page.single("cosched_own_cpu_seconds", "counter", SECONDS, help, snapshot.own_cpu_seconds);
 
-    let mut each = |name, kind, unit, help, value: fn(&Standing) -> String| {
+    let mut each = |name, kind, unit, help, value: fn(&Standing) -> Option<String>| {
         page.family(name, kind, unit, help);
         for program in &snapshot.programs {
-            page.sample(
-                &sample_name(name, kind),
-                &[("program", program.name.as_str())],
-                value(program),
-            );
+            let Some(value) = value(program) else { continue };
+            page.sample(&sample_name(name, kind), &[("program", program.name.as_str())], value);
         }
     };
     let help = "How long the program was allowed to run, in all its runs.";
     let running = "cosched_program_running_seconds";
-    each(running, "counter", SECONDS, help, |program| program.running_seconds.to_string());
+    each(running, "counter", SECONDS, help, |program| Some(program.running_seconds.to_string()));
     let help = "How long the program waited for its starts, and frozen, in all its runs.";
     let waiting = "cosched_program_waiting_seconds";
-    each(waiting, "counter", SECONDS, help, |program| program.waiting_seconds.to_string());
+    each(waiting, "counter", SECONDS, help, |program| Some(program.waiting_seconds.to_string()));
+    let known = |program: &Standing| program.cpu_seconds.map(|seconds| seconds.to_string());
+    let help = "CPU time of the program's processes, in all its runs.";
+    each("cosched_program_cpu_seconds", "counter", SECONDS, help, known);
+    let known = |program: &Standing| program.context_switches.map(|count| count.to_string());
+    let help = "How often threads of the program were taken from a CPU, in all its runs.";
+    each("cosched_program_context_switches", "counter", None, help, known);
     let help = "How often the program began to run: its starts and its thaws.";
-    each("cosched_program_turns", "counter", None, help, |program| program.turns.to_string());
+    each("cosched_program_turns", "counter", None, help, |program| Some(program.turns.to_string()));
     let help = "Complete runs of the program.";
-    each("cosched_program_completions", "counter", None, help, |p| p.completions.to_string());
+    each("cosched_program_completions", "counter", None, help, |p| Some(p.completions.to_string()));
     let help = "Threads that the program was granted.";
-    each("cosched_program_threads", "gauge", None, help, |program| program.granted.to_string());
+    each("cosched_program_threads", "gauge", None, help, |program| {
+        Some(program.granted.to_string())
+    });
     let help = "The program's share relative to the others.";
-    each("cosched_program_weight", "gauge", None, help, |program| program.weight.to_string());
+    each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "Where the program is in its life.");

@@ -48,12 +48,17 @@ pub enum Plot {
     Steps(Steps),
 }
 
+/// Names of parts that mean the same in every picture.
+pub(crate) const WAITING: &str = "waiting";
+pub(crate) const INTERFERENCE: &str = "interference";
+pub(crate) const STOPPED: &str = "stopped";
+
 /// A bar for each row, cut into parts.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Stack {
     /// Of all parts.
     pub unit: &'static str,
-    /// The names of the parts; at most three.
+    /// The names of the parts; at most four.
     pub parts: Vec<&'static str>,
     /// One bar each, in the order in which they are shown.
     pub rows: Vec<Bar>,

@@ -49,6 +49,11 @@ impl Report {
             .collect()
     }
 
+    /// The names of the pictures of a way, in the order in which they are shown.
+    pub fn sections(&self, way: &Way) -> Vec<&'static str> {
+        way.typical().map_or(Vec::new(), |run| panels::of(run).iter().map(|p| p.id).collect())
+    }
+
     pub(crate) fn shown(&self) -> Vec<Shown<'_>> {
         let mut shown: Vec<Shown<'_>> = Vec::new();
         for way in &self.ways {

@@ -10,6 +10,7 @@ mod tests;
 
 use std::cmp::Ordering;
 
+use cells::Rates;
 use cosched_core::live::{Snapshot, Standing, State};
 
 /// What the rows are ordered by.
@@ -31,20 +32,23 @@ pub enum Order {
 }
 
 impl Order {
+    /// Every order, with the key that stands for it.
+    pub const KEYS: [(char, Order); 6] = [
+        ('o', Order::Workload),
+        ('n', Order::Name),
+        ('s', Order::Share),
+        ('r', Order::Running),
+        ('w', Order::Waiting),
+        ('t', Order::Turns),
+    ];
+
     /// The order that a key stands for.
     pub fn of_key(key: char) -> Option<Order> {
-        match key {
-            'o' => Some(Order::Workload),
-            'n' => Some(Order::Name),
-            's' => Some(Order::Share),
-            'r' => Some(Order::Running),
-            'w' => Some(Order::Waiting),
-            't' => Some(Order::Turns),
-            _ => None,
-        }
+        Order::KEYS.iter().find(|(of, _)| *of == key).map(|(_, order)| *order)
     }
 
-    fn name(self) -> &'static str {
+    /// In a word.
+    pub fn name(self) -> &'static str {
         match self {
             Order::Workload => "workload",
             Order::Name => "name",
@@ -81,6 +85,11 @@ impl View {
     }
 }
 
+/// The columns of a frame in their order, and what each says.
+pub fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
+    cells::legend()
+}
+
 /// What a line is, for terminals that have colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tone {
@@ -111,7 +120,7 @@ pub struct Line {
 const ABOVE: usize = 5;
 const BELOW: usize = 1;
 
-/// The screen: `width` characters, `height` lines at most; `None`: as many as there are. Shares are of the time since
+/// The screen: `width` columns (a character may take two, or none), `height` lines at most; `None`: as many as there are. Shares are of the time since
 /// `past`, or else since the programs came.
 pub fn frame(
     now: &Snapshot,
@@ -136,7 +145,11 @@ pub fn frame(
     let columns = cells::Columns::fitting(now, width);
     lines.push(Line { text: columns.header(), tone: Tone::Header });
     lines.extend(shown.iter().map(|&i| Line {
-        text: columns.row(now, &now.programs[i], shares[i]),
+        text: columns.row(
+            now,
+            &now.programs[i],
+            Rates { share: shares[i], switches: switches(now, past, i) },
+        ),
         tone: tone(&now.programs[i]),
     }));
     let rest = match shown.len() {
@@ -168,6 +181,17 @@ fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     };
     let all = ran + waited;
     (all > 0.0).then(|| ran / all)
+}
+
+/// Context switches per second; `None` where they are not known, or no time has passed.
+fn switches(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
+    let after = &now.programs[i];
+    let (before, since) = match past {
+        Some(past) => (past.programs.get(i)?.context_switches?, past.at_seconds),
+        None => (0, after.arrived_seconds),
+    };
+    let time = now.at_seconds - since;
+    (time > 0.0).then_some(after.context_switches?.saturating_sub(before) as f64 / time)
 }
 
 fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {

@@ -19,6 +19,8 @@ use scale::Scale;
 
 /// The width of every plot but the snapshot, which is twice as wide.
 const WIDTH: f64 = 460.0;
+/// On a phone, and in two columns on paper: drawn anew, so that the text keeps its size.
+const SLIM: f64 = 320.0;
 /// The height of a line of text.
 const LINE: f64 = 18.0;
 /// How many colours there are. More programs get the same ones, hatched.
@@ -26,26 +28,38 @@ const SERIES: usize = 6;
 
 /// The plot as an `<svg>` element for the page.
 pub fn inline(panel: &Panel) -> String {
-    let drawing = match &panel.plot {
-        Plot::Snapshot(plot) => snapshot::draw(plot),
-        Plot::Stack(plot) => stack::draw(plot),
-        Plot::Dots(plot) => dots::draw(plot),
-        Plot::Steps(plot) => steps::draw(plot),
-    };
-    drawing.element(&panel.title)
+    draw(panel, WIDTH).element(&panel.title)
 }
+
+/// The same for a narrow page.
+pub(crate) fn slim(panel: &Panel) -> String {
+    draw(panel, SLIM).element(&panel.title)
+}
+
+fn draw(panel: &Panel, width: f64) -> Drawing {
+    match &panel.plot {
+        Plot::Snapshot(plot) => snapshot::draw(plot, 2.0 * width),
+        Plot::Stack(plot) => stack::draw(plot, width),
+        Plot::Dots(plot) => dots::draw(plot, width),
+        Plot::Steps(plot) => steps::draw(plot, width),
+    }
+}
+
+/// How a plot of its own says what made it; nothing else is ever replaced by a new plot.
+pub const MARK: &str = "<metadata>cosched report</metadata>";
 
 /// The plot as a file of its own.
 pub fn alone(panel: &Panel) -> String {
     let style = format!(
-        "<style>{} text{{font:12.5px sans-serif}}</style>{HATCHES}\
+        "<style>{} text{{font:12.5px sans-serif}}</style>{}\
          <rect width=\"100%\" height=\"100%\" class=\"paper\"/>",
-        colours::plain(&colours::DAY)
+        colours::plain(&colours::DAY),
+        hatches()
     );
     let element = inline(panel);
     let (open, content) = element.split_once('>').unwrap_or((&element, ""));
     let open = open.replacen("<svg", "<svg xmlns=\"http://www.w3.org/2000/svg\"", 1);
-    format!("{open}>{style}{content}\n")
+    format!("{open}>{MARK}{style}{content}\n")
 }
 
 /// The colours of the programs of a snapshot, as items of a list.
@@ -53,18 +67,33 @@ pub(crate) fn keys(snapshot: &Snapshot) -> String {
     let key = |(i, lane): (usize, &Lane)| {
         let mut drawing = Drawing::new(12.0, 12.0);
         drawing.block((0.0, 0.0), (12.0, 12.0), i, "");
-        format!("<li>{}{}</li>", drawing.element("colour of"), escaped(&lane.name))
+        format!("<li>{}{}</li>", drawing.ornament(), escaped(&lane.name))
     };
     snapshot.programs.iter().enumerate().map(key).collect()
 }
 
-/// The patterns that lie over the colours of the seventh program and those after it.
-pub(crate) const HATCHES: &str = concat!(
-    r#"<defs><pattern id="hatch1" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">"#,
-    r#"<rect width="2" height="6" class="paper"/></pattern>"#,
-    r#"<pattern id="hatch2" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)">"#,
-    r#"<rect width="2" height="6" class="paper"/></pattern></defs>"#
-);
+/// The colours of the seventh program and those after it: those of the first six, hatched.
+pub(crate) fn hatches() -> String {
+    let pattern = |(hatch, turned): (usize, i32), colour: usize| {
+        format!(
+            "<pattern id=\"hatch{hatch}c{colour}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" \
+             patternTransform=\"rotate({turned})\"><rect width=\"6\" height=\"6\" class=\"c{colour}\"/>\
+             <rect width=\"2\" height=\"6\" class=\"paper\"/></pattern>"
+        )
+    };
+    let of = |hatch| (0..SERIES).map(move |colour| pattern(hatch, colour));
+    let patterns: String = [(1, 45), (2, -45)].into_iter().flat_map(of).collect();
+    format!("<defs>{patterns}</defs>")
+}
+
+/// The attribute that gives a shape the colour of the `index`-th program.
+fn fill(index: usize) -> String {
+    let colour = index % SERIES;
+    match index / SERIES {
+        0 => format!("class=\"c{colour}\""),
+        turn => format!("fill=\"url(#hatch{}c{colour})\"", 1 + (turn - 1) % 2),
+    }
+}
 
 /// A picture in the making.
 struct Drawing {
@@ -87,6 +116,15 @@ impl Drawing {
         )
     }
 
+    /// A picture that says nothing beside the text next to it.
+    fn ornament(&self) -> String {
+        let Drawing { width, height, body } = self;
+        format!(
+            "<svg viewBox=\"0 0 {width} {height}\" width=\"{width}\" height=\"{height}\" aria-hidden=\"true\">{body}\
+             </svg>"
+        )
+    }
+
     /// Text whose baseline ends, begins or has its middle at a point.
     fn text(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: impl Display) {
         let text = escaped(&text.to_string());
@@ -104,6 +142,10 @@ impl Drawing {
 
     /// A rectangle from a corner, so wide and high, with a text that shows when the pointer is on it.
     fn rect(&mut self, corner: (f64, f64), size: (f64, f64), class: &str, tip: &str) {
+        self.filled(corner, size, &format!("class=\"{class}\""), tip);
+    }
+
+    fn filled(&mut self, corner: (f64, f64), size: (f64, f64), fill: &str, tip: &str) {
         let (x, y) = corner;
         let (width, height) = size;
         let shape = format!(
@@ -111,15 +153,12 @@ impl Drawing {
             width.max(0.0),
             height.max(0.0)
         );
-        self.add(format_args!("{shape} class=\"{class}\"><title>{}</title></rect>", escaped(tip)));
+        self.add(format_args!("{shape} {fill}><title>{}</title></rect>", escaped(tip)));
     }
 
     /// A rectangle in the colour of the `index`-th program.
     fn block(&mut self, corner: (f64, f64), size: (f64, f64), index: usize, tip: &str) {
-        self.rect(corner, size, &format!("c{}", index % SERIES), tip);
-        if index >= SERIES {
-            self.rect(corner, size, &format!("h{}", 1 + (index / SERIES - 1) % 2), tip);
-        }
+        self.filled(corner, size, &fill(index), tip);
     }
 
     fn path(&mut self, path: &str, class: &str) {
@@ -136,6 +175,24 @@ impl Drawing {
     fn add(&mut self, element: std::fmt::Arguments<'_>) {
         self.body.write_fmt(element).expect("a string takes any text");
     }
+}
+
+/// Where the keys of a legend stand between two margins, in lines as long as there is room, and how high that is.
+fn legend<'a>(
+    names: impl Iterator<Item = &'a str>,
+    (left, right): (f64, f64),
+) -> (Vec<(f64, f64)>, f64) {
+    let (mut x, mut y) = (left, 0.0);
+    let place = |name: &str| {
+        let needs = 30.0 + text_width(&short(name));
+        if x + needs > right && x > left {
+            (x, y) = (left, y + LINE);
+        }
+        x += needs;
+        (x - needs, y)
+    };
+    let places: Vec<(f64, f64)> = names.map(place).collect();
+    (places, y + LINE + 10.0)
 }
 
 /// How wide a text can be at most.
@@ -186,11 +243,11 @@ mod tests {
 
     #[test]
     fn a_snapshot_draws_what_is_in_its_window_only() {
-        assert_eq!(snapshot((0.0, 0.6)).matches(" s to ").count(), 4);
+        assert_eq!(snapshot((0.0, 0.6)).matches("z").count(), 4);
         let early = snapshot((0.0, 0.1));
-        assert_eq!(early.matches(" s to ").count(), 1);
+        assert_eq!(early.matches("z").count(), 1);
         assert_eq!(early.matches("class=\"plate\"").count(), 1, "there is room for its name");
-        assert!(early.contains("<title>a: 0.000 s to 0.150 s</title>"), "{early}");
+        assert!(early.contains("class=\"c0\"><title>a</title></path>"), "{early}");
     }
 
     #[test]
@@ -200,9 +257,28 @@ mod tests {
             drawing.block((0.0, 0.0), (1.0, 1.0), index, "");
             drawing.body
         };
-        assert!(block(0).contains("c0") && !block(0).contains("class=\"h"));
-        assert!(block(6).contains("c0") && block(6).contains("class=\"h1\""));
-        assert!(block(13).contains("c1") && block(13).contains("class=\"h2\""));
+        assert!(block(0).contains("class=\"c0\"") && !block(0).contains("hatch"));
+        assert!(block(6).contains("url(#hatch1c0)"));
+        assert!(block(13).contains("url(#hatch2c1)") && block(19).contains("url(#hatch1c1)"));
+        for index in 6..30 {
+            let id =
+                block(index).split_once("url(#").unwrap().1.split_once(')').unwrap().0.to_owned();
+            assert_eq!(hatches().matches(&format!("id=\"{id}\"")).count(), 1, "{id}");
+        }
+    }
+
+    #[test]
+    fn on_a_narrow_page_plots_are_narrow_and_every_key_is_in_the_picture() {
+        for panel in panels::of(&testkit::gang()) {
+            let snapshot = matches!(panel.plot, Plot::Snapshot(_));
+            let width = if snapshot { 2.0 * SLIM } else { SLIM };
+            let drawn = slim(&panel);
+            assert!(drawn.starts_with(&format!("<svg viewBox=\"0 0 {width} ")), "{drawn}");
+        }
+        let names = ["alone", "waiting", "stopped by others", "interference"];
+        let (places, height) = legend(names.into_iter(), (8.0, SLIM));
+        assert!(places.iter().zip(names).all(|((x, _), name)| x + text_width(name) < SLIM));
+        assert_eq!((places[0].1, places[3].1, height), (0.0, LINE, 2.0 * LINE + 10.0));
     }
 
     #[test]

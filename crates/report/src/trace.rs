@@ -26,6 +26,8 @@ use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
 use crate::words;
 use perfetto::{Note, Track, Writer};
 
+/// The first group of tracks.
+const PROGRAMS: &str = "cosched: programs";
 /// More programs than this on one CPU are counted, not named.
 const NAMED: usize = 3;
 
@@ -51,8 +53,15 @@ pub fn trace(result: &RunResult) -> Trace {
     Trace { bytes: writer.into_bytes(), tracks, events }
 }
 
+/// Whether a file that begins like this is a trace of ours: the first packet of all of them is the same.
+pub fn is_trace(beginning: &[u8]) -> bool {
+    let mut writer = Writer::default();
+    writer.group(PROGRAMS);
+    beginning.starts_with(&writer.into_bytes())
+}
+
 fn programs(history: &History<'_>, writer: &mut Writer) {
-    let group = writer.group("cosched: programs");
+    let group = writer.group(PROGRAMS);
     for (slot, program) in history.result.programs.iter().enumerate() {
         let track = writer.track(group, &program.name);
         for phase in history.phases(slot) {

@@ -14,6 +14,17 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
+/// A reason that was given earlier. Reasons are given when a program's turn changes, and stay in force; their figures are
+/// those of then.
+pub fn earlier_reason(why: &Why, at: Nanos) -> String {
+    match figures(why) {
+        Some(figures) => {
+            format!("{} (when decided at {}: {figures})", in_general(why), instant(at))
+        }
+        None => in_general(why).to_owned(),
+    }
+}
+
 /// A reason without the figures of the case: the same for every reason of its kind.
 pub fn in_general(why: &Why) -> &'static str {
     match why {
@@ -42,27 +53,26 @@ pub fn in_general(why: &Why) -> &'static str {
     }
 }
 
-/// A reason in two or three words, for a narrow column.
-pub fn brief(why: Why) -> String {
-    let word = match why {
+/// A reason in two or three words, for a narrow column that has no room to say of when its figures would be.
+pub fn brief(why: Why) -> &'static str {
+    match why {
         Why::LeftToKernel => "left to the kernel",
         Why::Turn => "its turn",
-        Why::Queued { ahead } => return format!("{ahead} ahead"),
+        Why::Queued { .. } => "queued",
         Why::Quantum { .. } => "quantum",
         Why::InGang => "in gang",
         Why::OtherGang { .. } => "other gang",
         Why::Fills => "fills gaps",
         Why::MostMisses => "most misses",
         Why::FewestMissesThatFit => "least misses that fit",
-        Why::LeastLost { slowdown } => return format!("slowed {slowdown:.2}"),
-        Why::WaitedLongest { waited } => return format!("waited {}", span(waited)),
-        Why::DoesNotFit { free } => return format!("{free} CPUs free"),
-        Why::Slice { slice, .. } => return format!("slice {}", span(slice)),
+        Why::LeastLost { .. } => "costs least",
+        Why::WaitedLongest { .. } => "waited longest",
+        Why::DoesNotFit { .. } => "does not fit",
+        Why::Slice { .. } => "slice",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",
-    };
-    word.to_owned()
+    }
 }
 
 /// The figures of a reason, if it has any.
@@ -228,6 +238,16 @@ mod tests {
                 "a quantum begins (round 7, without an end)",
             ]
         );
+    }
+
+    #[test]
+    fn figures_of_an_earlier_reason_are_told_as_of_then() {
+        let at = Nanos::from_millis(800);
+        assert_eq!(
+            earlier_reason(&Why::Queued { ahead: 3 }, at),
+            "it is in the queue for its turn (when decided at 0.800 s: 3 programs ahead of it)"
+        );
+        assert_eq!(earlier_reason(&Why::InGang, at), "its gang has the quantum");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux' `newidle_balance`). And
 //! at its ticks a CPU on which threads wait looks whether another one has so much less to do that a thread should go
-//! there, again near ones first and far ones more seldom. Linux lets the CPU with less work do that, on a timer of its
+//! there, again near ones first and far ones more seldom. Where a CPU is idle it looks more often: such a tick makes
+//! Linux wake an idle CPU to look for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each
+//! CPU that is there. Linux lets the CPU with less work do all that, on a timer of its
 //! own; here the one with more does, so that a machine on which nobody waits has nothing to do.
 //!
 //! Whoever is idle counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice values say, and
@@ -25,6 +27,8 @@ const DISTANCES: [Option<Level>; 4] =
 /// After how many nanoseconds a busy CPU looks at a distance again, for each CPU that is there, in Linux: `busy_factor` (16)
 /// times the balance interval (1 ms for each CPU, in `sd_init`).
 const PERIOD: u64 = 16_000_000;
+/// The same where a CPU is idle: without `busy_factor`.
+const PERIOD_OF_IDLE: u64 = 1_000_000;
 /// Only every second of these looks is made here. At the first one `detach_tasks` leaves a thread that weighs more than
 /// half of the difference (it compares the load shifted by `nr_balance_failed`), and mostly nothing else is to be done
 /// between busy CPUs: there is one thread more here than there.
@@ -137,12 +141,23 @@ impl World {
             // turns at every tick would else stay in step with the looks.
             let own = self.seed ^ ((cpu as u64) << 48);
             let moment = mix(own) % period + mix(own ^ (ticks / period)) % DISTURBED;
-            if ticks % period != moment % period {
+            let is_due = ticks % period == moment % period;
+            let often = (PERIOD_OF_IDLE * width).div_ceil(self.kernel.tick.0);
+            let helps = ticks % often == mix(own) % often && self.has_idle(cpu, distance);
+            if !is_due && !helps {
                 continue;
             }
-            if let Some((tid, to)) = self.lighter(cpu, distance) {
+            let found = self.lighter(cpu, distance);
+            if let Some((tid, to)) = found.filter(|(_, to)| is_due || self.cpus[*to].load == 0) {
                 self.move_queued(tid, cpu, to);
             }
+        }
+    }
+
+    fn has_idle(&self, cpu: usize, distance: Option<Level>) -> bool {
+        match distance {
+            Some(level) => self.idle[level as usize][self.shape.group(cpu, level)] > 0,
+            None => self.idle[Level::Package as usize].iter().any(|idle| *idle > 0),
         }
     }
 
@@ -246,8 +261,12 @@ impl World {
     pub(crate) fn load_changes(&mut self, cpu: usize, comes: bool) {
         let change = |count: &mut u32| *count = if comes { *count + 1 } else { *count - 1 };
         change(&mut self.cpus[cpu].load);
+        let (begins, ends) = (self.cpus[cpu].load == 1 && comes, self.cpus[cpu].load == 0);
         for level in Level::ALL {
-            change(&mut self.loads[level as usize][self.shape.group(cpu, level)]);
+            let group = self.shape.group(cpu, level);
+            change(&mut self.loads[level as usize][group]);
+            let idle = &mut self.idle[level as usize][group];
+            *idle = *idle + u32::from(ends) - u32::from(begins);
         }
     }
 

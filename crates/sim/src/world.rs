@@ -48,6 +48,8 @@ pub(crate) struct World {
     pub(crate) caches: Vec<Cache>,
     /// How many threads are on the CPUs of each group of each level, or in their queues.
     pub(crate) loads: [Vec<u32>; 4],
+    /// CPUs with nothing to do.
+    pub(crate) idle: [Vec<u32>; 4],
     /// How many wait in those queues.
     pub(crate) waiting: [Vec<u32>; 4],
     /// How many threads wait in queues, and how many of them have a fixed priority.
@@ -196,6 +198,10 @@ impl World {
             prices: Prices::new(&hardware, &shape),
             caches: vec![Cache::default(); groups[Level::Llc as usize].len()],
             loads: groups.clone(),
+            idle: Level::ALL.map(|level| {
+                let groups = 0..groups[level as usize].len();
+                groups.map(|group| shape.cpus(level, group).len() as u32).collect()
+            }),
             waiting: groups,
             stretch: Kernel::stretch(count),
             hardware,

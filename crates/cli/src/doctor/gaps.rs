@@ -14,6 +14,7 @@ use std::sync::mpsc::channel;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::metrics::quantile;
 use cosched_core::{Event, Happening, Machine, Nanos, ProgramId, Settings, Signal, Step};
+use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
@@ -217,6 +218,7 @@ fn config(
         count: None,
         jobs: outputs.iter().map(job).collect(),
         notes: channel().0,
+        roots: Roots::default(),
     })
 }
 

@@ -123,6 +123,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         deviations: vec![],
         wake_lateness: vec![],
         switch_gaps: vec![],
+        switches: vec![],
     };
     let spec = &turn.workload.programs[0];
     let context = Context {

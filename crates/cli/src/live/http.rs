@@ -20,7 +20,7 @@ pub(super) fn answer(received: &[u8], metrics: impl FnOnce() -> String) -> Optio
     let [method, target, version] = line.split(' ').collect::<Vec<_>>()[..] else {
         return Some(response("400 Bad Request", PLAIN, "this is not HTTP\n", true));
     };
-    let path = target.split('?').next().unwrap_or_default();
+    let path = path(target).split('?').next().unwrap_or_default();
     let with_body = method != "HEAD";
     Some(match (method, path) {
         _ if !version.starts_with("HTTP/1.") => {
@@ -32,6 +32,15 @@ pub(super) fn answer(received: &[u8], metrics: impl FnOnce() -> String) -> Optio
         }
         _ => response("405 Method Not Allowed\r\nAllow: GET, HEAD", PLAIN, "", true),
     })
+}
+
+/// The path of a target that names the server, too, as to a proxy: every server has to take that (RFC 9112, 3.2.2).
+fn path(target: &str) -> &str {
+    let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
+    match scheme.and_then(|scheme| target.strip_prefix(scheme)) {
+        Some(rest) => rest.find(['/', '?']).map_or("/", |path| &rest[path..]),
+        None => target,
+    }
 }
 
 fn response(status: &str, content_type: &str, body: &str, with_body: bool) -> Vec<u8> {
@@ -61,6 +70,18 @@ mod tests {
         assert!(head.contains("\r\nContent-Type: application/openmetrics-text; version=1.0.0;"));
         assert!(head.contains("\r\nContent-Length: 6"), "{head}");
         assert_eq!(body, "# EOF\n");
+    }
+
+    #[test]
+    fn a_target_may_name_the_server_too() {
+        for target in ["http://127.0.0.1:9464/metrics", "HTTP://here/metrics?x=1", "/metrics"] {
+            let answer = answered(&format!("GET {target} HTTP/1.1\r\nHost: here\r\n\r\n"));
+            assert!(answer.unwrap().starts_with("HTTP/1.1 200 "), "{target}");
+        }
+        for target in ["http://metrics", "http://here/", "ftp://here/metrics"] {
+            let answer = answered(&format!("GET {target} HTTP/1.1\r\n\r\n"));
+            assert!(answer.unwrap().starts_with("HTTP/1.1 404 "), "{target}");
+        }
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! The thread that serves visitors: it sleeps in one place, and nobody can hold it up.
 //!
 //! Everything is non-blocking. A visitor who reads lines gets the newest snapshot whenever it has taken the last one
-//! whole; a scraper gets one answer. What each may take of us is bounded: their number, what a request
+//! whole; a scraper gets one answer. What each may take of us is bounded: their number at each door, what a request
 //! may be long, how long it may take, and what waits to be sent.
+//!
+//! A port is open to every user of the machine, the run's own socket to one. So each door has places of its own:
+//! whoever fills those of the port is in the way of nobody at the socket. And where a port is full, who comes
+//! takes the place of who has been there longest, so that those who only hold places are in nobody's way.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -18,12 +22,15 @@ use cosched_linux::open_files::VISITORS;
 use cosched_report::openmetrics;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::cpu::CpuTimes;
 use super::handover::Handover;
 use super::http;
 use super::sockets::OwnSocket;
 
 /// How long a scraper may take, from its coming to its going.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long it may say nothing at all.
+const SILENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether one takes longer.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 /// How long nobody is let in when that has failed.
@@ -42,16 +49,17 @@ pub(super) enum Serves {
 pub(super) struct Door {
     listener: Box<dyn Listener>,
     serves: Serves,
-    _socket: Option<OwnSocket>,
+    /// Its names, which are removed with it.
+    _names: Vec<OwnSocket>,
 }
 
 impl Door {
     pub(super) fn new(
         listener: impl Listener + 'static,
         serves: Serves,
-        socket: Option<OwnSocket>,
+        names: Vec<OwnSocket>,
     ) -> Door {
-        Door { listener: Box::new(listener), serves, _socket: socket }
+        Door { listener: Box::new(listener), serves, _names: names }
     }
 }
 
@@ -97,11 +105,15 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn start(doors: Vec<Door>, handover: &Arc<Handover>) -> io::Result<Server> {
+    pub(super) fn start(
+        doors: Vec<Door>,
+        handover: &Arc<Handover>,
+        cpu: CpuTimes,
+    ) -> io::Result<Server> {
         for door in &doors {
             door.listener.never_block()?;
         }
-        let mut host = Host::new(doors, Arc::clone(handover));
+        let mut host = Host::new(doors, Arc::clone(handover), cpu);
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -121,14 +133,15 @@ impl Drop for Server {
 struct Host {
     doors: Vec<Door>,
     handover: Arc<Handover>,
+    cpu: CpuTimes,
     visitors: Vec<Visitor>,
     /// The newest snapshot, as long as somebody wants it: later it would be old.
     newest: Option<Snapshot>,
 }
 
 impl Host {
-    fn new(doors: Vec<Door>, handover: Arc<Handover>) -> Host {
-        let host = Host { doors, handover, visitors: Vec::new(), newest: None };
+    fn new(doors: Vec<Door>, handover: Arc<Handover>, cpu: CpuTimes) -> Host {
+        let host = Host { doors, handover, cpu, visitors: Vec::new(), newest: None };
         host.handover.want(host.is_asked());
         host
     }
@@ -139,14 +152,16 @@ impl Host {
         if self.handover.is_over() {
             return false;
         }
-        if let Some(snapshot) = self.handover.take() {
+        if let Some(mut snapshot) = self.handover.take() {
+            self.cpu.add_to(&mut snapshot, Instant::now());
             let line = snapshot.to_json() + "\n";
             self.visitors.iter_mut().for_each(|visitor| visitor.tell(&line));
             self.newest = Some(snapshot);
         }
+        // Who has asked gets an answer before somebody takes the place.
+        self.attend();
         self.let_in();
-        let newest = self.newest.as_ref();
-        self.visitors.retain_mut(|visitor| visitor.is_served(newest));
+        self.attend();
         if !self.is_asked() {
             self.newest = None;
         }
@@ -160,8 +175,8 @@ impl Host {
     }
 
     fn sleep(&mut self) {
-        let full = self.visitors.len() >= VISITORS;
-        let doors = self.doors.iter().filter(|_| !full).map(|door| door.listener.as_fd());
+        let open = |door: &&Door| door.serves == Serves::Metrics || !self.is_full(door.serves);
+        let doors = self.doors.iter().filter(open).map(|door| door.listener.as_fd());
         let bell = self.handover.bell();
         let waits = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
         let mut fds: Vec<PollFd<'_>> = [bell].into_iter().chain(doors).map(waits).collect();
@@ -177,17 +192,18 @@ impl Host {
     }
 
     fn let_in(&mut self) {
-        for door in &self.doors {
-            while self.visitors.len() < VISITORS {
-                match door.listener.next() {
-                    Ok(stream) => {
-                        let mut visitor = Visitor::new(stream, door.serves);
-                        if let Some(newest) = &self.newest {
-                            visitor.tell(&(newest.to_json() + "\n"));
-                        }
-                        self.visitors.push(visitor);
-                    }
+        for at in 0..self.doors.len() {
+            let serves = self.doors[at].serves;
+            // Not more in one go, so that those who are here are served however many come.
+            for _ in 0..VISITORS {
+                if self.is_full(serves) && serves == Serves::Lines {
+                    break;
+                }
+                match self.doors[at].listener.next() {
+                    Ok(stream) => self.welcome(Visitor::new(stream, serves)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                    // Whoever it was has gone again.
+                    Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                     // There is no file left for them: they knock again and again.
                     Err(_) => {
                         std::thread::sleep(BREATH);
@@ -196,6 +212,29 @@ impl Host {
                 }
             }
         }
+    }
+
+    fn is_full(&self, serves: Serves) -> bool {
+        self.visitors.iter().filter(|visitor| visitor.serves == serves).count() >= VISITORS
+    }
+
+    /// Gives a visitor a place: that of who came first, if there is no other.
+    fn welcome(&mut self, mut visitor: Visitor) {
+        if self.is_full(visitor.serves) {
+            // They stand in the order in which they came.
+            let first = self.visitors.iter().position(|other| other.serves == visitor.serves);
+            first.map(|first| self.visitors.remove(first));
+        }
+        if let Some(newest) = &self.newest {
+            visitor.tell(&(newest.to_json() + "\n"));
+        }
+        self.visitors.push(visitor);
+    }
+
+    /// Hears and answers everybody who is here.
+    fn attend(&mut self) {
+        let newest = self.newest.as_ref();
+        self.visitors.retain_mut(|visitor| visitor.is_served(newest));
     }
 }
 
@@ -264,9 +303,13 @@ impl Visitor {
         }
         let stays = match self.serves {
             Serves::Lines => true,
-            Serves::Metrics => self.since.elapsed() < PATIENCE,
+            Serves::Metrics => self.since.elapsed() < self.patience(),
         };
         self.send().is_ok() && stays && !(self.answered && self.unsent.is_empty())
+    }
+
+    fn patience(&self) -> Duration {
+        if self.asked.is_empty() { SILENCE } else { PATIENCE }
     }
 
     fn hear(&mut self) -> io::Result<()> {

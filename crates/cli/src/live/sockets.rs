@@ -6,43 +6,36 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use cosched_core::workload::shown_path;
+use cosched_linux::{onlookers, undo};
 
 use super::server::{Door, Serves};
 
-/// Runs that can be looked at, in ascending order of their processes. Sockets of killed ones are removed.
+/// Runs that can be looked at, in ascending order of their processes. What killed ones have left is removed.
 pub(crate) fn running(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let pid = |path: &Path| path.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok();
-    let named = entries.flatten().filter_map(|entry| Some((pid(&entry.path())?, entry.path())));
-    let mut pids: Vec<u32> = named.filter(|(_, path)| is_heard(path)).map(|(pid, _)| pid).collect();
-    pids.sort_unstable();
-    pids
-}
-
-/// Whether somebody listens there. If nobody does any more, the socket is removed.
-fn is_heard(path: &Path) -> bool {
-    // Connecting to a file that is no socket is refused as well.
-    if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
-        return false;
-    }
-    match UnixStream::connect(path) {
-        Ok(_) => true,
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            // Somebody else may have been quicker.
-            let _ = fs::remove_file(path);
-            false
+    let (mut heard, mut others) = (Vec::new(), Vec::new());
+    for name in entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()) {
+        let pid = |end| name.strip_suffix(end).and_then(|pid| pid.parse::<u32>().ok());
+        match (pid(".sock"), pid(".metrics")) {
+            (Some(pid), _) if onlookers::is_heard(&folder.join(&name)) => heard.push(pid),
+            (_, Some(pid)) => others.push(pid),
+            _ => {}
         }
-        Err(_) => false,
     }
+    // A run may have a socket for metrics and none of its own, or not yet: what is in use stays.
+    others.retain(|pid| !onlookers::is_run_heard(folder, *pid));
+    others.into_iter().for_each(|pid| onlookers::remove_left(folder, pid));
+    heard.sort_unstable();
+    heard
 }
 
-/// A socket's name, which is removed with this.
+/// A name of a socket, which is removed with this.
 #[derive(Debug)]
 pub(crate) struct OwnSocket(PathBuf);
 
@@ -50,20 +43,29 @@ impl OwnSocket {
     /// Listens on a new socket for the user alone; in place of whatever has that name.
     pub(super) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), String> {
         let refused = |error: io::Error| format!("{}: {error}", shown_path(path));
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(format!(".{}", std::process::id()));
-        let listener = UnixListener::bind(Path::new(&unfinished)).map_err(|error| match error.kind() {
+        let unfinished = onlookers::unfinished(path);
+        let listener = UnixListener::bind(&unfinished).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => format!(
                 "{}: the path of a socket may have some 100 bytes at most; choose a shorter one",
                 shown_path(path)
             ),
             _ => refused(error),
         })?;
-        let unfinished = OwnSocket(unfinished.into());
+        let unfinished = OwnSocket(unfinished);
         fs::set_permissions(&unfinished.0, fs::Permissions::from_mode(0o600))
             .and_then(|()| fs::rename(&unfinished.0, path))
             .map_err(refused)?;
         Ok((listener, OwnSocket(path.to_owned())))
+    }
+
+    /// Leaves word in the user's private folder of where this socket is, for whoever has to remove it if this process
+    /// cannot; the link goes with the run.
+    fn is_known_in(&self, folder: &Path) -> io::Result<OwnSocket> {
+        let link = onlookers::metrics_link(folder, std::process::id());
+        // One that is there is that of an earlier process with this number.
+        onlookers::remove_left(folder, std::process::id());
+        symlink(std::path::absolute(&self.0)?, &link)?;
+        Ok(OwnSocket(link))
     }
 }
 
@@ -111,7 +113,7 @@ impl MetricsAt {
         match self {
             MetricsAt::Socket(path) => {
                 // That of a killed run is removed.
-                is_heard(path);
+                onlookers::is_heard(path);
                 if path.symlink_metadata().is_ok() {
                     return Err(format!(
                         "--metrics {}: it is there already; choose another path, or remove it",
@@ -120,7 +122,10 @@ impl MetricsAt {
                 }
                 let (listener, socket) =
                     OwnSocket::bind(path).map_err(|error| format!("--metrics {error}"))?;
-                Ok((Door::new(listener, Serves::Metrics, Some(socket)), None))
+                // Without a folder there is no sentinel that could look into it either, and no run.
+                let word = undo::log_folder().ok().and_then(|at| socket.is_known_in(&at).ok());
+                let names = [socket].into_iter().chain(word).collect();
+                Ok((Door::new(listener, Serves::Metrics, names), None))
             }
             MetricsAt::Port(address) => {
                 let refused = |error| {
@@ -131,7 +136,7 @@ impl MetricsAt {
                 let listener = TcpListener::bind(address).map_err(refused)?;
                 let chosen = listener.local_addr().map_err(refused)?;
                 let chosen = Some(chosen).filter(|_| address.port() == 0);
-                Ok((Door::new(listener, Serves::Metrics, None), chosen))
+                Ok((Door::new(listener, Serves::Metrics, Vec::new()), chosen))
             }
         }
     }
@@ -139,7 +144,7 @@ impl MetricsAt {
 
 #[cfg(test)]
 mod tests {
-    use cosched_linux::sentinel::live_socket;
+    use cosched_linux::onlookers::live_socket;
 
     use super::*;
 

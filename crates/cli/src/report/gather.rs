@@ -26,6 +26,8 @@ const COMPARISON: &str = "cosched-compare/";
 /// What there is to report.
 pub(super) struct Found {
     pub(super) ways: Vec<Way>,
+    /// The `run.json` of every run of each way.
+    pub(super) files: Vec<Vec<PathBuf>>,
     pub(super) comparison: Option<Comparison>,
     /// What is missing, for the reader.
     pub(super) notes: Vec<String>,
@@ -33,10 +35,13 @@ pub(super) struct Found {
 
 /// One run, and where it belongs.
 struct Entry {
-    /// Which of the folders named by the user; `None` for a single run.
-    tree: Option<usize>,
+    /// Which of the places on the command line it is from.
+    named: usize,
+    /// Whether that place holds a comparison; else it is this run alone.
+    in_tree: bool,
     round: String,
     way: String,
+    file: PathBuf,
     run: RunResult,
 }
 
@@ -44,43 +49,44 @@ struct Entry {
 pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure> {
     let mut entries = Vec::new();
     let mut printed = None;
-    for (i, path) in from.iter().enumerate() {
+    for (named, path) in from.iter().enumerate() {
         match path.is_dir() {
-            true => read_folder(i, path, &mut entries)?,
+            true => read_folder(named, path, &mut entries)?,
             false => match read_file(path)? {
                 File::Comparison(comparison) if printed.is_none() => printed = Some(comparison),
                 File::Comparison(_) => return Err(twice(path)),
-                File::Run(run) => entries.push(single(*run)),
+                File::Run(run) => entries.push(single(named, path.clone(), *run)),
             },
         }
     }
-    let places: BTreeSet<Option<usize>> = entries.iter().map(|entry| entry.tree).collect();
-    let together = places.len() <= 1;
+    // Single runs belong together, and so do those of one comparison.
+    let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
+    let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
     let mut notes = Vec::new();
-    let ways = ways(entries, from, together, against, &mut notes)?;
-    let comparison = match printed {
-        Some(printed) => Some(printed),
-        None if together && ways.len() > 1 => Comparison::of(&ways),
-        None => None,
+    let (ways, files): (Vec<Way>, _) =
+        ways(entries, from, together, against, &mut notes)?.into_iter().unzip();
+    let obstacle = match ways.len() {
+        0 | 1 => None,
+        _ if !together => Some("they were not measured side by side".to_owned()),
+        _ => Comparison::of(&ways).err().map(|obstacle| obstacle.to_string()),
     };
-    if comparison.is_none() && ways.len() > 1 {
-        notes.push(match together {
-            true => {
-                "These runs are shown, not compared: they are not of the same programs.".to_owned()
-            }
-            false => "These runs are shown, not compared: they were not measured side by side."
-                .to_owned(),
-        });
+    let comparison = match (printed, &obstacle) {
+        (Some(printed), _) => Some(printed),
+        (None, None) if ways.len() > 1 => Comparison::of(&ways).ok(),
+        _ => None,
+    };
+    if let (None, Some(obstacle)) = (&comparison, obstacle) {
+        notes.push(format!("These runs are shown, not compared: {obstacle}."));
     }
-    Ok(Found { ways, comparison, notes })
+    Ok(Found { ways, files, comparison, notes })
 }
 
 fn twice(path: &Path) -> Failure {
     Failure::Input(format!("{}: is a second comparison; name one at a time", shown_path(path)))
 }
 
-fn single(run: RunResult) -> Entry {
-    Entry { tree: None, round: String::new(), way: run.policy.clone(), run }
+fn single(named: usize, file: PathBuf, run: RunResult) -> Entry {
+    Entry { named, in_tree: false, round: String::new(), way: run.policy.clone(), file, run }
 }
 
 /// What a file can be.
@@ -108,21 +114,25 @@ fn read_file(path: &Path) -> Result<File, Failure> {
 }
 
 /// A single run, or a comparison.
-fn read_folder(tree: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<(), Failure> {
+fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<(), Failure> {
     if out::result(folder).exists() {
-        entries.push(single(out::load(folder)?));
+        entries.push(single(named, out::result(folder), out::load(folder)?));
         return Ok(());
     }
     let before = entries.len();
+    let mut add = |round: &str, way: &Path| -> Result<(), Failure> {
+        let (file, run) = (out::result(way), out::load(way)?);
+        let (round, way) = (round.to_owned(), name(way));
+        entries.push(Entry { named, in_tree: true, round, way, file, run });
+        Ok(())
+    };
     for inside in folders(folder)? {
-        let name = name(&inside);
+        let round = name(&inside);
         if out::result(&inside).exists() {
-            let run = out::load(&inside)?;
-            entries.push(Entry { tree: Some(tree), round: String::new(), way: name, run });
-        } else if name.starts_with("round-") {
+            add("", &inside)?;
+        } else if round.starts_with("round-") {
             for way in folders(&inside)?.into_iter().filter(|way| out::result(way).exists()) {
-                let (round, way, run) = (name.clone(), self::name(&way), out::load(&way)?);
-                entries.push(Entry { tree: Some(tree), round, way, run });
+                add(&round, &way)?;
             }
         }
     }
@@ -149,53 +159,62 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// A way, with the round of each run.
+/// A way, with all its runs, which are of one place on the command line.
 struct Row {
-    tree: Option<usize>,
     way: String,
-    runs: Vec<(String, RunResult)>,
+    runs: Vec<Entry>,
 }
 
-/// Runs by ways, in the order in which they ran; rounds in which a way is missing do not count.
+impl Row {
+    /// The run that there was first.
+    fn first(&self) -> &Entry {
+        &self.runs[0]
+    }
+
+    fn is_of_tree(&self, named: usize) -> bool {
+        self.first().in_tree && self.first().named == named
+    }
+}
+
+/// Runs by ways, each with its files: in the order of the command line, and within a comparison in the order in which
+/// they ran. Rounds in which a way is missing, or was interrupted, do not count.
 fn ways(
     mut entries: Vec<Entry>,
     from: &[PathBuf],
     together: bool,
     against: Option<&str>,
     notes: &mut Vec<String>,
-) -> Result<Vec<Way>, Failure> {
+) -> Result<Vec<(Way, Vec<PathBuf>)>, Failure> {
     // The sort keeps the order of simulations, which have no date, and of runs that began in the same second.
-    entries.sort_by(|a, b| (a.tree, &a.run.started_at).cmp(&(b.tree, &b.run.started_at)));
+    entries.sort_by(|a, b| (a.named, &a.run.started_at).cmp(&(b.named, &b.run.started_at)));
     let mut rows: Vec<Row> = Vec::new();
-    for Entry { tree, round, way, run } in entries {
+    for entry in entries {
         // Two single runs of one policy are two ways.
-        let known =
-            rows.iter_mut().find(|row| tree.is_some() && row.tree == tree && row.way == way);
-        match known {
-            Some(row) => row.runs.push((round, run)),
-            None => rows.push(Row { tree, way, runs: vec![(round, run)] }),
+        let is_known = |row: &&mut Row| row.is_of_tree(entry.named) && row.way == entry.way;
+        match rows.iter_mut().filter(|_| entry.in_tree).find(is_known) {
+            Some(row) => row.runs.push(entry),
+            None => rows.push(Row { way: entry.way.clone(), runs: vec![entry] }),
         }
     }
     let dropped: usize = (0..from.len()).map(|tree| drop_incomplete(&mut rows, tree)).sum();
     if dropped > 0 {
         notes.push(format!("{dropped} incomplete rounds do not count."));
     }
-    let mut ways: Vec<Way> = Vec::new();
-    for Row { tree, way, mut runs } in rows {
-        let name = match tree.filter(|_| !together) {
-            Some(tree) => format!("{}/{way}", self::name(&from[tree])),
-            None => way,
-        };
-        // The rounds of all ways in the same order: they are pairs.
-        runs.sort_by(|a, b| a.0.cmp(&b.0));
-        let runs = runs.into_iter().map(|(_, run)| run).collect();
-        ways.push(Way { name: unique(name, &ways), runs });
+    let mut names: Vec<String> = Vec::new();
+    for row in &rows {
+        names.push(unique(name_of(row, &rows, from, together), &names));
     }
-    let place = |wanted: &str| ways.iter().position(|way| way.name == wanted);
+    let mut ways: Vec<(Way, Vec<PathBuf>)> = Vec::new();
+    for (name, Row { mut runs, .. }) in names.iter().zip(rows) {
+        // The rounds of all ways in the same order: they are pairs.
+        runs.sort_by(|a, b| a.round.cmp(&b.round));
+        let (runs, files) = runs.into_iter().map(|entry| (entry.run, entry.file)).unzip();
+        ways.push((Way { name: name.clone(), runs }, files));
+    }
+    let place = |wanted: &str| names.iter().position(|name| name == wanted);
     let first = match against {
         None => place(BASELINE),
         Some(wanted) => Some(place(wanted).ok_or_else(|| {
-            let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
             let names = names.join(", ");
             Failure::Input(format!("--against: there is no way '{wanted}'; choose from {names}"))
         })?),
@@ -204,25 +223,58 @@ fn ways(
     Ok(ways)
 }
 
-/// Drops runs of rounds that a way of the same folder has not, and says how many rounds that were. Where no round is
-/// complete, all are kept to be looked at.
+/// By what a way is told from the others: within a comparison its own name, else its policy, with its folder (or, where
+/// folders have the same name, all that was named) where a policy is there more than once.
+fn name_of(row: &Row, rows: &[Row], from: &[PathBuf], together: bool) -> String {
+    let Entry { named, in_tree, file, .. } = row.first();
+    if *in_tree {
+        return match together {
+            true => row.way.clone(),
+            false => format!("{}/{}", name(&from[*named]), row.way),
+        };
+    }
+    let same = |other: &&Row| !other.first().in_tree && other.way == row.way;
+    let folders: Vec<String> =
+        rows.iter().filter(same).map(|row| folder(&row.first().file)).collect();
+    let own = folder(file);
+    match folders.iter().filter(|other| **other == own).count() {
+        _ if folders.len() == 1 => row.way.clone(),
+        1 => format!("{} ({own})", row.way),
+        _ => format!("{} ({})", row.way, from[*named].display()),
+    }
+}
+
+/// The folder that a result is known by; the file itself where it has a name of its own.
+fn folder(file: &Path) -> String {
+    let whole = file.canonicalize().unwrap_or(file.to_owned());
+    match whole.parent() {
+        Some(folder) if out::result(folder) == whole => name(folder),
+        _ => name(file),
+    }
+}
+
+/// Drops runs of rounds that a way of the same place has not, or that were interrupted, and says how many rounds that
+/// were. Where no round is complete, all are kept to be looked at.
 fn drop_incomplete(rows: &mut [Row], tree: usize) -> usize {
-    let mut own: Vec<&mut Row> = rows.iter_mut().filter(|row| row.tree == Some(tree)).collect();
-    let rounds = own.iter().flat_map(|row| row.runs.iter().map(|(round, _)| round.clone()));
+    let mut own: Vec<&mut Row> = rows.iter_mut().filter(|row| row.is_of_tree(tree)).collect();
+    let rounds = own.iter().flat_map(|row| row.runs.iter().map(|entry| entry.round.clone()));
     let rounds: BTreeSet<String> = rounds.collect();
-    let has = |row: &Row, round: &String| row.runs.iter().any(|(of, _)| of == round);
+    let has = |row: &Row, round: &String| {
+        let complete = |entry: &Entry| entry.round == *round && entry.run.interrupted_by.is_none();
+        row.runs.iter().any(complete)
+    };
     let complete: BTreeSet<&String> =
         rounds.iter().filter(|round| own.iter().all(|row| has(row, round))).collect();
     if complete.is_empty() {
         return 0;
     }
-    own.iter_mut().for_each(|row| row.runs.retain(|(round, _)| complete.contains(round)));
+    own.iter_mut().for_each(|row| row.runs.retain(|entry| complete.contains(&entry.round)));
     rounds.len() - complete.len()
 }
 
 /// The name, with a number behind it where another way has it already.
-fn unique(name: String, ways: &[Way]) -> String {
-    let taken = |name: &str| ways.iter().any(|way| way.name == name);
+fn unique(name: String, taken: &[String]) -> String {
     let numbered = (2..).map(|n| format!("{name}-{n}"));
-    [name.clone()].into_iter().chain(numbered).find(|name| !taken(name)).unwrap_or(name)
+    let mut names = [name.clone()].into_iter().chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or(name)
 }

@@ -1,8 +1,9 @@
 //! Keys, as a terminal in raw mode sends them.
 
-use cosched_report::screen::Order;
+use cosched_report::screen::{Order, legend};
 
 const CTRL_C: u8 = 3;
+const CTRL_Z: u8 = 26;
 const ESCAPE: u8 = 0x1b;
 /// More rows than there are.
 const ALL: isize = 1 << 20;
@@ -12,10 +13,30 @@ const PAGE: isize = 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Key {
     Leave,
+    /// As Ctrl-Z does elsewhere: a terminal in raw mode sends no signals.
+    Stop,
     Order(Order),
     /// So many rows further down.
     Scroll(isize),
     Unknown,
+}
+
+/// What `--help` and the man page say of keys and columns.
+pub(super) fn help() -> String {
+    let orders = Order::KEYS.map(|(key, order)| format!("{key} {}", order.name())).join(", ");
+    let mut lines = vec![
+        "Keys:".to_owned(),
+        "  q, Ctrl-C         leave; the run goes on".to_owned(),
+        "  Ctrl-Z            stop, until the shell lets it go on".to_owned(),
+        format!("  {orders}:"),
+        "                    order the programs by that; the same key again turns the order round"
+            .to_owned(),
+        "  Up, Down, PgUp, PgDn, Home, End    scroll".to_owned(),
+        String::new(),
+        "Columns:".to_owned(),
+    ];
+    lines.extend(legend().map(|(name, meaning)| format!("  {name:<8}  {meaning}")));
+    lines.join("\n")
 }
 
 /// The first key, and what comes after it. A sequence that is not known is passed over with all that came with it.
@@ -23,6 +44,7 @@ pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
     Some(match bytes {
         [] => return None,
         [b'q' | CTRL_C, rest @ ..] => (Key::Leave, rest),
+        [CTRL_Z, rest @ ..] => (Key::Stop, rest),
         [ESCAPE, b'[' | b'O', b'A', rest @ ..] => (Key::Scroll(-1), rest),
         [ESCAPE, b'[' | b'O', b'B', rest @ ..] => (Key::Scroll(1), rest),
         [ESCAPE, b'[', b'5', b'~', rest @ ..] => (Key::Scroll(-PAGE), rest),

@@ -1,13 +1,17 @@
 //! The terminal of `cosched top`: it sleeps until a snapshot, a key or a signal comes, and draws.
 //!
 //! Signals come as data, so that the terminal is put back however the user ends this: by a key, by `kill`,
-//! or by closing the window. A change of the window's size is such a signal, too.
+//! or by closing the window. A change of the window's size is such a signal, too, and so is Ctrl-Z: the terminal is put
+//! back before this process stops itself. SIGSTOP asks nobody; after it, as after every stop, the terminal is
+//! taken anew, since the shell has changed it meanwhile.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
 
+use cosched_core::engine::outcome::Ended;
 use cosched_core::live::Snapshot;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_report::screen::{Line, Tone, View, frame};
@@ -17,12 +21,13 @@ use crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 use crossterm::{execute, queue};
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::tcgetwinsize;
 use rustix::time::Timespec;
 
 use super::keys::{Key, next_key};
-use crate::failure::Failure;
+use crate::failure::{Failure, exit_code};
 use crate::session::{print, say};
 
 const RUN: u64 = 0;
@@ -40,26 +45,55 @@ enum Next {
     Wait,
     /// The user has seen enough.
     Leave,
+    /// A signal asks for the end.
+    End(Signal),
+    /// Stop, until the shell lets this go on.
+    Stop,
+    /// After a stop: the terminal is as the shell has left it.
+    Resume,
     /// The run has ended.
     Over,
 }
 
-/// Shows a run until it ends or the user leaves.
-pub(super) fn show(stream: UnixStream, pid: u32) -> Result<(), Failure> {
+/// What ends this, as it ends a run.
+const ENDS: [Signal; 7] = [
+    Signal::INT,
+    Signal::TERM,
+    Signal::HUP,
+    Signal::QUIT,
+    Signal::USR1,
+    Signal::USR2,
+    Signal::ALARM,
+];
+
+/// Shows a run until it ends or the user leaves; the exit code.
+pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
     stream.set_nonblocking(true).map_err(Failure::broken)?;
     let mut top =
         Top { stream, pid, received: Vec::new(), seen: VecDeque::new(), view: View::default() };
     let end = {
-        let _raw = Raw::begin().map_err(Failure::broken)?;
-        top.follow()?
+        let mut raw = Raw::begin().map_err(Failure::broken)?;
+        top.follow(&mut raw)?
     };
+    if let Next::End(signal) = end {
+        return Ok(ended_by(signal));
+    }
     if end == Next::Over {
         if let Some(last) = top.seen.back() {
             print(&super::text(last))?;
         }
         say(format_args!("the run of process {pid} has ended"));
     }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+/// As a run that was ended so.
+fn ended_by(signal: Signal) -> ExitCode {
+    let signal = match signal {
+        Signal::INT => cosched_core::Signal::Interrupt,
+        _ => cosched_core::Signal::Terminate,
+    };
+    exit_code(Ended::Interrupted(signal), true)
 }
 
 /// What is shown, and how.
@@ -73,9 +107,9 @@ struct Top {
 }
 
 impl Top {
-    fn follow(&mut self) -> Result<Next, Failure> {
-        let ends = [Signal::INT, Signal::TERM, Signal::HUP, Signal::QUIT];
-        let signals: Vec<i32> = ends.iter().chain([&Signal::WINCH]).map(|s| s.as_raw()).collect();
+    fn follow(&mut self, raw: &mut Raw) -> Result<Next, Failure> {
+        let others = [Signal::WINCH, Signal::TSTP, Signal::CONT];
+        let signals: Vec<i32> = ENDS.iter().chain(&others).map(|s| s.as_raw()).collect();
         let mut poll = Poll::new(&signals).map_err(Failure::broken)?;
         poll.add(self.stream.as_fd(), RUN).map_err(Failure::broken)?;
         poll.add(stdin().as_fd(), KEYS).map_err(Failure::broken)?;
@@ -88,11 +122,13 @@ impl Top {
                 let next = match ready {
                     Ready::Source(RUN) => self.hear()?,
                     Ready::Source(_) => self.obey(),
-                    Ready::Signal(signal) if *signal == Signal::WINCH.as_raw() => Next::Wait,
-                    Ready::Signal(_) => Next::Leave,
+                    Ready::Signal(signal) => asked_by(*signal),
                 };
-                if next != Next::Wait {
-                    return Ok(next);
+                match next {
+                    Next::Wait => {}
+                    Next::Stop => raw.stop().map_err(Failure::broken)?,
+                    Next::Resume => raw.resume().map_err(Failure::broken)?,
+                    Next::Leave | Next::End(_) | Next::Over => return Ok(next),
                 }
             }
         }
@@ -122,13 +158,19 @@ impl Top {
     fn obey(&mut self) -> Next {
         let mut space = [0; 64];
         // A terminal that is gone has nothing to say any more.
-        let Ok(n @ 1..) = rustix::io::read(stdin(), &mut space) else { return Next::Leave };
+        let n = match rustix::io::read(stdin(), &mut space) {
+            Ok(n @ 1..) => n,
+            // Somebody else reads here, too, and was quicker.
+            Err(Errno::AGAIN | Errno::INTR) => return Next::Wait,
+            Ok(_) | Err(_) => return Next::End(Signal::HUP),
+        };
         let mut keys = &space[..n];
         while let Some((key, rest)) = next_key(keys) {
             keys = rest;
             let programs = self.seen.back().map_or(0, |newest| newest.programs.len());
             match key {
                 Key::Leave => return Next::Leave,
+                Key::Stop => return Next::Stop,
                 Key::Order(order) => self.view.choose(order),
                 Key::Scroll(rows) => {
                     let (_, height) = size().unwrap_or(USUAL_SIZE);
@@ -184,22 +226,56 @@ pub(super) fn size() -> Option<(usize, usize)> {
     known.then_some((size.ws_col.into(), size.ws_row.into()))
 }
 
+/// What a signal asks for; a new size is seen when the next frame is drawn.
+fn asked_by(signal: i32) -> Next {
+    if let Some(end) = ENDS.iter().find(|end| end.as_raw() == signal) {
+        return Next::End(*end);
+    }
+    match signal {
+        _ if signal == Signal::TSTP.as_raw() => Next::Stop,
+        _ if signal == Signal::CONT.as_raw() => Next::Resume,
+        _ => Next::Wait,
+    }
+}
+
 /// The terminal as a screen; as it was found again when this is dropped.
 struct Raw;
 
 impl Raw {
     fn begin() -> io::Result<Raw> {
-        enable_raw_mode()?;
+        // What was taken in part is put back, too.
         let raw = Raw;
-        execute!(stdout(), EnterAlternateScreen, Hide)?;
+        take()?;
         Ok(raw)
+    }
+
+    /// Puts the terminal back and stops this process. SIGCONT lets it go on, and comes as data then.
+    fn stop(&mut self) -> io::Result<()> {
+        put_back();
+        Ok(kill_process(getpid(), Signal::STOP)?)
+    }
+
+    /// Takes the terminal again, however it was left.
+    fn resume(&mut self) -> io::Result<()> {
+        // Raw mode that is on already would not be set again.
+        disable_raw_mode()?;
+        take()
     }
 }
 
 impl Drop for Raw {
     fn drop(&mut self) {
-        // If the terminal is gone, there is nothing to put back.
-        let _ = execute!(stdout(), Show, LeaveAlternateScreen);
-        let _ = disable_raw_mode();
+        put_back();
     }
+}
+
+fn take() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(stdout(), EnterAlternateScreen, Hide)
+}
+
+fn put_back() {
+    // If the terminal is gone, there is nothing to put back.
+    let _ = execute!(stdout(), Show, LeaveAlternateScreen);
+    let _ = disable_raw_mode();
 }

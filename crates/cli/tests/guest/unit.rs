@@ -33,8 +33,11 @@ fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
     let place = place();
     let work = "i=0; while [ $i -lt 30000 ]; do i=$((i+1)); done; cat /proc/self/cgroup";
     let tables = ["a", "b"].map(|name| program(name, &keys(&place), work));
-    let out = place.path("out");
-    install(&place, &tables, &format!("--quantum 50ms --out {}", out.display()));
+    // A value with a space, in the way that docs/install.md tells.
+    let (out, socket) = (place.path("out"), place.path("a socket"));
+    let options =
+        format!("--quantum 50ms --out {} --metrics \"unix:{}\"", out.display(), socket.display());
+    install(&place, &tables, &format!("'{options}'"));
     let ended = log_in(&place, "exec systemctl --user start --wait cosched@jobs").ended().with(0);
     let result = ended.result();
     assert_eq!((result.policy.as_str(), result.rungs.freezing.as_str()), ("gang", "cgroup-v2"));

@@ -1,13 +1,14 @@
 //! Metrics of a run, as a scraper gets them.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
 
+use cosched_core::live::Snapshot;
 use rustix::process::Signal;
 
-use super::onlookers::endless;
+use super::onlookers::{endless, socket};
 use super::support::{Place, eventually, skip};
 
 /// A parser of OpenMetrics that is not ours reads standard input; 3: it is not installed here.
@@ -89,6 +90,31 @@ fn a_port_that_the_kernel_chooses_is_told() {
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     let (head, _) = get(TcpStream::connect(address).unwrap(), "/");
     assert!(head.starts_with("HTTP/1.1 404 "), "{head}");
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
+    let place = Place::new();
+    let cosched = endless(&place, "--metrics 127.0.0.1:0");
+    let told = || place.read("cosched.stderr");
+    eventually("the address", || told().contains("/metrics\n"));
+    let said = told();
+    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    // More than there are places at both doors together.
+    let crowd: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
+    let mut line = String::new();
+    let owner = UnixStream::connect(socket(&place, &cosched)).unwrap();
+    BufReader::new(owner).read_line(&mut line).unwrap();
+    Snapshot::from_json(&line).unwrap();
+    let (head, _) = get(TcpStream::connect(address).unwrap(), "/metrics");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    // None of them is kept, however long they stay; those who were sent away find the connection closed.
+    for mut idle in crowd {
+        let ended = idle.read(&mut [0]);
+        assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");
+    }
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::PermissionsExt;
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 
 use cosched_core::live::{SCHEMA, Snapshot, State};
+use cosched_linux::onlookers::{live_socket, metrics_link};
 use rustix::process::Signal;
 
 use super::support::{Cosched, Place, eventually, program};
@@ -17,10 +18,12 @@ pub(super) fn endless(place: &Place, options: &str) -> Cosched {
     place.run(&spin, &format!("--policy gang {options}"))
 }
 
-/// Where a run can be looked at, once it can be.
+/// Where a run can be looked at, once it has told something: then it has all that it needs for the way out, too.
 pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
     let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
     eventually("the socket of the run", || path.exists());
+    let told = lines(UnixStream::connect(&path).unwrap()).next();
+    assert!(told.is_some(), "the run has ended");
     path
 }
 
@@ -55,6 +58,24 @@ fn whoever_connects_is_told_how_the_run_stands_until_it_ends() {
 }
 
 #[test]
+fn the_cpu_time_of_programs_is_told_while_they_run_and_never_falls() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    let path = socket(&place, &cosched);
+    let mut before = [0.0; 2];
+    for snapshot in lines(UnixStream::connect(&path).unwrap()) {
+        let used = [0, 1].map(|i| snapshot.programs[i].cpu_seconds.unwrap_or(0.0));
+        assert!(used[0] >= before[0] && used[1] >= before[1], "{used:?} {before:?}");
+        if used.iter().all(|used| *used > 0.0) {
+            break;
+        }
+        before = used;
+    }
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
 fn whoever_connects_and_never_reads_is_in_nobodys_way() {
     let place = Place::new();
     let cosched = endless(&place, "");
@@ -70,15 +91,32 @@ fn whoever_connects_and_never_reads_is_in_nobodys_way() {
 }
 
 #[test]
-fn the_socket_of_a_killed_run_is_removed_by_the_next_one() {
+fn the_sockets_of_a_killed_run_are_removed_by_its_sentinel() {
     let place = Place::new();
-    let cosched = endless(&place, "");
-    let path = socket(&place, &cosched);
+    let cosched = endless(&place, "--metrics unix:metrics");
+    let (path, metrics) = (socket(&place, &cosched), place.path("metrics"));
+    let mut told = lines(UnixStream::connect(&path).unwrap());
+    // Then there is a sentinel.
+    assert!(told.any(|snapshot| snapshot.programs.iter().all(|p| p.running_seconds > 0.0)));
+    assert!(metrics.exists());
     cosched.kill();
-    eventually("the undo log's end", || place.undo_logs().is_empty());
+    eventually("the end of both sockets", || !path.exists() && !metrics.exists());
+    eventually("the end of what is kept", || place.undo_logs().is_empty());
     assert!(place.marked().end());
-    assert_eq!(place.sockets(), [path]);
+}
+
+#[test]
+fn the_sockets_of_a_killed_run_without_a_sentinel_are_removed_by_the_next_one() {
+    let place = Place::new();
+    // What such a run leaves, made by hand: no process has this number.
+    let kept = place.path("run/cosched");
+    fs::create_dir(&kept).unwrap();
+    fs::set_permissions(&kept, fs::Permissions::from_mode(0o700)).unwrap();
+    drop(UnixListener::bind(live_socket(&kept, 1 << 30)).unwrap());
+    drop(UnixListener::bind(place.path("metrics")).unwrap());
+    symlink(place.path("metrics"), metrics_link(&kept, 1 << 30)).unwrap();
     let ended = place.cosched(&["run", "-p", "fcfs", "--", "true"]).ended().with(0);
+    assert!(!place.path("metrics").exists());
     place.nothing_is_left_of(&ended);
 }
 

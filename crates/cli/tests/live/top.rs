@@ -6,13 +6,14 @@ use std::os::fd::OwnedFd;
 use std::process::{Child, Command, Output, Stdio};
 
 use cosched_core::live::Snapshot;
+use cosched_report::screen::{Order, legend};
 use rustix::fs::{Mode, OFlags};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, OptionalActions, Winsize, tcgetattr, tcsetattr, tcsetwinsize};
 
 use super::onlookers::{endless, socket};
-use super::support::{Place, eventually};
+use super::support::{Place, User, eventually, skip};
 
 fn top(place: &Place, arguments: &[&str]) -> Command {
     let mut command = Command::new(&place.executable);
@@ -61,6 +62,27 @@ fn without_a_run_or_a_terminal_the_remedy_is_said() {
     assert!(said(&["1"]).contains(&format!("these do: {}", cosched.pid())));
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn root_may_watch_the_runs_of_others_and_has_to_name_them() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root may watch the runs of others");
+    }
+    let (theirs, own) = (Place::of(User::ordinary()), Place::new());
+    let cosched = endless(&theirs, "");
+    socket(&theirs, &cosched);
+    let pid = cosched.pid().to_string();
+    let json = output(&own, &[&pid, "--json"]);
+    let said = String::from_utf8(json.stdout).unwrap();
+    assert_eq!(json.status.code(), Some(0), "{:?}", String::from_utf8(json.stderr));
+    assert_eq!(Snapshot::from_json(&said).unwrap().pid.to_string(), pid);
+    let unnamed = output(&own, &["--once"]);
+    let said = String::from_utf8(unnamed.stderr).unwrap();
+    assert_eq!(unnamed.status.code(), Some(2));
+    assert!(said.contains(&format!("{pid} (user ")), "{said}");
+    cosched.signal(Signal::INT);
+    theirs.nothing_is_left_of(&cosched.ended().with(130));
 }
 
 /// A terminal with `cosched top` in it.
@@ -173,16 +195,85 @@ fn it_works_without_colour_and_says_when_the_run_ends() {
 }
 
 #[test]
-fn a_top_that_is_told_to_end_puts_the_terminal_back() {
+fn a_top_that_is_told_to_end_puts_the_terminal_back_and_ends_with_the_code_of_the_signal() {
+    let place = Place::new();
+    let cosched = endless(&place, "");
+    socket(&place, &cosched);
+    for (signal, code) in [
+        (Signal::INT, 130),
+        (Signal::TERM, 143),
+        (Signal::HUP, 143),
+        (Signal::QUIT, 143),
+        (Signal::USR1, 143),
+    ] {
+        let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
+        terminal.shows("PROGRAM STATE");
+        kill_process(Pid::from_child(&terminal.child), signal).unwrap();
+        let (found, shown) = terminal.ended();
+        assert_eq!(found, Some(code), "{signal:?}");
+        assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    }
+    cosched.signal(Signal::INT);
+    place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn a_top_that_is_stopped_puts_the_terminal_back_and_takes_it_again_when_it_goes_on() {
     let place = Place::new();
     let cosched = endless(&place, "");
     socket(&place, &cosched);
     let mut terminal = Terminal::with(top(&place, &[]), 24, 80);
     terminal.shows("PROGRAM STATE");
-    kill_process(Pid::from_child(&terminal.child), Signal::TERM).unwrap();
+    let pid = Pid::from_child(&terminal.child);
+    let stopped = || {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        stat.rsplit(") ").next().unwrap().starts_with('T')
+    };
+    let lines = |terminal: &Terminal| {
+        tcgetattr(&terminal.master).unwrap().local_modes.contains(LocalModes::ICANON)
+    };
+    // By a signal, and by the key that a terminal in raw mode makes no signal of.
+    for by_key in [false, true] {
+        match by_key {
+            true => terminal.press("\x1a"),
+            false => kill_process(pid, Signal::TSTP).unwrap(),
+        }
+        terminal.shows(AS_FOUND[1]);
+        eventually("the stop", stopped);
+        assert!(lines(&terminal));
+        kill_process(pid, Signal::CONT).unwrap();
+        terminal.shows("\x1b[?1049h");
+        terminal.shows("PROGRAM STATE");
+        assert!(!lines(&terminal));
+    }
+    // SIGSTOP asks nobody, and the shell gives the terminal other modes meanwhile.
+    kill_process(pid, Signal::STOP).unwrap();
+    eventually("the stop", stopped);
+    let mut modes = tcgetattr(&terminal.master).unwrap();
+    modes.local_modes.insert(LocalModes::ICANON | LocalModes::ECHO);
+    tcsetattr(&terminal.master, OptionalActions::Now, &modes).unwrap();
+    kill_process(pid, Signal::CONT).unwrap();
+    terminal.shows("\x1b[?1049h");
+    terminal.shows("PROGRAM STATE");
+    assert!(!lines(&terminal));
+    terminal.press("q");
     let (code, shown) = terminal.ended();
     assert_eq!(code, Some(0));
     assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
+}
+
+#[test]
+fn help_lists_every_key_and_every_column() {
+    let place = Place::new();
+    let help = String::from_utf8(output(&place, &["--help"]).stdout).unwrap();
+    for (name, meaning) in legend() {
+        let line = help.lines().find(|line| line.trim_start().starts_with(name));
+        assert!(line.is_some_and(|line| line.ends_with(meaning)), "{name}: {help}");
+    }
+    for (key, order) in Order::KEYS {
+        assert!(help.contains(&format!("{key} {}", order.name())), "{key}: {help}");
+    }
+    assert!(help.contains("q, Ctrl-C") && help.contains("Ctrl-Z"), "{help}");
 }

@@ -112,6 +112,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     pub(super) fn leave_world(&mut self, i: usize, at: Nanos) {
         let id = self.programs.remove(i).id;
         self.controls.remove(i);
+        self.turns.ends(id);
         self.forget(id);
         self.timers.forget(|observe| observe.program == Some(id));
         self.outcome.total = self.outcome.total.max(at);
@@ -127,7 +128,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.causes.push(Cause::Deviated { program, wanted, why });
     }
 
-    /// Keeps the time that a switch between gangs took; a switch that starts a program does not count.
+    /// Keeps the time that a switch between gangs took. A switch that starts a program, or that follows the end of
+    /// one, has no gap that could be measured.
     pub(super) fn switched(&mut self, at: Nanos, thawed: bool) {
         if self.switch_began.is_none() || !self.all_run() {
             return;

@@ -27,6 +27,7 @@ mod setup;
 #[cfg(test)]
 mod tests;
 mod timers;
+mod turns;
 mod watch;
 
 pub use check::{BadPlan, check};
@@ -47,6 +48,7 @@ use outcome::{Decision, Ended, Outcome};
 use reconcile::Control;
 use rules::Rules;
 use timers::Timers;
+use turns::Turns;
 
 /// Why a run could not go on.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +75,7 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Slots that have not arrived yet.
     expected: Vec<u16>,
     timers: Timers,
+    turns: Turns,
     /// Exceptions for single threads.
     rules: Rules,
     /// Steps that follow from a plan directly, not from a difference of states.
@@ -112,6 +115,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             decisions: Vec::new(),
             deviations: Vec::new(),
             wake_lateness: Vec::new(),
+            switches: Vec::new(),
             switch_gaps: Vec::new(),
         };
         Engine {
@@ -123,6 +127,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             accounts: setup.programs.iter().map(Account::new).collect(),
             expected: (0..slots).map(|slot| slot as u16).collect(),
             timers: Timers::default(),
+            turns: Turns::new(slots),
             rules: Rules::default(),
             pending: Vec::new(),
             arena: Arena::default(),
@@ -230,6 +235,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             program.state = ProgramState::Running;
             control.wanted = Directive::Run(Settings::default());
             account.runs(&mut program, at);
+            self.turns.finds(id);
         }
         let index = self.programs.partition_point(|p| p.id < id);
         self.programs.insert(index, program);
@@ -305,6 +311,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Takes a plan over as what is wanted from now on.
     fn adopt(&mut self, plan: &Plan) {
         self.end_breaths();
+        self.count_switch(plan);
         self.timers.adopt(plan, self.now);
         self.pending.extend(plan.observe.iter().map(|observe| Step::Observe(*observe)));
         let world = world(self.now, &self.setup, &self.programs, &self.arena);

@@ -24,7 +24,9 @@ pub struct Outcome {
     pub deviations: Vec<Deviation>,
     /// How late each wake-up of the policy came, nanoseconds after it was due.
     pub wake_lateness: Vec<Nanos>,
-    /// From the first freeze step of a switch to the last program of the new gang running.
+    /// When a decision changed which programs run: see `engine/turns.rs`.
+    pub switches: Vec<Nanos>,
+    /// Of those that froze one program and thawed another: from the first freeze step of a switch to the last program of the new gang running.
     pub switch_gaps: Vec<Nanos>,
 }
 
@@ -35,6 +37,7 @@ impl Outcome {
         self.total = total;
         self.decisions.retain(|decision| decision.at <= total);
         self.deviations.retain(|deviation| deviation.at <= total);
+        self.switches.retain(|at| *at <= total);
         for program in &mut self.programs {
             program.completions.retain(|completion| completion.at <= total);
             program.timeline.retain(|span| span.from <= total);

@@ -8,6 +8,7 @@ use crate::workload::Repeat;
 use crate::{Aspect, CpuSet, Happening, ProgramId, ProgramState, Refusal, Signal, Step, Topology};
 
 mod contract;
+mod switches;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
 

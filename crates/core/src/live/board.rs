@@ -6,7 +6,8 @@
 use super::{Quantum, SCHEMA, Snapshot, Standing, State};
 use crate::engine::{Beat, Entry};
 use crate::plan::{Plan, Why};
-use crate::result::seconds;
+use crate::program::Usage;
+use crate::result::{seconds, to_microseconds};
 use crate::time::Nanos;
 
 /// What does not change in a run.
@@ -71,7 +72,7 @@ impl Board {
             at_seconds: seconds(beat.world.now),
             cpus: *beat.world.cpus,
             quantum: self.quantum,
-            switches: beat.outcome.switch_gaps.len() as u64,
+            switches: beat.outcome.switches.len() as u64,
             deviations: beat.outcome.deviations.len() as u64,
             own_cpu_seconds,
             programs: slots.map(|slot| self.standing(slot, beat)).collect(),
@@ -82,6 +83,10 @@ impl Board {
         let (entry, now) = (&self.entries[usize::from(slot)], beat.world.now);
         let (program, account, totals) =
             (beat.program(slot), beat.account(slot), beat.totals(slot));
+        let used = |usage: &Usage| usage.user_seconds + usage.system_seconds;
+        let complete: f64 = account.completions.iter().map(|run| used(&run.usage)).sum();
+        let switched = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
+        let switches = account.completions.iter().map(|run| switched(&run.usage)).sum();
         let state = match program {
             Some(program) => program.state.into(),
             None if now < entry.arrives => State::Expected,
@@ -102,6 +107,8 @@ impl Board {
             running_seconds: seconds(totals.ran),
             waiting_seconds: seconds(totals.waited),
             waiting_now_seconds: seconds(program.map_or(Nanos::ZERO, |p| p.waiting(now))),
+            cpu_seconds: Some(to_microseconds(complete)),
+            context_switches: Some(switches),
             turns: totals.turns,
             completions: account.completions.len() as u64,
             exit: account.completions.last().map(|completion| completion.exit),

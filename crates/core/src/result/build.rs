@@ -98,7 +98,7 @@ impl RunResult {
                     Nanos::ZERO => 0.0,
                     total => 100.0 * context.own_cpu_seconds / total.as_secs_f64(),
                 },
-                switches: outcome.switch_gaps.len(),
+                switches: outcome.switches.len(),
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
             },
@@ -217,6 +217,6 @@ pub(crate) fn seconds(time: Nanos) -> f64 {
 }
 
 /// Rounds seconds, so that they are written with at most six decimals.
-fn to_microseconds(seconds: f64) -> f64 {
+pub(crate) fn to_microseconds(seconds: f64) -> f64 {
     (seconds * 1e6).round() / 1e6
 }

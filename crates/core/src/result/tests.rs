@@ -57,6 +57,7 @@ fn outcome() -> Outcome {
             why: Refusal::TimedOut,
         }],
         wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)],
+        switches: vec![Nanos::from_millis(100)],
         switch_gaps: vec![Nanos::from_millis(1)],
     }
 }
@@ -278,6 +279,45 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
     assert!(refusal(r#"{"schema": "cosched-run/1"}"#).contains("missing field `policy`"));
     let gone = RunResult::load(&folder.path().join("gone.json")).unwrap_err().to_string();
     assert!(gone.contains("gone.json: cannot be read"), "{gone}");
+}
+
+#[test]
+fn what_no_run_can_be_is_refused_with_the_file_and_the_field() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("run.json");
+    let refusal = |place: &str, value: Value| {
+        let mut changed = written(&outcome());
+        *changed.pointer_mut(place).unwrap() = value;
+        fs::write(&file, changed.to_string()).unwrap();
+        RunResult::load(&file).unwrap_err().to_string()
+    };
+    let twin = written(&outcome())["programs"][0].clone();
+    for (place, value, field) in [
+        ("/machine/cpus", json!(1025), "machine.cpus is 1025, but can be 1 to 1024"),
+        ("/machine/cpus", json!(0), "machine.cpus is 0"),
+        ("/total_seconds", json!(-3.0), "total_seconds is -3 s"),
+        ("/total_seconds", json!(1e300), "total_seconds is 1e300 s, but"),
+        ("/quantum_seconds", json!(-0.1), "quantum_seconds is -0.1 s"),
+        ("/programs/0/waiting_seconds", json!(-1.0), "programs[0].waiting_seconds is -1 s"),
+        ("/programs/0/timeline/0/1", json!(1.5), "programs[0].timeline[0] ends at 1.5 s, before"),
+        ("/programs/0/timeline/1/0", json!(2.5), "programs[0].timeline[1] begins at 2.5 s, before"),
+        ("/programs/0/completions/0/at_seconds", json!(-1.0), "programs[0].completions[0].at_sec"),
+        ("/programs", json!([twin, twin]), "programs[1].name 'cg' is there twice"),
+        ("/deviations/0/program/slot", json!(7), "deviations[0].program.slot is 7, but there are"),
+        ("/decisions/0/reasons/1/program/slot", json!(1), "decisions[0].reasons[1].program.slot"),
+        ("/decisions/0/reasons/0/gang", json!(2), "decisions[0].reasons[0].gang is 2 of 2"),
+    ] {
+        let refusal = refusal(place, value);
+        let expected = format!("{}: {field}", file.display());
+        assert!(refusal.starts_with(&expected), "{refusal}");
+        assert!(refusal.contains("run the workload again"), "{refusal}");
+    }
+    let mut backwards = written(&outcome());
+    let earlier = json!({"at_seconds": 1.0, "reasons": []});
+    backwards["decisions"].as_array_mut().unwrap().push(earlier);
+    fs::write(&file, backwards.to_string()).unwrap();
+    let refusal = RunResult::load(&file).unwrap_err().to_string();
+    assert!(refusal.contains("decisions[1].at_seconds is 1 s, before the one"), "{refusal}");
 }
 
 #[test]

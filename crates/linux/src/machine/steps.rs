@@ -62,6 +62,7 @@ impl Linux {
         match prepared.start() {
             Ok(launched) => {
                 self.poll.add(launched.reports.as_fd(), key(id))?;
+                self.roots.set(id.slot, live.tree.shim.map_or(0, |shim| shim.pid));
                 live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
                 Ok(())

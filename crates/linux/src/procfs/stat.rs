@@ -25,6 +25,8 @@ pub struct Stat {
     pub utime: u64,
     /// CPU time in the kernel, clock ticks.
     pub stime: u64,
+    /// CPU time of the children that it has waited for, and of those whom they have, clock ticks.
+    pub reaped: u64,
     /// How many threads the process has.
     pub threads: u32,
     /// When it started, clock ticks since boot: tells apart two processes that had the same number.
@@ -92,6 +94,7 @@ fn parse(line: &str) -> Option<Stat> {
         state: State::of(*field(3)?.as_bytes().first()?),
         utime: field(14)?.parse().ok()?,
         stime: field(15)?.parse().ok()?,
+        reaped: field(16)?.parse::<u64>().ok()? + field(17)?.parse::<u64>().ok()?,
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
     })
@@ -120,6 +123,7 @@ mod tests {
             state: State::Sleeping,
             utime: 55,
             stime: 66,
+            reaped: 11,
             threads: 9,
             start_time: 123_456,
         };

@@ -192,11 +192,11 @@ fn span(phase: &Phase) -> String {
     format!("from {} to {}", words::instant(phase.from), words::instant(phase.to))
 }
 
-/// The reason in force, and what is between it and what is.
+/// The reason in force, with its figures as of when it was given, and what is between it and what is.
 fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Option<Told>) -> String {
     let Some(told) = told else { return "nothing was decided about it yet".to_owned() };
-    let reason = words::reason(&told.why);
-    let decided = format!("decided at {}, because {reason}", words::instant(told.at));
+    let decided =
+        format!("decided at {}, because {}", words::instant(told.at), words::reason(&told.why));
     match (phase.state, told.runs()) {
         (State::Stopped, _) => "cosched leaves it alone until it goes on".to_owned(),
         (State::Running(_), Some(false)) => match failed_freeze(history, slot, told.at, at) {
@@ -209,7 +209,7 @@ fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Optio
         },
         (State::Frozen, Some(true)) => format!("it is about to go on, {decided}"),
         (State::Unstarted, Some(true)) => format!("it is about to start, {decided}"),
-        _ => reason,
+        _ => words::earlier_reason(&told.why, told.at),
     }
 }
 

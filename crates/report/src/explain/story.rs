@@ -1,17 +1,18 @@
 //! The whole run: where each program's time went.
 //!
 //! t = t_alone + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting is told with the policy's
-//! reasons, summed up by kind, and with who ran meanwhile; interference with who ran beside it. Everything is counted
-//! until the program was done, as in `run.json`.
+//! reasons, summed up by kind, and with who ran meanwhile; interference with who ran beside it. While somebody else held
+//! a program, it neither ran nor waited for cosched: that is a share of its own, and no cost of company. Everything is
+//! counted until the program was done, as in `run.json`.
 
 use std::collections::BTreeMap;
 
-use cosched_core::Nanos;
 use cosched_core::result::{ProgramResult, RunResult, Simulation};
+use cosched_core::{Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
-use crate::history::{History, Phase, State, nanos};
+use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::words;
 
 /// Where the time of a run went.
@@ -46,7 +47,9 @@ pub struct ProgramStory {
     pub running_seconds: f64,
     /// How long it waited, before its start and frozen.
     pub waiting_seconds: f64,
-    /// What its company cost: turnaround - alone - waiting.
+    /// How long somebody else held it; 0 where that cannot be told from rounding.
+    pub stopped_seconds: f64,
+    /// What its company cost: turnaround - alone - waiting - stopped.
     pub interference_seconds: Option<f64>,
     /// How often it got a turn.
     pub turns: usize,
@@ -80,7 +83,7 @@ pub struct LongestWait {
 pub struct WaitReason {
     /// In words, without the figures of each case.
     pub reason: String,
-    /// In how many waits.
+    /// In how many waits, or parts of waits.
     pub times: usize,
     /// How long these were together.
     pub seconds: f64,
@@ -140,13 +143,17 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
         format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
     }));
-    lines.extend(interruption(result));
+    let interruption = interruption(result);
+    let interrupted = interruption.is_some();
+    lines.extend(interruption);
     lines.extend(shares(result));
     lines.extend(quanta(history));
     let last = result.programs.iter().filter_map(|program| {
         Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))
     });
-    let last = last.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| result.programs.len() > 1);
+    // What an interruption ends is not done.
+    let several = result.programs.len() > 1 && !interrupted;
+    let last = last.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|_| several);
     lines.extend(last.map(|(_, name)| format!("{name} was the last one to be done.")));
     lines
 }
@@ -165,15 +172,21 @@ fn shares(result: &RunResult) -> Option<String> {
     let share = |part: f64| format!("{} %", (100.0 * part / turnaround).round() as i64);
     let waiting = share(sum(|program| Some(program.waiting_seconds))?);
     let all = words::span(nanos(turnaround));
+    let stopped: f64 = result.programs.iter().map(stopped_seconds).sum();
+    let held = match stopped > 0.0 {
+        true => format!(", {} stopped by somebody else", share(stopped)),
+        false => String::new(),
+    };
     let alone = sum(|program| program.solo_seconds);
     Some(match alone.zip(sum(|program| program.interference_seconds)) {
         Some((alone, interference)) => format!(
-            "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting, {} the cost of company.",
+            "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting{held}, {} the cost of \
+             company.",
             share(alone),
-            share(interference),
+            share(interference - stopped),
         ),
         None => format!(
-            "Of {all} of turnaround in all, {waiting} was waiting. What company cost is not known without times \
+            "Of {all} of turnaround in all, {waiting} was waiting{held}. What company cost is not known without times \
              alone, which `cosched profile` measures."
         ),
     })
@@ -204,21 +217,22 @@ fn quanta(history: &History<'_>) -> Option<String> {
 fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let program = &history.result.programs[slot];
     let done = history.done(slot);
-    let phases: Vec<Phase> = history.phases(slot).iter().filter_map(|p| until(p, done)).collect();
+    let phases: Vec<Phase> = history.phases_until_done(slot).collect();
+    let stopped_seconds = stopped_seconds(program);
     let waits: Vec<&Phase> = phases.iter().filter(|phase| phase.state.waits()).collect();
     let runs: Vec<&Phase> =
         phases.iter().filter(|phase| matches!(phase.state, State::Running(_))).collect();
-    let longest = waits.iter().max_by_key(|phase| phase.length());
     let mut story = ProgramStory {
         name: program.name.clone(),
         turnaround_seconds: program.turnaround_seconds,
         alone_seconds: program.solo_seconds,
         running_seconds: program.running_seconds,
         waiting_seconds: program.waiting_seconds,
-        interference_seconds: program.interference_seconds,
+        stopped_seconds,
+        interference_seconds: program.interference_seconds.map(|cost| cost - stopped_seconds),
         turns: turns(&phases),
         waits: waits.len(),
-        longest_wait: longest.map(|phase| LongestWait {
+        longest_wait: history.longest_wait(slot).map(|phase| LongestWait {
             from_seconds: phase.from.as_secs_f64(),
             seconds: phase.length().as_secs_f64(),
         }),
@@ -228,13 +242,8 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
-    story.sentences = in_words(&story);
+    story.sentences = in_words(&story, program.exit);
     story
-}
-
-/// A phase as far as it was over at `end`.
-fn until(phase: &Phase, end: Nanos) -> Option<Phase> {
-    (phase.from < end).then(|| Phase { to: phase.to.min(end), ..*phase })
 }
 
 /// A program that moves to other CPUs still has the same turn.
@@ -245,12 +254,11 @@ fn turns(phases: &[Phase]) -> usize {
     (0..phases.len()).filter(|at| begins(*at)).count()
 }
 
+/// Another decision may be made in the midst of a wait: each part counts for the reason that was in force in it.
 fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReason> {
     let mut reasons: Vec<WaitReason> = Vec::new();
-    for phase in waits {
-        let why = history.waits_because(slot, phase).map(|told| told.why);
-        let words = why.as_ref().map_or("it had only just come", words::in_general);
-        let seconds = phase.length().as_secs_f64();
+    for (words, length) in waits.iter().flat_map(|wait| parts(history, slot, wait)) {
+        let seconds = length.as_secs_f64();
         match reasons.iter_mut().find(|known| known.reason == words) {
             Some(known) => {
                 known.times += 1;
@@ -261,6 +269,30 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
     }
     reasons.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     reasons
+}
+
+/// The reasons that were in force in a wait, and how long each was; the same one twice in a row is one.
+fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str, Nanos)> {
+    let mut parts: Vec<(&'static str, Nanos)> = Vec::new();
+    let mut add = |told: Option<Told>, length: Nanos| {
+        let words = match told.map(|told| (told.why, told.runs())) {
+            None => "it had only just come",
+            Some((_, Some(true))) => "it was to run, and did not yet",
+            Some((why, _)) => words::in_general(&why),
+        };
+        match parts.last_mut() {
+            Some((last, sum)) if *last == words => *sum += length,
+            _ if length > Nanos::ZERO => parts.push((words, length)),
+            _ => {}
+        }
+    };
+    let (mut told, mut from) = (history.told_at(slot, wait.from), wait.from);
+    for next in history.told_within(slot, wait) {
+        add(told, next.at - from);
+        (told, from) = (Some(*next), next.at);
+    }
+    add(told, wait.to - from);
+    parts
 }
 
 /// How long the others were allowed to run in these phases of a program, which are in order of time.
@@ -295,8 +327,8 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory) -> Vec<String> {
-    let mut lines = vec![sum(story)];
+fn in_words(story: &ProgramStory, exit: Option<Exit>) -> Vec<String> {
+    let mut lines = vec![sum(story, exit)];
     if story.turns > 0 {
         let mean = story.running_seconds / story.turns as f64;
         lines.push(format!(
@@ -330,29 +362,31 @@ fn in_words(story: &ProgramStory) -> Vec<String> {
 }
 
 /// A program in one sentence.
-fn sum(story: &ProgramStory) -> String {
-    let ProgramStory { name, running_seconds, waiting_seconds, .. } = story;
-    let waiting = seconds(*waiting_seconds);
+fn sum(story: &ProgramStory, exit: Option<Exit>) -> String {
+    let ProgramStory { name, running_seconds, waiting_seconds, stopped_seconds, .. } = story;
+    let (running, mut waiting) = (seconds(*running_seconds), seconds(*waiting_seconds));
+    waiting.push_str(" waiting");
+    if *stopped_seconds > 0.0 {
+        waiting.push_str(&format!(", {} stopped by somebody else", seconds(*stopped_seconds)));
+    }
     let Some(turnaround) = story.turnaround_seconds else {
-        return format!(
-            "{name} was not done: {} running, {waiting} waiting.",
-            seconds(*running_seconds)
-        );
+        return format!("{name} was not done: {running} running, {waiting}.");
     };
     let turnaround = seconds(turnaround);
+    let took = match exit {
+        Some(Exit::Signal(signal)) => {
+            format!("{name} was ended by signal {signal} after {turnaround}")
+        }
+        _ => format!("{name} took {turnaround}"),
+    };
     match story.alone_seconds.zip(story.interference_seconds) {
         Some((alone, cost)) => {
             let alone = seconds(alone);
             let sign = if cost < 0.0 { "-" } else { "" };
             let cost = seconds(cost.abs());
-            format!(
-                "{name} took {turnaround}: {alone} as alone, {waiting} waiting, {sign}{cost} the cost of company."
-            )
+            format!("{took}: {alone} as alone, {waiting}, {sign}{cost} the cost of company.")
         }
-        None => {
-            let running = seconds(*running_seconds);
-            format!("{name} took {turnaround}: {running} running, {waiting} waiting.")
-        }
+        None => format!("{took}: {running} running, {waiting}."),
     }
 }
 

@@ -1,7 +1,8 @@
 //! The words, on a run made by hand.
 
-use cosched_core::Why;
+use cosched_core::engine::outcome::Decision;
 use cosched_core::result::RunResult;
+use cosched_core::{Exit, ProgramId, Reason, Why};
 
 use super::*;
 use crate::by_hand::{A, B, C, context, ms, outcome, run};
@@ -19,7 +20,7 @@ fn a_moment_tells_the_quantum_then_who_runs_then_who_waits_and_why() {
             "At 0.150 s, under greedy, in quantum 2 of the run (from 0.100 s to 0.200 s, planned for 100 ms), round 1, \
              gang 2 of 2:",
             "b runs on any CPU (from 0.102 s to 0.260 s): its gang has the quantum.",
-            "a is frozen (from 0.101 s to 0.203 s): another gang has the quantum (its own is gang 1).",
+            "a is frozen (from 0.101 s to 0.203 s): another gang has the quantum (when decided at 0.100 s: its own is gang 1).",
             "c waits for its start (from 0.150 s to 0.152 s): it is about to start, decided at 0.150 s, because it may \
              not be frozen, so it always runs.",
         ]
@@ -85,11 +86,12 @@ fn the_story_tells_where_the_time_went() {
         lines,
         [
             "greedy: 3 programs on 4 CPUs in 300 ms, CPU use 0 %.",
-            "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 6 % the cost of company.",
+            "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 1 % stopped by \
+             somebody else, 5 % the cost of company.",
             "4 quanta, 200 ms asked for; 2 switches of 2 ms (median; longest 3 ms).",
             "c was the last one to be done.",
             "a took 250 ms: 140 ms as alone, 103 ms waiting, 7 ms the cost of company.",
-            "b took 300 ms: 150 ms as alone, 107 ms waiting, 43 ms the cost of company.",
+            "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",
             "c took 300 ms: 298 ms as alone, 3 ms waiting, -1 ms the cost of company.",
         ]
     );
@@ -101,10 +103,11 @@ fn a_programs_story_tells_its_turns_its_waits_with_reasons_and_its_company() {
     assert_eq!(
         story.programs[0].sentences,
         [
-            "b took 300 ms: 150 ms as alone, 107 ms waiting, 43 ms the cost of company.",
+            "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",
             "It had 3 turns of 61 ms on average.",
             "It waited 2 times, longest for 102 ms from 0.000 s on:",
-            "  2 times, 107 ms in all: another gang has the quantum.",
+            "  2 times, 102 ms in all: another gang has the quantum.",
+            "  2 times, 5 ms in all: it was to run, and did not yet.",
             "While it waited, c (106 ms) and a (100 ms) ran.",
             "While it ran, c (181 ms) and a (47 ms) ran, too.",
             "Once it did not run in its turn because somebody else stopped it.",
@@ -112,6 +115,43 @@ fn a_programs_story_tells_its_turns_its_waits_with_reasons_and_its_company() {
         ]
     );
     assert_eq!(story.programs[0].longest_wait.map(|wait| wait.seconds), Some(0.102));
+}
+
+#[test]
+fn a_wait_counts_for_each_reason_as_long_as_it_was_in_force() {
+    let mut outcome = outcome();
+    // Its own gang had the quantum from 100 ms on, and another one again from 150 ms: it started at 180 ms.
+    outcome.programs[B].timeline[0].from = ms(180);
+    let back = |at: u64, why| Decision {
+        at: ms(at),
+        reasons: vec![Reason { program: Some(ProgramId::first(B as u16)), why }],
+    };
+    outcome.decisions.insert(2, back(150, Why::OtherGang { gang: 1 }));
+    let story = Story::of(&RunResult::new(&outcome, &context()), Some(B));
+    let reasons = story.programs[0].reasons.iter();
+    let told: Vec<_> = reasons.map(|reason| (reason.reason.as_str(), reason.times)).collect();
+    assert_eq!(
+        told,
+        [("another gang has the quantum", 3), ("it was to run, and did not yet", 2)],
+        "{story:?}"
+    );
+    let sums = story.programs[0].reasons.iter().map(|reason| (reason.seconds * 1e3).round());
+    // 0 to 100, 150 to 180 and 260 to 262; 100 to 150 and 262 to 265.
+    assert_eq!(sums.collect::<Vec<_>>(), [132.0, 53.0]);
+}
+
+#[test]
+fn what_an_interruption_ended_was_not_done() {
+    let mut result = run();
+    result.interrupted_by = Some("SIGINT".to_owned());
+    result.programs[A].exit = Some(Exit::Signal(2));
+    let lines = Story::of(&result, None).lines();
+    assert!(
+        lines.contains(&"It was interrupted (SIGINT) before every program was done.".to_owned())
+    );
+    assert!(!lines.iter().any(|line| line.contains("the last one to be done")), "{lines:?}");
+    let ended = lines.iter().find(|line| line.starts_with("a ")).unwrap();
+    assert!(ended.starts_with("a was ended by signal 2 after 250 ms: "), "{ended}");
 }
 
 #[test]

@@ -64,6 +64,19 @@
     return unit * [1, 2, 5, 10].find(factor => factor * unit * count >= span);
   }
 
+  // As much of a text as fits, and a sign that there is more.
+  function shortened(pen, text, width) {
+    const fits = text => pen.measureText(text).width <= width;
+    if (fits(text)) return text;
+    const signs = [...text];
+    let low = 0, high = signs.length;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (fits(signs.slice(0, middle).join("") + "…")) low = middle; else high = middle - 1;
+    }
+    return signs.slice(0, low).join("") + "…";
+  }
+
   function snapshot(box) {
     const run = decode(runs[box.dataset.run]);
     const canvas = box.querySelector("canvas"), where = box.querySelector(".where");
@@ -94,7 +107,7 @@
       pen.textAlign = "right";
       pen.fillStyle = colour("ink");
       run.names.forEach((name, i) => {
-        if (i % every === 0) pen.fillText(name, left - 8, top + height * (i + 0.5) + 4, width);
+        if (i % every === 0) pen.fillText(shortened(pen, name, width), left - 8, top + height * (i + 0.5) + 4);
       });
     }
 
@@ -245,9 +258,11 @@
         grip.moved ||= Math.abs(event.clientX - grip.x) > 4;
         if (grip.moved) view(grip.from + shift, grip.to + shift);
       }
-      tip.hidden = grip?.moved || t < from || t > to || event.clientY - place.top > bottom;
+      const row = Math.floor((event.clientY - place.top - top) / height);
+      const name = t < from && run.names[row];
+      tip.hidden = grip?.moved || t > to || event.clientY - place.top > bottom || (t < from && !name);
       if (tip.hidden) return;
-      tip.textContent = at(t).join("\n");
+      tip.textContent = name || at(t).join("\n");
       tip.style.left = Math.max(4, Math.min(event.clientX + 14, innerWidth - tip.offsetWidth - 4)) + "px";
       const below = event.clientY + 18, fits = below + tip.offsetHeight < innerHeight;
       tip.style.top = (fits ? below : event.clientY - tip.offsetHeight - 10) + "px";

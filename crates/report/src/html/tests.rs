@@ -6,7 +6,7 @@ use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation,
 use crate::{Comparison, Report, Way, testkit};
 
 fn report(ways: Vec<Way>) -> Report {
-    let comparison = Comparison::of(&ways);
+    let comparison = Comparison::of(&ways).ok();
     Report { title: "jobs".into(), notes: Vec::new(), comparison, ways, window: None }
 }
 
@@ -85,6 +85,28 @@ fn twelve_programs_for_ten_minutes_make_less_than_two_megabytes() {
 }
 
 #[test]
+fn a_screen_reader_hears_each_row_of_a_table_by_its_name_and_no_picture_of_a_mere_colour() {
+    let page = report(vec![way("gang", testkit::gang())]).html();
+    assert!(page.contains("<tr><th scope=\"row\">a</th><td class=\"number\">2</td>"), "{page}");
+    assert!(page.contains("<th scope=\"col\">program</th>"));
+    assert!(!page.contains("colour of"));
+    let keys =
+        page.split_once("<ul class=\"keys live\">").unwrap().1.split_once("</ul>").unwrap().0;
+    assert_eq!(keys.matches("aria-hidden=\"true\"").count(), 2, "{keys}");
+}
+
+#[test]
+fn every_plot_has_a_narrow_form_and_a_run_alone_tells_its_machine() {
+    let mut run = testkit::gang();
+    run.machine.model = Some("Opteron 8354".to_owned());
+    let page = report(vec![way("gang", run)]).html();
+    let forms = |class: &str| page.matches(&format!("<div class=\"{class}\"><svg")).count();
+    assert!(forms("broad") >= 5);
+    assert_eq!(forms("broad"), forms("slim"));
+    assert!(page.contains("<dd>Opteron 8354, 2 CPUs, 6.18.0</dd>"), "{page}");
+}
+
+#[test]
 fn plots_are_files_with_colours_of_their_own() {
     let report = report(vec![way("a b", testkit::gang()), way("a/b", testkit::linux())]);
     let plots = report.plots();
@@ -95,6 +117,7 @@ fn plots_are_files_with_colours_of_their_own() {
     );
     assert!(names.contains(&"comparison-total.svg"));
     for (name, plot) in &plots {
+        assert!(plot.contains(crate::svg::MARK), "{name}");
         assert!(plot.starts_with("<svg xmlns=") && plot.trim_end().ends_with("</svg>"), "{name}");
         assert!(!plot.contains("var("), "{name}");
     }

@@ -7,6 +7,8 @@ use super::{Panel, Plot, Table};
 
 /// How many quanta are in the picture at first.
 const QUANTA: f64 = 50.0;
+/// No picture is of less, seconds.
+const SHORTEST: f64 = 0.005;
 /// Times are rounded to microseconds: nearer spans are one.
 const ROUNDING: f64 = 2e-6;
 
@@ -89,7 +91,9 @@ impl Snapshot {
             decision.reasons.iter().any(|reason| matches!(reason.why, Why::Quantum { .. }))
         });
         let quanta = began.map(|decision| decision.at_seconds).collect();
-        let end = run.quantum_seconds.map_or(run.total_seconds, |quantum| QUANTA * quantum);
+        let end = run
+            .quantum_seconds
+            .map_or(run.total_seconds, |quantum| (QUANTA * quantum).max(SHORTEST));
         Snapshot {
             rows: if shared(&programs, &all) > SHARED * run.total_seconds {
                 Rows::Programs

@@ -2,37 +2,46 @@
 
 use cosched_core::result::{ProgramResult, RunResult};
 
-use super::{Bar, Dot, Dots, Panel, Plot, Stack};
+use super::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
+use crate::history::stopped_seconds;
 
 /// The thesis' figures 5.5 to 5.8 in one: t = t_alone + t_waiting + t_interference (equation 4.1). Where a time alone is
-/// unknown, only running and waiting can be told apart.
+/// unknown, only running and waiting can be told apart. While somebody else held a program it did neither, and no company
+/// made it slower: that is a part of its own, where there is any.
 pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let split = run.programs.iter().all(|program| program.interference_seconds.is_some());
-    let parts = |program: &ProgramResult| match (program.solo_seconds, program.interference_seconds)
-    {
-        (Some(alone), Some(interference)) if split => {
-            vec![alone, program.waiting_seconds, interference]
-        }
-        _ => vec![program.running_seconds, program.waiting_seconds],
+    let held = run.programs.iter().any(|program| stopped_seconds(program) > 0.0);
+    let parts = |program: &ProgramResult| {
+        let (waiting, stopped) = (program.waiting_seconds, stopped_seconds(program));
+        let mut parts = match (program.solo_seconds, program.interference_seconds) {
+            (Some(alone), Some(interference)) if split => {
+                vec![alone, waiting, interference - stopped]
+            }
+            _ => vec![program.running_seconds, waiting],
+        };
+        parts.extend(held.then_some(stopped));
+        parts
     };
     let bar = |program: &ProgramResult| Bar { name: program.name.clone(), parts: parts(program) };
-    let (names, says) = match split {
+    let (mut names, says) = match split {
         true => (
-            vec!["alone", "waiting", "interference"],
+            vec!["alone", WAITING, INTERFERENCE],
             "Each program's time from its arrival to its end: what the same work takes alone, how long it waited (not \
              started, or frozen), and the rest, which its company cost. A negative rest means that the run alone \
              was the slower one; it has no bar.",
         ),
         false => (
-            vec!["running", "waiting"],
+            vec!["running", WAITING],
             "How long each program was allowed to run, and how long it waited (not started, or frozen) until its end. \
              What the programs take alone is not known; `cosched profile` measures it.",
         ),
     };
+    names.extend(held.then_some(STOPPED));
+    let others = if held { " Stopped: somebody else held it." } else { "" };
     Some(Panel {
         id: "turnaround",
         title: "Where the time went".to_owned(),
-        says: says.to_owned(),
+        says: format!("{says}{others}"),
         plot: Plot::Stack(Stack {
             unit: "s",
             parts: names,
@@ -87,4 +96,30 @@ pub(super) fn waiting(run: &RunResult) -> Option<Panel> {
             rows: run.programs.iter().map(row).collect(),
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn time_that_somebody_else_took_is_a_part_of_its_own_and_no_interference() {
+        let stack = |run: &RunResult| match turnaround(run).unwrap().plot {
+            Plot::Stack(stack) => stack,
+            other => panic!("{other:?}"),
+        };
+        let mut run = testkit::gang();
+        assert_eq!(stack(&run).parts, ["alone", "waiting", "interference"]);
+        let (turnaround, waiting) = (0.9, run.programs[1].waiting_seconds);
+        run.programs[1].turnaround_seconds = Some(turnaround);
+        run.programs[1].interference_seconds = Some(turnaround - 0.3 - waiting);
+        let held = stack(&run);
+        assert_eq!(held.parts, ["alone", "waiting", "interference", "stopped"]);
+        let sums: f64 = held.rows[1].parts.iter().sum();
+        assert!((sums - turnaround).abs() < 1e-9 && (held.rows[1].parts[3] - 0.3).abs() < 1e-9);
+        run.programs[0].solo_seconds = None;
+        run.programs[0].interference_seconds = None;
+        assert_eq!(stack(&run).parts, ["running", "waiting", "stopped"]);
+    }
 }

@@ -2,69 +2,139 @@
 
 use cosched_core::live::{Snapshot, Standing, State};
 use cosched_core::{Exit, Why};
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::words;
 
-/// The least and the most that a name gets, in characters.
-const NAME: (usize, usize) = (7, 30);
-/// What a reason gets at least.
-const WHY: usize = 10;
-/// All other columns, with a space after each.
-const FIXED: usize = 8 + 5 + 8 + 4 + 6 + 9 + 9 + 7;
-
-/// How wide the columns are whose width depends.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Columns {
-    name: usize,
-    why: usize,
+/// A column: what stands above it, what it says, and the least that it gets.
+struct Column {
+    name: &'static str,
+    meaning: &'static str,
+    least: usize,
+    right: bool,
 }
+
+const fn left(name: &'static str, least: usize, meaning: &'static str) -> Column {
+    Column { name, meaning, least, right: false }
+}
+
+const fn right(name: &'static str, least: usize, meaning: &'static str) -> Column {
+    Column { name, meaning, least, right: true }
+}
+
+const COUNT: usize = 12;
+const PROGRAM: usize = 0;
+const CPUS: usize = 3;
+/// Where they are known, and there is room.
+const CPU_TIME: usize = 8;
+const SWITCHES: usize = 9;
+const WHY: usize = 11;
+
+const COLUMNS: [Column; COUNT] = [
+    left("PROGRAM", 7, "its name"),
+    left("STATE", 7, "runs, waits (frozen by cosched), ...; at the end: ok, exit 3, sig 9"),
+    left("GANG", 4, "the gang that has the quantum, from 1, where the program is in it"),
+    left("CPUS", 7, "where cosched has bound it; -: as found"),
+    right("THR", 3, "threads that it was granted"),
+    right("SHARE", 5, "running / (running + waiting), of the last 5 s or since it came"),
+    right("RUN s", 8, "how long it was allowed to run"),
+    right("WAIT s", 8, "how long it waited for its starts, and frozen"),
+    right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
+    right("SW/s", 6, "context switches of its threads per second, likewise"),
+    right("TURNS", 6, "how often it began to run"),
+    left("WHY", 10, "the policy's last reason about it"),
+];
+
+/// Names are not cut before they are as wide as this, as far as the screen allows.
+const NAME: usize = 30;
+
+/// What stands above the columns, and what each says.
+pub(super) fn legend() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COLUMNS.iter().map(|column| (column.name, column.meaning))
+}
+
+/// What is told of a span of time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    /// Running / (running + waiting).
+    pub(super) share: Option<f64>,
+    /// Context switches per second.
+    pub(super) switches: Option<f64>,
+}
+
+/// How wide the columns are; 0: left out.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Columns([usize; COUNT]);
 
 impl Columns {
     /// For these programs, on a screen of this width.
     pub(super) fn fitting(now: &Snapshot, width: usize) -> Columns {
-        let longest = now.programs.iter().map(|program| program.name.chars().count()).max();
-        let room = width.saturating_sub(FIXED + WHY + 1);
-        let name = longest.unwrap_or(0).clamp(NAME.0, NAME.1).min(room.max(NAME.0));
-        Columns { name, why: width.saturating_sub(FIXED + name + 1).max(WHY) }
+        let mut needed = COLUMNS.map(|column| column.least);
+        for program in &now.programs {
+            for (needed, cell) in needed.iter_mut().zip(cells(now, program, Rates::default())) {
+                *needed = (*needed).max(cell.width());
+            }
+        }
+        let mut widths = COLUMNS.map(|column| column.least);
+        (widths[CPU_TIME], widths[SWITCHES]) = (0, 0);
+        let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
+        let mut left = (width + 1).saturating_sub(taken);
+        let widen = |widths: &mut [usize; COUNT], left: &mut usize, column: usize, to: usize| {
+            let more = to.saturating_sub(widths[column]).min(*left);
+            widths[column] += more;
+            *left -= more;
+        };
+        widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
+        let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
+        let known = [
+            (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
+            (SWITCHES, of(|program| program.context_switches.is_some())),
+        ];
+        for (column, _) in known.into_iter().filter(|(_, known)| *known) {
+            // A column that is added needs a space, too.
+            if left > needed[column] {
+                (widths[column], left) = (needed[column], left - needed[column] - 1);
+            }
+        }
+        for column in [WHY, CPUS, PROGRAM] {
+            widen(&mut widths, &mut left, column, needed[column]);
+        }
+        Columns(widths)
     }
 
     pub(super) fn header(self) -> String {
-        self.line([
-            "PROGRAM", "STATE", "GANG", "CPUS", "THR", "SHARE", "RUN s", "WAIT s", "TURNS", "WHY",
-        ])
+        self.line(COLUMNS.map(|column| column.name.to_owned()))
     }
 
-    pub(super) fn row(self, now: &Snapshot, program: &Standing, share: Option<f64>) -> String {
-        let cpus = program.cpus.map_or("-".to_owned(), |cpus| cpus.to_string());
-        let share = share.map_or("-".to_owned(), |share| format!("{:.0} %", 100.0 * share));
-        self.line([
-            &program.name,
-            &state(program),
-            &gang(now, program),
-            &cpus,
-            &program.granted.to_string(),
-            &share,
-            &format!("{:.1}", program.running_seconds),
-            &format!("{:.1}", program.waiting_seconds),
-            &program.turns.to_string(),
-            &program
-                .why
-                .filter(|_| program.state != State::Ended)
-                .map_or(String::new(), words::brief),
-        ])
+    pub(super) fn row(self, now: &Snapshot, program: &Standing, rates: Rates) -> String {
+        self.line(cells(now, program, rates))
     }
 
-    fn line(self, cells: [&str; 10]) -> String {
-        let [name, state, gang, cpus, threads, share, running, waiting, turns, why] = cells;
-        let name = padded(name, self.name);
-        let (state, gang, cpus) = (padded(state, 7), padded(gang, 4), padded(cpus, 7));
-        let why = fitted(why, self.why);
-        format!(
-            "{name} {state} {gang} {cpus} {threads:>3} {share:>5} {running:>8} {waiting:>8} {turns:>6} {why}"
-        )
-        .trim_end()
-        .to_owned()
+    fn line(self, cells: [String; COUNT]) -> String {
+        let shown = (0..COUNT).filter(|i| self.0[*i] > 0);
+        let padded: Vec<String> =
+            shown.map(|i| padded(&cells[i], self.0[i], COLUMNS[i].right)).collect();
+        padded.join(" ").trim_end().to_owned()
     }
+}
+
+/// What a row says, column by column.
+fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
+    let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    [
+        program.name.clone(),
+        state(program),
+        gang(now, program),
+        known(program.cpus.map(|cpus| cpus.to_string())),
+        program.granted.to_string(),
+        known(rates.share.map(|share| format!("{:.0} %", 100.0 * share))),
+        format!("{:.1}", program.running_seconds),
+        format!("{:.1}", program.waiting_seconds),
+        known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
+        known(rates.switches.map(|often| format!("{often:.0}"))),
+        program.turns.to_string(),
+        program.why.filter(|_| program.state != State::Ended).map_or("", words::brief).to_owned(),
+    ]
 }
 
 /// What is run, by which policy, since when.
@@ -102,7 +172,7 @@ pub(super) fn who_runs(now: &Snapshot, width: usize) -> String {
         let more = format!(" and {} more", names.len() - i);
         let room = if i + 1 < names.len() { more.len() } else { 0 };
         let with = format!("{line} {name}");
-        if i > 0 && with.chars().count() + room > width {
+        if i > 0 && with.width() + room > width {
             return line + &more;
         }
         line = with;
@@ -147,12 +217,13 @@ fn state(program: &Standing) -> String {
     word.to_owned()
 }
 
-/// The program's gang in the round, from 1, as far as its reason tells; `*`: it has the quantum.
+/// The gang that has the quantum, from 1, where the program is in it. The others' numbers are not known: the reason that
+/// tells one is as old as the program's last turn, and rounds are made anew meanwhile.
 fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
     match (program.why, quantum) {
         _ if program.state == State::Ended => "-".to_owned(),
-        (Some(Why::OtherGang { gang }), Some(_)) => (gang + 1).to_string(),
+        (Some(Why::OtherGang { .. }), _) => "-".to_owned(),
         (Some(_), Some(quantum)) if program.state.may_run() => format!("{}*", quantum.gang + 1),
         _ => "-".to_owned(),
     }
@@ -169,11 +240,27 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// What fits, with no character that commands a terminal.
+/// What fits, with no character that commands a terminal; the end of what does not is told by a mark.
 pub(super) fn fitted(text: &str, width: usize) -> String {
-    text.chars().take(width).map(|c| if c.is_control() { '?' } else { c }).collect()
+    let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+    if text.width() <= width {
+        return text;
+    }
+    let room = width.saturating_sub(CUT.width());
+    let mut taken = 0;
+    let fits = |c: &char| {
+        taken += c.width().unwrap_or(0);
+        taken <= room
+    };
+    let begin: String = text.chars().take_while(fits).collect();
+    if width == 0 { begin } else { begin + CUT }
 }
 
-fn padded(text: &str, width: usize) -> String {
-    format!("{:width$}", fitted(text, width))
+/// Stands for what was cut off.
+const CUT: &str = "\u{2026}";
+
+fn padded(text: &str, width: usize, right: bool) -> String {
+    let text = fitted(text, width);
+    let space = " ".repeat(width - text.width());
+    if right { space + &text } else { text + &space }
 }

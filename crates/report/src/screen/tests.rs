@@ -1,5 +1,9 @@
+use cosched_core::Why;
+use unicode_width::UnicodeWidthStr;
+
 use super::*;
 use crate::standing::snapshot;
+use cosched_core::Why;
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -31,7 +35,7 @@ fn a_frame_says_who_runs_who_waits_and_why() {
             "",
             "PROGRAM STATE   GANG CPUS    THR SHARE    RUN s   WAIT s  TURNS WHY",
             "solver  runs    1*   0-1       2  52 %      1.2      1.1     12 in gang",
-            "sort    waits   2    0-1       2  38 %      0.9      1.5     12 other gang",
+            "sort    waits   -    0-1       2  38 %      0.9      1.5     12 other gang",
             "short   exit 3  -    -         2  12 %      0.3      2.1     12",
         ]
     );
@@ -40,12 +44,22 @@ fn a_frame_says_who_runs_who_waits_and_why() {
 }
 
 #[test]
+fn no_figure_of_an_earlier_decision_stands_as_if_it_were_of_now() {
+    let mut now = snapshot();
+    for why in [Why::OtherGang { gang: 6 }, Why::Queued { ahead: 7 }, Why::DoesNotFit { free: 7 }] {
+        now.programs[1].why = Some(why);
+        let row = frame(&now, None, View::default(), 80, None)[ABOVE + 1].text.clone();
+        assert!(!row.contains('7'), "{row}");
+    }
+}
+
+#[test]
 fn no_line_is_wider_than_the_screen_and_no_frame_is_higher() {
     for (width, height) in [(80, 24), (40, 10), (20, 3), (200, 50), (1, 1), (0, 0)] {
         for now in [snapshot(), crowd(100)] {
             let lines = frame(&now, None, View::default(), width, Some(height));
             assert!(lines.len() <= height, "{width} x {height}");
-            assert!(lines.iter().all(|line| line.text.chars().count() <= width));
+            assert!(lines.iter().all(|line| line.text.width() <= width));
         }
     }
 }
@@ -114,4 +128,65 @@ fn as_many_names_as_fit_are_told_of_those_who_run() {
     let line = |width| frame(&crowd(100), None, View::default(), width, None)[1].text.clone();
     assert!(line(80).ends_with(" and 92 more"), "{}", line(80));
     assert!(line(2000).ends_with(" p98 p99"), "{}", line(2000));
+}
+
+/// Where a text begins in a line, in columns.
+fn column(line: &str, text: &str) -> usize {
+    line[..line.find(text).unwrap()].width()
+}
+
+#[test]
+fn wide_characters_take_two_columns_and_shift_nothing() {
+    let mut now = snapshot();
+    now.programs[0].name = "\u{8a08}\u{7b97}\u{5668}".repeat(8);
+    now.programs[1].name = "e\u{301}tude".into();
+    for width in [60, 80, 81, 120, 240] {
+        let lines = frame(&now, None, View::default(), width, Some(24));
+        assert!(lines.iter().all(|line| line.text.width() <= width), "{width}: {lines:?}");
+        let rows: Vec<&str> = texts(&lines)[ABOVE - 1..].to_vec();
+        let state = column(rows[0], "STATE");
+        assert_eq!((column(rows[1], "runs"), column(rows[2], "waits")), (state, state), "{rows:?}");
+    }
+}
+
+#[test]
+fn what_is_cut_is_marked_and_nothing_is_cut_where_there_is_room() {
+    let mut now = snapshot();
+    let (name, why) = ("solver-".repeat(7), "least misses that fit");
+    now.programs[0].name = name.clone();
+    now.programs[0].why = Some(Why::FewestMissesThatFit);
+    now.programs[0].cpus = Some("0-3,8-11,16-19".parse().unwrap());
+    let row = |width| frame(&now, None, View::default(), width, None)[ABOVE].text.clone();
+    let (narrow, wide) = (row(80), row(240));
+    assert_eq!(narrow.matches('\u{2026}').count(), 3, "{narrow}");
+    for whole in [&name, why, "0-3,8-11,16-19"] {
+        assert!(wide.contains(whole) && !narrow.contains(whole), "{wide}");
+    }
+}
+
+#[test]
+fn cpu_time_and_switches_are_shown_where_they_are_known_and_there_is_room() {
+    let header = |now: &Snapshot, width| {
+        frame(now, None, View::default(), width, None)[ABOVE - 1].text.clone()
+    };
+    let (past, mut now) = (snapshot(), snapshot());
+    for (width, expected) in [(80, [false, false]), (84, [true, false]), (90, [true, true])] {
+        let header = header(&now, width);
+        assert_eq!([" CPU s ", " SW/s "].map(|name| header.contains(name)), expected, "{header}");
+    }
+    (now.at_seconds, now.programs[0].context_switches) = (past.at_seconds + 2.0, Some(150));
+    let lines = frame(&now, Some(&past), View::default(), 96, None);
+    let ends = |name: &str, cell: &str| {
+        assert_eq!(
+            column(&lines[ABOVE].text, cell) + cell.width(),
+            column(&lines[ABOVE - 1].text, name) + name.width(),
+            "{lines:?}"
+        );
+    };
+    ends("CPU s", " 1.9");
+    ends("SW/s", " 25");
+    for program in &mut now.programs {
+        (program.cpu_seconds, program.context_switches) = (None, None);
+    }
+    assert!(!header(&now, 200).contains(" CPU s ") && !header(&now, 200).contains(" SW/s "));
 }

@@ -1,14 +1,15 @@
 //! A figure for each row, with its interval where there is one.
 
-use super::{Drawing, Scale, WIDTH, names_width, short};
+use super::{Drawing, Scale, names_width, short, text_width};
 use crate::panels::Dots;
 
 const ROW: f64 = 24.0;
+const UNKNOWN: &str = "not known";
 
-pub(super) fn draw(dots: &Dots) -> Drawing {
+pub(super) fn draw(dots: &Dots, width: f64) -> Drawing {
     let left = names_width(dots.rows.iter().map(|row| row.name.as_str()));
     let (top, bottom) = (8.0, 8.0 + ROW * dots.rows.len() as f64);
-    let mut drawing = Drawing::new(WIDTH, bottom + 36.0);
+    let mut drawing = Drawing::new(width, bottom + 36.0);
     let values = || {
         let rows = dots.rows.iter().flat_map(|row| {
             let (low, high) = row.interval.unzip();
@@ -16,7 +17,7 @@ pub(super) fn draw(dots: &Dots) -> Drawing {
         });
         rows.chain([dots.reference]).flatten()
     };
-    let scale = Scale { values: ends(values), places: (left, WIDTH - 12.0) };
+    let scale = Scale { values: ends(values), places: (left, width - 12.0) };
     scale.draw_below(&mut drawing, top, bottom, dots.unit);
     if let Some(reference) = dots.reference {
         let x = scale.at(reference);
@@ -26,7 +27,9 @@ pub(super) fn draw(dots: &Dots) -> Drawing {
         let y = top + ROW * (i as f64 + 0.5);
         drawing.text(left - 8.0, y + 4.0, "end", "ink", short(&row.name));
         let Some(value) = row.value else {
-            drawing.text(left + 6.0, y + 4.0, "start", "soft", "not known");
+            let plate = ((left + 2.0, y - 8.0), (text_width(UNKNOWN), 16.0));
+            drawing.rect(plate.0, plate.1, "plate", UNKNOWN);
+            drawing.text(left + 6.0, y + 4.0, "start", "soft", UNKNOWN);
             continue;
         };
         if let Some((low, high)) = row.interval {

@@ -39,7 +39,9 @@ impl Scale {
 
     /// Draws lines from `top` to `bottom` at round numbers, writes these below, and the axis' name at its right end.
     pub(super) fn draw_below(&self, drawing: &mut Drawing, top: f64, bottom: f64, name: &str) {
-        let (ticks, decimals) = self.ticks(((self.places.1 - self.places.0) / 70.0) as usize);
+        let room = (self.places.1 - self.places.0) / 70.0;
+        // One number alone does not tell how long the axis is.
+        let (ticks, decimals) = self.ticks((room as usize).max(3));
         for tick in ticks {
             let x = self.at(tick);
             drawing.line((x, top), (x, bottom), "line");

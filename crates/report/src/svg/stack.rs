@@ -1,22 +1,21 @@
 //! A bar for each row, cut into parts: where the time went.
 
-use super::{Drawing, LINE, Scale, WIDTH, names_width, short};
-use crate::panels::{Bar, Stack};
+use super::{Drawing, Scale, legend, names_width, short};
+use crate::panels::{Bar, INTERFERENCE, STOPPED, Stack, WAITING};
 
 const ROW: f64 = 24.0;
 
-pub(super) fn draw(stack: &Stack) -> Drawing {
+pub(super) fn draw(stack: &Stack, width: f64) -> Drawing {
     let left = names_width(stack.rows.iter().map(|row| row.name.as_str()));
-    let (top, bottom) = (LINE + 10.0, LINE + 10.0 + ROW * stack.rows.len() as f64);
-    let mut drawing = Drawing::new(WIDTH, bottom + 36.0);
+    let (keys, top) = legend(stack.parts.iter().copied(), (8.0, width));
+    let bottom = top + ROW * stack.rows.len() as f64;
+    let mut drawing = Drawing::new(width, bottom + 36.0);
     let longest = stack.rows.iter().map(length).fold(0.0, f64::max);
-    let scale = Scale { values: (0.0, longest), places: (left, WIDTH - 12.0) };
+    let scale = Scale { values: (0.0, longest), places: (left, width - 12.0) };
     scale.draw_below(&mut drawing, top, bottom, stack.unit);
-    let mut x = left;
-    for (part, name) in stack.parts.iter().enumerate() {
-        drawing.rect((x, 6.0), (12.0, 12.0), class(part), name);
-        drawing.text(x + 17.0, 16.0, "start", "ink", name);
-        x += 17.0 + super::text_width(name) + 12.0;
+    for (name, (x, y)) in stack.parts.iter().zip(keys) {
+        drawing.rect((x, y + 6.0), (12.0, 12.0), class(name), name);
+        drawing.text(x + 17.0, y + 16.0, "start", "ink", name);
     }
     for (i, row) in stack.rows.iter().enumerate() {
         let y = top + ROW * i as f64;
@@ -28,7 +27,12 @@ pub(super) fn draw(stack: &Stack) -> Drawing {
             before = end;
             let tip = format!("{}: {} {value:.3} {}", row.name, stack.parts[part], stack.unit);
             if to > from {
-                drawing.rect((from, y + 4.0), (to - from, ROW - 8.0), class(part), &tip);
+                drawing.rect(
+                    (from, y + 4.0),
+                    (to - from, ROW - 8.0),
+                    class(stack.parts[part]),
+                    &tip,
+                );
             }
         }
     }
@@ -40,7 +44,12 @@ fn length(bar: &Bar) -> f64 {
     bar.parts.iter().map(|part| part.max(0.0)).sum()
 }
 
-/// Work in a colour, waiting in grey, what company costs in another colour.
-fn class(part: usize) -> &'static str {
-    ["c1", "wait", "c0"][part % 3]
+/// Work in a colour, waiting in grey, what company costs and what somebody else took in others.
+fn class(part: &str) -> &'static str {
+    match part {
+        WAITING => "wait",
+        INTERFERENCE => "c0",
+        STOPPED => "c3",
+        _ => "c1",
+    }
 }

@@ -43,6 +43,14 @@ fn varint(bytes: &mut &[u8]) -> u64 {
     varint.iter().rev().fold(0, |value, byte| (value << 7) | u64::from(byte & 0x7f))
 }
 
+#[test]
+fn a_trace_is_known_by_its_beginning() {
+    assert!(is_trace(&trace(&run()).bytes));
+    for other in [&b""[..], b"{\"schema\":\"cosched-run/1\"}", b"cosched: programs", b"\n\x20"] {
+        assert!(!is_trace(other));
+    }
+}
+
 fn number(fields: &Fields, field: u64) -> Option<u64> {
     match fields.get(&field)?.as_slice() {
         [Value::Number(number)] => Some(*number),

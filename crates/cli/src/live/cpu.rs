@@ -1,0 +1,107 @@
+//! Adds to a snapshot what programs have used in their present runs.
+//!
+//! The engine knows the CPU time of complete runs only. That of a program's present run is read from `/proc`
+//! ([`cosched_linux::cpu_time`]), by the thread that serves visitors, now and then. What is told never falls,
+//! though single readings may miss a process that ends meanwhile.
+
+use std::time::Instant;
+
+use cosched_core::live::{Snapshot, Standing, State};
+use cosched_linux::cpu_time::{Meter, Pace, Used};
+
+/// The last readings.
+pub(super) struct CpuTimes {
+    meter: Meter,
+    pace: Pace,
+    programs: Vec<Known>,
+}
+
+/// What is known of one program.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// Which run was read.
+    generation: u32,
+    /// What that one had used.
+    run: Option<Used>,
+    /// What was told of all its runs.
+    told: Used,
+}
+
+impl CpuTimes {
+    pub(super) fn new(meter: Meter) -> CpuTimes {
+        CpuTimes { meter, pace: Pace::default(), programs: Vec::new() }
+    }
+
+    /// Adds to what complete runs have used what present ones have.
+    pub(super) fn add_to(&mut self, snapshot: &mut Snapshot, now: Instant) {
+        let due = self.pace.is_due(now);
+        self.programs.resize(snapshot.programs.len(), Known::default());
+        for (slot, (program, known)) in
+            snapshot.programs.iter_mut().zip(&mut self.programs).enumerate()
+        {
+            if due || known.generation != program.generation {
+                let run = if is_there(program) { self.meter.used(slot, now) } else { None };
+                (known.generation, known.run) = (program.generation, run);
+            }
+            known.complete(program);
+        }
+        if due {
+            self.pace.has_looked(now, now.elapsed());
+        }
+    }
+}
+
+impl Known {
+    /// Adds to what complete runs have used; nothing is told where that of the present one cannot be known.
+    fn complete(&mut self, program: &mut Standing) {
+        let run = if is_there(program) { self.run } else { Some(Used::default()) };
+        let told = run.zip(program.cpu_seconds).zip(program.context_switches);
+        self.told = told.map_or(self.told, |((run, seconds), switches)| Used {
+            seconds: self.told.seconds.max(seconds + run.seconds),
+            switches: self.told.switches.max(switches + run.switches),
+        });
+        program.cpu_seconds = told.map(|_| (self.told.seconds * 1e6).round() / 1e6);
+        program.context_switches = told.map(|_| self.told.switches);
+    }
+}
+
+/// Whether it has processes.
+fn is_there(program: &Standing) -> bool {
+    !matches!(program.state, State::Expected | State::New | State::Starting | State::Ended)
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_linux::cpu_time::Roots;
+    use cosched_linux::procfs::Proc;
+
+    use super::*;
+
+    fn snapshot(state: &str, complete: f64) -> Snapshot {
+        let program = format!(
+            r#"{{"name":"a","state":"{state}","generation":0,"threads":1,"granted":1,"cpus":null,"weight":1,
+            "group":null,"arrived_seconds":0,"started_seconds":0,"running_seconds":1,"waiting_seconds":0,
+            "waiting_now_seconds":0,"cpu_seconds":{complete},"context_switches":7,"turns":1,"completions":0,"exit":null,"why":null}}"#
+        );
+        let text = format!(
+            r#"{{"schema":"cosched-live/1","pid":1,"policy":"gang","placement":null,"quantum_seconds":null,
+            "started_at":"","at_seconds":1,"cpus":"0","quantum":null,"switches":0,"deviations":0,
+            "own_cpu_seconds":0,"programs":[{program}]}}"#
+        );
+        Snapshot::from_json(&text).unwrap()
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_not_known_and_what_was_told_never_falls() {
+        let mut times = CpuTimes::new(Meter::new(Proc::default(), Roots::new(1)));
+        let mut told = |state, complete| {
+            let mut snapshot = snapshot(state, complete);
+            times.add_to(&mut snapshot, Instant::now());
+            snapshot.programs[0].cpu_seconds
+        };
+        assert_eq!(told("new", 0.0), Some(0.0));
+        assert_eq!(told("running", 0.0), None);
+        assert_eq!(told("ended", 1.5), Some(1.5));
+        assert_eq!(told("ended", 1.25), Some(1.5));
+    }
+}

@@ -1,0 +1,75 @@
+//! What is counted as a switch: every change by a decision, and nothing else.
+
+use super::*;
+
+fn at(outcome: &Outcome) -> Vec<u64> {
+    outcome.switches.iter().map(|at| at.0 / 1_000_000).collect()
+}
+
+#[test]
+fn a_switch_that_starts_a_program_or_follows_an_end_counts_too() {
+    // The second runs first, for 100 ms of its 250; each change of turns is a decision.
+    let (_, outcome) =
+        run(Fake::new([MS(250), MS(250)]), in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
+    assert_eq!(at(&outcome), [100, 200, 300, 400, 450]);
+    // At 100 ms a program was started, at 450 ms one had ended: there was no gap to measure.
+    assert_eq!(outcome.switch_gaps.len(), 3);
+}
+
+#[test]
+fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
+    let together = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        for program in world.programs {
+            plan.run(program.id, Settings::default());
+        }
+        plan.wake_at(world.now + MS(50), Token(0));
+    });
+    let (_, outcome) =
+        run(Fake::new([MS(100), MS(300)]), together, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert_eq!(outcome.switches, vec![]);
+}
+
+/// One after the other, in the order of the workload; whoever has ended and comes again is last.
+fn in_line() -> impl Policy {
+    let mut line: Vec<ProgramId> = Vec::new();
+    Ask(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
+        let before = line.first().copied();
+        for cause in causes {
+            match cause {
+                Cause::Arrived(id) => line.push(*id),
+                Cause::Exited(id, _) => line.retain(|waits| waits != id),
+                _ => {}
+            }
+        }
+        if let Some(next) = line.first().copied().filter(|next| Some(*next) != before) {
+            plan.run(next, Settings::default());
+        }
+    })
+}
+
+#[test]
+fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
+    let again = |asked| Entry { repeat: Repeat::Times(2), ..Entry::new(asked) };
+    let (_, alone) = run(Fake::new([MS(100)]), in_line(), setup(vec![again(2)]));
+    assert_eq!((at(&alone), alone.total), (vec![], MS(200)));
+    let two = setup(vec![again(2), again(2)]);
+    let (_, both) = run(Fake::new([MS(100), MS(100)]), in_line(), two);
+    assert_eq!((at(&both), both.total), (vec![100, 200, 300], MS(400)));
+}
+
+#[test]
+fn a_promise_that_the_engine_keeps_against_the_policy_is_no_switch() {
+    // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all the same.
+    let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if causes.iter().any(|cause| matches!(cause, Cause::Arrived(_))) {
+            world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+            plan.wake_at(world.now + MS(100), Token(0));
+        } else if causes.contains(&Cause::Woke(Token(0))) {
+            plan.freeze(p(0));
+        }
+    });
+    let (_, outcome) =
+        run(Fake::new([MS(300), MS(4000)]), unjust, setup(vec![Entry::new(1), Entry::new(1)]));
+    assert!(outcome.programs[0].timeline.len() > 1, "{outcome:?}");
+    assert_eq!(at(&outcome), [100]);
+}

@@ -1,0 +1,74 @@
+//! Who runs by decision: what a switch between gangs is counted by.
+//!
+//! A switch is a decision that changes which programs run: it stops one, starts one, or lets one go on. The first set
+//! follows nobody, and is none. Nor is one: the same gang going on for another quantum, a program that ends, a
+//! program that begins anew in the gang in which it has just ended, and a promise of the engine kept in a policy's
+//! despite, all of which no decision makes. So what is counted depends on decisions alone, and not on how long a
+//! switch took or whether its gap could be measured.
+
+use crate::machine::Machine;
+use crate::plan::{Directive, Plan};
+use crate::policy::Policy;
+use crate::program::ProgramId;
+
+use super::Engine;
+
+/// The programs that the last decisions let run, by slot.
+#[derive(Debug)]
+pub(super) struct Turns {
+    chosen: Vec<bool>,
+    /// Of these, who has ended since the last switch; it has its place until others are let run.
+    ended: Vec<u16>,
+    /// Somebody was let run.
+    begun: bool,
+}
+
+impl Turns {
+    pub(super) fn new(slots: usize) -> Turns {
+        Turns { chosen: vec![false; slots], ended: Vec::new(), begun: false }
+    }
+
+    /// A program that runs already came with the run.
+    pub(super) fn finds(&mut self, id: ProgramId) {
+        (self.chosen[usize::from(id.slot)], self.begun) = (true, true);
+    }
+
+    pub(super) fn ends(&mut self, id: ProgramId) {
+        if self.chosen[usize::from(id.slot)] {
+            self.ended.push(id.slot);
+        }
+    }
+}
+
+impl<M: Machine, P: Policy> Engine<M, P> {
+    /// Counts a plan that is about to be adopted if it is a switch.
+    pub(super) fn count_switch(&mut self, plan: &Plan) {
+        let mut changed = false;
+        for (id, directive) in &plan.programs {
+            let Some(i) = self.index(*id) else { continue };
+            let chosen = &mut self.turns.chosen[usize::from(id.slot)];
+            let ran = matches!(self.controls[i].wanted, Directive::Run(_));
+            match directive {
+                Directive::Run(_) => changed |= !std::mem::replace(chosen, true),
+                Directive::Freeze if ran => {
+                    *chosen = false;
+                    changed = true;
+                }
+                // Who is let go runs on; who waits goes on waiting.
+                Directive::Freeze | Directive::Leave => {}
+            }
+        }
+        if !changed {
+            return;
+        }
+        for slot in std::mem::take(&mut self.turns.ended) {
+            let runs_again = |(id, directive): &(ProgramId, Directive)| {
+                id.slot == slot && matches!(directive, Directive::Run(_))
+            };
+            self.turns.chosen[usize::from(slot)] = plan.programs.iter().any(runs_again);
+        }
+        if std::mem::replace(&mut self.turns.begun, true) {
+            self.outcome.switches.push(self.now);
+        }
+    }
+}

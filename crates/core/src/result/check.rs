@@ -1,0 +1,147 @@
+//! Whether a result can be true.
+//!
+//! *Problem.* A file that was written by hand, cut and glued, or damaged on a disk may be well-formed and still say what no
+//! run can be: a time before its beginning, a CPU beyond all that there are, an end before a start. Whoever draws or
+//! explains it would stumble over it, each in another place.
+//!
+//! *Idea.* [`RunResult::load`](super::RunResult::load) looks once at everything that others rely on, and names the first
+//! field that cannot be. Sums are not checked: whether a file was forged is not the question.
+
+use std::collections::HashSet;
+
+use super::{DecisionResult, ProgramResult, RunResult};
+use crate::cpuset::MAX_CPUS;
+use crate::plan::{Reason, Why};
+
+/// The longest time that is believed: thirty years. Nanoseconds of it fit into 64 bits many times.
+const LONGEST_SECONDS: f64 = 1e9;
+const RANGE: &str = "but can be 0 to 1e9 s";
+/// Times are rounded to microseconds, so a span may begin that much before the one before it ends.
+const ROUNDING: f64 = 2e-6;
+
+/// The field that cannot be, and why.
+pub(super) type Fault = (String, String);
+
+/// The first fault of a result.
+pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
+    let cpus = run.machine.cpus;
+    if !(1..=MAX_CPUS).contains(&cpus) {
+        return fault("machine.cpus", format!("is {cpus}, but can be 1 to {MAX_CPUS}"));
+    }
+    time("total_seconds", run.total_seconds)?;
+    run.quantum_seconds.map_or(Ok(()), |quantum| time("quantum_seconds", quantum))?;
+    time("metrics.responsiveness_max_seconds", run.metrics.responsiveness_max_seconds)?;
+    time(
+        "metrics.responsiveness_longest_gap_seconds",
+        run.metrics.responsiveness_longest_gap_seconds,
+    )?;
+    let mut names = HashSet::new();
+    for (slot, of) in run.programs.iter().enumerate() {
+        let at = format!("programs[{slot}]");
+        if !names.insert(&of.name) {
+            return fault(&format!("{at}.name"), format!("'{}' is there twice", of.name));
+        }
+        program(&at, of)?;
+    }
+    let deviations = run.deviations.iter().map(|deviation| deviation.at_seconds);
+    ascending("deviations", "at_seconds", deviations)?;
+    for (i, deviation) in run.deviations.iter().enumerate() {
+        known(&format!("deviations[{i}].program.slot"), deviation.program.slot, run)?;
+    }
+    ascending("decisions", "at_seconds", run.decisions.iter().map(|made| made.at_seconds))?;
+    run.decisions.iter().enumerate().try_for_each(|(i, made)| decision(i, made, run))
+}
+
+fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
+    let field = |name: &str| format!("{at}.{name}");
+    let given = [
+        ("arrived_seconds", Some(program.arrived_seconds)),
+        ("started_seconds", program.started_seconds),
+        ("turnaround_seconds", program.turnaround_seconds),
+        ("running_seconds", Some(program.running_seconds)),
+        ("waiting_seconds", Some(program.waiting_seconds)),
+        ("solo_seconds", program.solo_seconds),
+        ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
+        // It is negative where the run alone was the slower one.
+        ("interference_seconds", program.interference_seconds.map(f64::abs)),
+    ];
+    for (name, seconds) in given {
+        seconds.map_or(Ok(()), |seconds| time(&field(name), seconds))?;
+    }
+    let mut until = 0.0;
+    for (i, span) in program.timeline.iter().enumerate() {
+        let name = || field(&format!("timeline[{i}]"));
+        time(&name(), span.0)?;
+        time(&name(), span.1)?;
+        if span.1 < span.0 {
+            return fault(
+                &name(),
+                format!("ends at {} s, before it begins at {} s", span.1, span.0),
+            );
+        }
+        if span.0 < until - ROUNDING {
+            return fault(
+                &name(),
+                format!("begins at {} s, before the one before it ends", span.0),
+            );
+        }
+        until = span.1;
+    }
+    let ends = program.completions.iter().map(|completion| completion.at_seconds);
+    ascending(&field("completions"), "at_seconds", ends)
+}
+
+fn decision(i: usize, made: &DecisionResult, run: &RunResult) -> Result<(), Fault> {
+    let reason = |(n, reason): (usize, &Reason)| {
+        let at = format!("decisions[{i}].reasons[{n}]");
+        if let Some(id) = reason.program {
+            known(&format!("{at}.program.slot"), id.slot, run)?;
+        }
+        match reason.why {
+            Why::Quantum { gang, gangs, .. } if gang >= gangs.max(1) => {
+                fault(&format!("{at}.gang"), format!("is {gang} of {gangs}; the first one is 0"))
+            }
+            Why::OtherGang { gang: u16::MAX } => {
+                fault(&format!("{at}.gang"), format!("is {}, which no gang is", u16::MAX))
+            }
+            _ => Ok(()),
+        }
+    };
+    made.reasons.iter().enumerate().try_for_each(reason)
+}
+
+/// Programs are named by their position.
+fn known(field: &str, slot: u16, run: &RunResult) -> Result<(), Fault> {
+    let programs = run.programs.len();
+    match usize::from(slot) < programs {
+        true => Ok(()),
+        false => fault(field, format!("is {slot}, but there are {programs} programs, from 0 on")),
+    }
+}
+
+/// Lists are searched by bisection.
+fn ascending(list: &str, field: &str, times: impl Iterator<Item = f64>) -> Result<(), Fault> {
+    let mut before = 0.0;
+    for (i, at) in times.enumerate() {
+        let name = || format!("{list}[{i}].{field}");
+        time(&name(), at)?;
+        if at < before {
+            return fault(&name(), format!("is {at} s, before the one before it"));
+        }
+        before = at;
+    }
+    Ok(())
+}
+
+fn time(field: &str, seconds: f64) -> Result<(), Fault> {
+    match (0.0..=LONGEST_SECONDS).contains(&seconds) {
+        true => Ok(()),
+        // Nobody reads three hundred digits.
+        false if seconds.abs() > 1e12 => fault(field, format!("is {seconds:e} s, {RANGE}")),
+        false => fault(field, format!("is {seconds} s, {RANGE}")),
+    }
+}
+
+fn fault<T>(field: &str, what: String) -> Result<T, Fault> {
+    Err((field.to_owned(), what))
+}

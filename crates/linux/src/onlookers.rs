@@ -1,0 +1,192 @@
+//! Where those who look on at a run connect: the names of its sockets, who listens there, and what a killed run has left.
+//!
+//! The run's own socket lies in the user's private folder, named after its process. A socket for metrics lies where
+//! the user wants it; a link beside the first one tells where, so that whoever cleans up finds it. A socket whose
+//! listener is gone refuses connections: that is how what was left is told from what is in use. Nothing here ever
+//! waits: a listener whose queue is full, because it is stopped, say, is there all the same.
+//!
+//! Root may look on at every run, and folders can be anywhere. But the kernel lists the sockets that somebody listens on
+//! (`/proc/net/unix`), by the names that they were bound to, and tells who it is that listens.
+
+use std::fs;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+
+use crate::procfs::Proc;
+
+/// Of a listening socket, in the kernel's list (`SO_ACCEPTCON`).
+const LISTENS: &str = "00010000";
+
+/// The run's own socket, in the folder of its log. It is removed with the process, by the sentinel at the latest.
+pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.sock"))
+}
+
+/// The name that it is bound to, and has until it listens.
+pub fn unfinished(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    name.into()
+}
+
+/// A link to the run's socket for metrics, if it has one.
+pub fn metrics_link(folder: &Path, pid: u32) -> PathBuf {
+    folder.join(format!("{pid}.metrics"))
+}
+
+/// Whether somebody listens there. If nobody does any more, the socket is removed; nothing else ever is.
+pub fn is_heard(path: &Path) -> bool {
+    // Connecting to a file that is no socket is refused as well.
+    if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
+        return false;
+    }
+    match knock(path) {
+        Ok(_) | Err(Errno::AGAIN) => true,
+        Err(Errno::CONNREFUSED) => {
+            // Somebody else may have been quicker.
+            let _ = fs::remove_file(path);
+            false
+        }
+        Err(_) => false,
+    }
+}
+
+fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)?;
+    Ok(socket)
+}
+
+/// Whether somebody listens at a socket of that run. Those at which nobody does any more are removed.
+pub fn is_run_heard(folder: &Path, pid: u32) -> bool {
+    let metrics = fs::read_link(metrics_link(folder, pid));
+    let live = is_heard(&live_socket(folder, pid));
+    metrics.is_ok_and(|metrics| is_heard(&metrics)) || live
+}
+
+/// Removes what a run has left that was killed. What others have put in its place meanwhile stays.
+pub fn remove_left(folder: &Path, pid: u32) {
+    is_run_heard(folder, pid);
+    // Most have none.
+    let _ = fs::remove_file(metrics_link(folder, pid));
+}
+
+/// A run that can be looked at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The process of cosched.
+    pub pid: u32,
+    /// Whose it is.
+    pub uid: u32,
+    /// Its socket.
+    pub socket: PathBuf,
+}
+
+/// The runs of all users, as far as the caller may connect to them, in ascending order of their processes.
+///
+/// # Errors
+/// When the kernel's list cannot be read.
+pub fn everybodys(proc: &Proc) -> io::Result<Vec<Run>> {
+    let list = fs::read(proc.root().join("net/unix"))?;
+    let named = bound(&String::from_utf8_lossy(&list));
+    let mut runs: Vec<Run> =
+        named.into_iter().filter_map(|(pid, socket)| listening(pid, socket)).collect();
+    runs.sort_by_key(|run| run.pid);
+    Ok(runs)
+}
+
+/// Who listens there, if it is the process that the name tells.
+fn listening(pid: u32, socket: PathBuf) -> Option<Run> {
+    let peer = socket_peercred(knock(&socket).ok()?).ok()?;
+    let is_it = peer.pid.as_raw_nonzero().get() as u32 == pid;
+    is_it.then(|| Run { pid, uid: peer.uid.as_raw(), socket })
+}
+
+/// The sockets of runs in the kernel's list, which has the names that they were bound to.
+fn bound(list: &str) -> Vec<(u32, PathBuf)> {
+    let run = |line: &str| {
+        let fields: Vec<&str> = line.splitn(8, ' ').collect();
+        let listens = fields.get(3) == Some(&LISTENS);
+        let (socket, binder) = fields.get(7).filter(|_| listens)?.rsplit_once('.')?;
+        let socket = Path::new(socket);
+        let pid = socket.file_name()?.to_str()?.strip_suffix(".sock")?.parse().ok()?;
+        (binder.parse() == Ok(pid) && socket.is_absolute()).then(|| (pid, socket.to_owned()))
+    };
+    list.lines().filter_map(run).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn sockets_of_runs_are_known_by_their_names_in_the_kernels_list() {
+        let list = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 17 /run/user/7/cosched/12.sock.12\n\
+            0000000000000000: 00000003 00000000 00000000 0001 03 18 /run/user/7/cosched/12.sock.12\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 19 /tmp/a b/cosched/13.sock.13\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 20 /tmp/14.sock.15\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 21 /tmp/metrics.14\n\
+            0000000000000000: 00000002 00000000 00010000 0001 01 22\n";
+        let expected = [(12, "/run/user/7/cosched/12.sock"), (13, "/tmp/a b/cosched/13.sock")];
+        assert_eq!(bound(list), expected.map(|(pid, path)| (pid, PathBuf::from(path))));
+    }
+
+    #[test]
+    fn a_run_is_found_wherever_its_folder_is_and_only_under_its_own_number() {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = |pid: u32| {
+            let socket = live_socket(folder.path(), pid);
+            let mut bound = socket.clone().into_os_string();
+            bound.push(format!(".{pid}"));
+            let listener = UnixListener::bind(Path::new(&bound)).unwrap();
+            fs::rename(bound, &socket).unwrap();
+            (listener, socket)
+        };
+        let own = std::process::id();
+        let ((_right, socket), _pretends) = (listen(own), listen(own + 1));
+        let mut found = everybodys(&Proc::default()).unwrap();
+        found.retain(|run| run.socket.starts_with(folder.path()));
+        let uid = rustix::process::geteuid().as_raw();
+        assert_eq!(found, [Run { pid: own, uid, socket }]);
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_goes_and_what_took_its_place_stays() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let link = |pid, to: &Path| symlink(to, metrics_link(folder.path(), pid)).unwrap();
+        let [dead, alive, file] = ["dead", "alive", "file"].map(|name| elsewhere.path().join(name));
+        drop(UnixListener::bind(&dead).unwrap());
+        drop(UnixListener::bind(live_socket(folder.path(), 1)).unwrap());
+        let _alive = UnixListener::bind(&alive).unwrap();
+        fs::write(&file, "mine").unwrap();
+        for (pid, to) in [(1, &dead), (2, &alive), (3, &file)] {
+            link(pid, to);
+            remove_left(folder.path(), pid);
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        assert!(!dead.exists() && alive.exists() && file.exists());
+    }
+
+    #[test]
+    fn a_listener_that_takes_nobody_is_there_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = live_socket(folder.path(), 1);
+        let _listener = UnixListener::bind(&path).unwrap();
+        let mut waiting = Vec::new();
+        while let Ok(socket) = knock(&path) {
+            waiting.push(socket);
+        }
+        assert!(is_heard(&path) && path.exists());
+    }
+}

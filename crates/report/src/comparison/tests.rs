@@ -1,0 +1,112 @@
+//! What can be held against each other, and what follows.
+
+use cosched_core::result::{SIMULATED, Simulation, TimelineEntry};
+
+use super::*;
+use crate::testkit;
+
+fn way(name: &str, totals: &[f64]) -> Way {
+    let run = |total: &f64| RunResult { total_seconds: *total, ..testkit::gang() };
+    Way { name: name.into(), runs: totals.iter().map(run).collect() }
+}
+
+#[test]
+fn seven_rounds_that_all_say_the_same_give_a_verdict_and_six_do_not() {
+    let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
+    let fast = slow.map(|total| total / 2.0);
+    let compared = Comparison::of(&[way("linux", &slow), way("gang", &fast)]).unwrap();
+    assert_eq!(compared.ways[0].against, None);
+    assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::Better);
+    let sentence = compared.ways[1].sentence().unwrap();
+    assert!(sentence.starts_with("gang is better than linux: 0.50"), "{sentence}");
+    let few = Comparison::of(&[way("linux", &slow[..6]), way("gang", &fast[..6])]).unwrap();
+    assert_eq!(few.ways[1].sentence(), None);
+}
+
+#[test]
+fn runs_of_different_programs_or_rounds_are_not_compared() {
+    let mut other = way("gang", &[1.0]);
+    other.runs[0].programs[0].name = "something else".into();
+    let why = |ways: &[Way]| Comparison::of(ways).unwrap_err();
+    assert_eq!(why(&[way("linux", &[2.0]), other]), Incomparable::Programs);
+    let more = [way("linux", &[2.0, 2.0]), way("gang", &[1.0])];
+    assert_eq!(why(&more), Incomparable::Rounds);
+    assert_eq!(why(&[way("linux", &[])]), Incomparable::NoRun);
+}
+
+#[test]
+fn runs_of_different_machines_and_live_with_simulated_ones_are_not_compared() {
+    let why = |change: fn(&mut MachineDescription)| {
+        let mut other = way("gang", &[1.0]);
+        change(&mut other.runs[0].machine);
+        Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string()
+    };
+    assert_eq!(
+        why(|machine| machine.cpus = 8),
+        "linux is of 2 CPUs, 6.18.0, and gang of 8 CPUs, 6.18.0"
+    );
+    let simulated = why(|machine| {
+        machine.model = Some("Opteron".to_owned());
+        machine.kernel = SIMULATED.to_owned();
+    });
+    assert!(simulated.ends_with("gang of Opteron, 2 CPUs, simulated"), "{simulated}");
+    let mut ways = [way("linux", &[2.0]), way("gang", &[1.0])];
+    for (way, kernel) in ways.iter_mut().zip(["cfs", "eevdf"]) {
+        let of = |seed| Simulation { machine: "e5410-8".into(), kernel: kernel.into(), seed };
+        way.runs[0].simulation = Some(of(1));
+    }
+    let kernels = Comparison::of(&ways).unwrap_err().to_string();
+    assert!(kernels.contains(", kernel cfs, and gang of "), "{kernels}");
+}
+
+#[test]
+fn an_interrupted_run_is_not_compared() {
+    let mut other = way("gang", &[1.0]);
+    other.runs[0].interrupted_by = Some("SIGINT".to_owned());
+    let why = Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string();
+    assert_eq!(why, "gang was interrupted (SIGINT)");
+}
+
+#[test]
+fn the_longest_wait_counts_the_time_before_a_start() {
+    let mut fcfs = testkit::gang();
+    for (program, from) in fcfs.programs.iter_mut().zip([0.0, 0.3]) {
+        program.started_seconds = Some(from);
+        program.timeline = vec![TimelineEntry(from, from + 0.3, None)];
+    }
+    let way = Way { name: "fcfs".into(), runs: vec![fcfs] };
+    let compared = Comparison::of(&[way]).unwrap();
+    let longest = compared.ways[0].longest_wait_seconds.map(|wait| wait.value);
+    assert_eq!(longest, Some(0.3));
+    assert_eq!(compared.ways[0].responsiveness_longest_gap_seconds.value, 0.0);
+}
+
+#[test]
+fn a_program_that_runs_on_for_the_others_sake_leaves_no_sum_of_times_alone() {
+    let mut run = testkit::gang();
+    assert_eq!(solo_sum(&run), Some(0.6));
+    let later = run.programs[1].timeline[1];
+    run.programs[0].timeline.push(later);
+    assert_eq!(solo_sum(&run), None);
+}
+
+#[test]
+fn a_way_alone_has_figures_and_nothing_to_be_held_against() {
+    let one = Comparison::of(&[way("linux", &[2.0, 3.0, 4.0])]).unwrap();
+    assert_eq!((one.rounds, one.ways[0].total_seconds.value), (3, 3.0));
+    assert_eq!(one.ways[0].against, None);
+}
+
+#[test]
+fn what_is_printed_is_read_again_and_anything_else_is_refused() {
+    let ways = [way("linux", &[2.0, 2.5]), way("gang", &[1.0, 1.5])];
+    let printed = Comparison::of(&ways).unwrap();
+    let text = serde_json::to_string(&printed).unwrap();
+    assert_eq!(Comparison::parse(&text).unwrap(), printed);
+    let error = |text: &str| Comparison::parse(text).unwrap_err().to_string();
+    assert!(error(r#"{"schema": "cosched-run/1"}"#).contains("no comparison"));
+    assert!(error(&text.replace("\"failed\"", "\"fail\"")).contains("missing field `failed`"));
+    // Written before simulated comparisons were there.
+    let earlier = text.replace("\"simulated\":false,", "");
+    assert!(earlier.len() < text.len() && Comparison::parse(&earlier).unwrap() == printed);
+}
