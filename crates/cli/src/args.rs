@@ -11,8 +11,11 @@ use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
 
+use crate::attach::AttachArgs;
 use crate::choices;
 use crate::compare::CompareArgs;
+use crate::detach::DetachArgs;
+use crate::exec::ExecArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
 use crate::live::MetricsAt;
@@ -38,6 +41,12 @@ pub(crate) const SPIN: &str = "__spin";
 pub(crate) enum Command {
     /// Run programs together under a policy.
     Run(RunArgs),
+    /// Run one program under a policy, in cosched's place at the terminal, as `nice` does.
+    Exec(ExecArgs),
+    /// Put running processes under a policy until they end, or Ctrl-C; they run on as they were found.
+    Attach(AttachArgs),
+    /// Have the cosched that has a process let it go, as it was found.
+    Detach(DetachArgs),
     /// Run the same programs in several ways, in turn, and print one table.
     Compare(Box<CompareArgs>),
     /// Simulate programs under a policy, on a machine that is not there.
@@ -97,6 +106,14 @@ pub(crate) struct PolicyArgs {
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
+    /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
+    #[arg(long, value_parser = duration)]
+    pub(crate) max_frozen: Option<Duration>,
+}
+
+/// How policies that measure do their work.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct MeasureArgs {
     /// How often programs are measured: 10ms or more (faithful) [default: 1s]
     #[arg(long, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
@@ -106,9 +123,6 @@ pub(crate) struct PolicyArgs {
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
-    /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
-    #[arg(long, value_parser = duration)]
-    pub(crate) max_frozen: Option<Duration>,
 }
 
 /// How policies and this machine do their work.
@@ -116,6 +130,8 @@ pub(crate) struct PolicyArgs {
 pub(crate) struct HowArgs {
     #[command(flatten)]
     pub(crate) policy: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -131,7 +147,15 @@ pub(crate) struct HowArgs {
 impl From<PolicyArgs> for HowArgs {
     fn from(policy: PolicyArgs) -> HowArgs {
         let grace = Duration::from_nanos(Limits::default().grace.0);
-        HowArgs { policy, freezer: None, pinning: None, grace }
+        let measure = MeasureArgs::default();
+        HowArgs { policy, measure, freezer: None, pinning: None, grace }
+    }
+}
+
+/// Of programs that are not ours, nothing else is chosen.
+impl From<MeasureArgs> for HowArgs {
+    fn from(measure: MeasureArgs) -> HowArgs {
+        HowArgs { measure, ..HowArgs::from(PolicyArgs::default()) }
     }
 }
 
@@ -151,8 +175,8 @@ impl HowArgs {
     fn faithful(&self) -> FaithfulOptions {
         let default = FaithfulOptions::default();
         FaithfulOptions {
-            interval: self.policy.interval.map_or(default.interval, Into::into),
-            class: self.policy.class.map(ClassArg::class).or(self.policy.usual_class),
+            interval: self.measure.interval.map_or(default.interval, Into::into),
+            class: self.measure.class.map(ClassArg::class).or(self.measure.usual_class),
             ..default
         }
     }
@@ -184,7 +208,7 @@ impl HowArgs {
             _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
-            _ if (self.policy.interval.is_some() || self.policy.class.is_some())
+            _ if (self.measure.interval.is_some() || self.measure.class.is_some())
                 && !kinds.iter().any(|kind| kind.measures()) =>
             {
                 Err(refuse("--interval and --class", Kind::measures, "measure programs"))
@@ -397,6 +421,8 @@ pub(crate) struct SimRunArgs {
     pub(crate) no_solo: bool,
     #[command(flatten)]
     pub(crate) how: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,

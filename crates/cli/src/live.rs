@@ -4,11 +4,13 @@
 //! only the policy's last reasons (`Board`), and at a heartbeat asks one flag whether somebody wants to
 //! know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into a place for one
 //! ([`handover`]), and a thread of the background does the rest: it reads what programs have used
-//! ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). docs/live.md tells users of it.
+//! ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor asks for ([`request`]) goes the
+//! other way. docs/live.md tells users of it.
 
 mod cpu;
 mod handover;
 mod http;
+mod request;
 mod server;
 mod sockets;
 
@@ -18,6 +20,7 @@ use std::time::SystemTime;
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
+use cosched_linux::asks::Asks;
 use cosched_linux::cpu_time::{Meter, Roots};
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
@@ -27,6 +30,7 @@ use crate::session::{Request, Session, own_cpu_seconds, say};
 pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
+pub(crate) use request::Request as AskedFor;
 use server::{Door, Server, Serves};
 use sockets::OwnSocket;
 pub(crate) use sockets::{MetricsAt, running};
@@ -34,6 +38,7 @@ pub(crate) use sockets::{MetricsAt, running};
 /// A run that is shown.
 pub(crate) struct Live {
     board: Board,
+    asks: Arc<Asks>,
     handover: Arc<Handover>,
     /// Its thread ends with this.
     _server: Server,
@@ -66,7 +71,8 @@ impl Live {
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;
         let cpu = CpuTimes::new(Meter::new(proc, roots));
-        let server = Server::start(doors, &handover, cpu).map_err(Failure::broken)?;
+        let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
+        let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
         let options = Some(request.how.options(request.kind));
@@ -80,7 +86,12 @@ impl Live {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let board = Board::new(about, session.setup(request, &threads).programs);
-        Ok(Live { board, handover, _server: server })
+        Ok(Live { board, asks, handover, _server: server })
+    }
+
+    /// What those who look on ask for.
+    pub(crate) fn asks(&self) -> Arc<Asks> {
+        Arc::clone(&self.asks)
     }
 }
 

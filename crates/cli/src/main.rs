@@ -8,10 +8,13 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod attach;
 mod choices;
 mod compare;
+mod detach;
 mod deviations;
 mod doctor;
+mod exec;
 mod experiment;
 mod explain;
 mod failure;
@@ -46,6 +49,9 @@ fn main() -> ExitCode {
     };
     let result = match args::Cli::parse_from(arguments).command {
         args::Command::Run(args) => run::run(&args),
+        args::Command::Exec(args) => exec::exec(&args),
+        args::Command::Attach(args) => attach::attach(&args),
+        args::Command::Detach(args) => detach::detach(&args),
         args::Command::Compare(args) => compare::compare(&args),
         args::Command::Sim(args) => sim::sim(&args),
         args::Command::Profile(args) => profile::profile(&args),

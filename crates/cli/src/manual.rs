@@ -240,6 +240,9 @@ mod tests {
         }
     }
 
+    /// Commands that print nothing themselves: the output is a program's.
+    const WITHOUT_JSON: &[&str] = &["cosched exec"];
+
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");
         // A command that only has subcommands prints nothing itself.
@@ -258,8 +261,8 @@ mod tests {
         leaves(&Cli::command(), NAME, &mut commands);
         assert!(commands.len() > 8, "{commands:?}");
         for (name, json) in commands {
-            assert!(json, "{name} has no --json");
-            assert!(page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
+            assert!(json != WITHOUT_JSON.contains(&name.as_str()), "{name} has no --json");
+            assert!(!json || page.contains(&format!("`{name}`")), "docs/json.md lacks {name}");
         }
     }
 }

@@ -44,6 +44,12 @@ impl Progress {
         Progress { bar, tells_ends, names, done: BTreeSet::new(), notes }
     }
 
+    /// Tells nothing but what the machine has noticed.
+    pub(crate) fn of_notes(programs: &[ProgramSpec], notes: Receiver<Note>) -> Progress {
+        let names = programs.iter().map(|spec| spec.name.clone()).collect();
+        Progress { bar: None, tells_ends: false, names, done: BTreeSet::new(), notes }
+    }
+
     pub(crate) fn finish(&self) {
         self.tell();
         if let Some(bar) = &self.bar {

@@ -7,7 +7,7 @@ use cosched_linux::cpu_time::Roots;
 use crate::args::RunArgs;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
-use crate::session::{Request, Session, print};
+use crate::session::{Origins, Request, Session, print};
 use crate::store::Store;
 use crate::{source, table};
 
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         stdout_is_taken: args.json,
         profiles: &profiles,
         count: false,
+        origins: Origins::Started,
     };
     let roots = Roots::new(workload.programs.len());
     let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
@@ -34,10 +35,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {
-            print(&table::run(
-                &ran.result,
-                Some(&source::profile_command(&args.source, &args.how)),
-            ))?;
+            let profile = source::profile_command(&args.source, &args.how);
+            print(&table::run(&ran.result, Some(&profile)))?;
         }
     }
     let untroubled = ran.report_troubles();

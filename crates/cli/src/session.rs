@@ -19,9 +19,10 @@ use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
-use cosched_linux::machine::{Config, Job, Linux, MachineError};
+use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
+use cosched_linux::tree::Process;
 use cosched_linux::undo;
 use cosched_linux::usable::Usable;
 use cosched_policy::{Demand, Kind};
@@ -29,6 +30,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::live::Live;
 use crate::out;
 use crate::progress::Progress;
 use crate::store::{Key, Store};
@@ -62,6 +64,29 @@ pub(crate) struct Request<'a> {
     pub(crate) profiles: &'a [Profile],
     /// Whether to count instructions and cache misses.
     pub(crate) count: bool,
+    /// How the programs come to be there.
+    pub(crate) origins: Origins<'a>,
+}
+
+/// How the programs of a run come to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origins<'a> {
+    /// cosched starts them.
+    Started,
+    /// cosched starts the only one, in its own place.
+    Child,
+    /// They run already: the first process of each.
+    Running(&'a [Process]),
+}
+
+impl Origins<'_> {
+    fn of(self, slot: usize) -> Origin {
+        match self {
+            Origins::Started => Origin::Started,
+            Origins::Child => Origin::Child,
+            Origins::Running(processes) => Origin::Running(processes[slot]),
+        }
+    }
 }
 
 /// A run that was made.
@@ -157,8 +182,8 @@ impl Session {
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
-        let jobs =
-            programs.iter().map(|spec| self.job(spec, request)).collect::<Result<Vec<_>, _>>()?;
+        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, request);
+        let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             out::prepare(out, request.workload)?;
         }
@@ -175,22 +200,22 @@ impl Session {
     pub(crate) fn show(
         &self,
         request: &Request<'_>,
-        onlooker: &mut dyn Watch,
+        live: &mut Live,
         roots: Roots,
     ) -> Result<Ran, Failure> {
-        self.run(request, Some(onlooker), roots)
+        self.run(request, Some(live), roots)
     }
 
     fn run(
         &self,
         request: &Request<'_>,
-        onlooker: Option<&mut dyn Watch>,
+        live: Option<&mut Live>,
         roots: Roots,
     ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
         let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
         let mut setup = self.setup(request, &threads);
-        if onlooker.is_some() {
+        if live.is_some() {
             setup.limits.heartbeat = HEARTBEAT;
         }
         let (sender, notes) = channel();
@@ -203,6 +228,7 @@ impl Session {
             turns: request.kind.makes_gangs(),
             count: request.count.then_some(Events::HARDWARE),
             jobs,
+            asks: live.as_ref().map(|live| live.asks()),
             notes: sender,
             roots,
         };
@@ -216,10 +242,14 @@ impl Session {
         })?;
         let rungs = rungs(request.kind, &machine);
         let cpu_before = own_cpu_seconds();
-        let mut progress = Progress::new(programs, request.out.is_some(), notes);
+        let mut progress = match request.origins {
+            // The terminal is the program's.
+            Origins::Child => Progress::of_notes(programs, notes),
+            _ => Progress::new(programs, request.out.is_some(), notes),
+        };
         let mut nobody = ();
-        let onlooker: &mut dyn Watch = match onlooker {
-            Some(onlooker) => onlooker,
+        let onlooker: &mut dyn Watch = match live {
+            Some(live) => live,
             None => &mut nobody,
         };
         let (machine, outcome) =
@@ -274,7 +304,22 @@ impl Session {
         spec.executable(path).map_err(Failure::input)
     }
 
-    fn job(&self, spec: &ProgramSpec, request: &Request<'_>) -> Result<Job, Failure> {
+    fn job(
+        &self,
+        origin: Origin,
+        spec: &ProgramSpec,
+        request: &Request<'_>,
+    ) -> Result<Job, Failure> {
+        if let Origin::Running(_) = origin {
+            return Ok(Job {
+                origin,
+                order: Order::default(),
+                stdout: Output::Inherit,
+                stderr: Output::Inherit,
+                freezable_for_sure: false,
+                grouped_by_user: true,
+            });
+        }
         let env = spec.environment(self.environment.iter().cloned());
         let order = Order {
             executable: self.executable(spec)?,
@@ -290,6 +335,7 @@ impl Session {
         };
         let taken = if request.stdout_is_taken { Output::Stderr } else { Output::Inherit };
         Ok(Job {
+            origin,
             order,
             stdout: output(file("stdout"), taken),
             stderr: output(file("stderr"), Output::Inherit),
@@ -311,7 +357,7 @@ impl Session {
                 repeat: spec.repeat,
                 freezable: spec.freezable != Some(false),
                 malleable: spec.malleable,
-                runs_already: false,
+                runs_already: matches!(request.origins, Origins::Running(_)),
                 group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
                 profile: *profile,
             });

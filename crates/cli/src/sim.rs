@@ -29,7 +29,7 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, PolicyArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Request, Session, print};
+use crate::session::{Origins, Request, Session, print};
 use crate::{out, source, table};
 pub(crate) use compared::Simulated;
 
@@ -104,7 +104,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: args.how.clone().into(),
+            how: HowArgs { measure: args.measure, ..args.how.clone().into() },
         })
     }
 }
@@ -169,7 +169,7 @@ impl Simulator {
         let session = Session::of(hardware.topology.clone(), description);
         let mut scene = scene.clone();
         if scene.kernel.is_solaris() {
-            scene.how.policy.usual_class = Some(Class::FixedPriority(0));
+            scene.how.measure.usual_class = Some(Class::FixedPriority(0));
         }
         Simulator { session, hardware, scene }
     }
@@ -196,6 +196,7 @@ impl Simulator {
             stdout_is_taken: true,
             profiles,
             count: false,
+            origins: Origins::Started,
         }
     }
 

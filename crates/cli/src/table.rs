@@ -36,10 +36,10 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
 fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     let metrics = &result.metrics;
     let mut lines = vec![format!(
-        "{}: {:.2} s in all, CPU use {:.0} %; {}.",
+        "{}: {:.2} s in all{}; {}.",
         result.policy,
         result.total_seconds,
-        metrics.cpu_utilisation * 100.0,
+        words::cpu_use(result),
         rungs(&result.rungs),
     )];
     let unfairness =

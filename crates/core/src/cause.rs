@@ -95,6 +95,8 @@ pub enum Refusal {
     NotSupported,
     /// It is more, or less, than the kernel grants; the nearest that it grants is given instead.
     OutOfRange,
+    /// Threads of the program are in a real-time class, which the user has chosen for them.
+    RealTime,
     /// None of the wanted CPUs is allowed to the program.
     NoCpuLeft,
     /// The program is being traced by a debugger.

@@ -5,6 +5,8 @@
 //! This crate is the only place outside the hook where `unsafe` may stand.
 
 pub mod affinity;
+pub mod asks;
+pub mod attachable;
 pub mod autogroup;
 pub mod background;
 pub mod bonds;

@@ -14,8 +14,11 @@
 //! The parts: `program` is one live program with its freezer and its pinning,
 //! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
 //! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
-//! at what programs hold and who stopped them.
+//! at what programs hold and who stopped them. `attached` has programs that no shim is the parent of: they ran before
+//! cosched came, or keep its place at the terminal.
 
+mod attached;
+mod config;
 mod freezes;
 mod inspect;
 mod observe;
@@ -25,10 +28,11 @@ mod punctual;
 mod reports;
 mod steps;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use cosched_core::{
@@ -36,21 +40,23 @@ use cosched_core::{
 };
 
 use crate::affinity::{self, AffinityError};
+use crate::asks::Asks;
 use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
 use crate::counters::Events;
 use crate::cpu_time::Roots;
 use crate::files::FileError;
-use crate::ground::{Ground, GroundError, Wishes};
+use crate::ground::{Ground, GroundError};
 use crate::helper::HelperError;
 use crate::hotplug::Hotplug;
-use crate::launch::{Launched, Launcher, Order, Output};
+use crate::launch::{Launched, Launcher};
 use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
 use crate::undo::{self, Log, LogError, Restored};
+pub use config::{Config, Job, Note, Origin};
 use inspect::Inspector;
 use observe::Observer;
 use orphans::Orphanage;
@@ -59,6 +65,7 @@ use punctual::Punctual;
 
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
+const ASKS: u64 = u64::MAX - 4;
 /// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
 /// the news that a child has ended.
 const SIGNALS: [i32; 9] = [
@@ -72,47 +79,6 @@ const SIGNALS: [i32; 9] = [
     libc::SIGTSTP,
     libc::SIGCHLD,
 ];
-
-/// What a run on this machine needs to know.
-#[derive(Debug)]
-pub struct Config {
-    /// The executable that helpers are started from; normally [`crate::helper::OWN_EXECUTABLE`].
-    pub executable: PathBuf,
-    /// Where the undo log goes; normally [`undo::log_folder`].
-    pub log_folder: PathBuf,
-    /// What the machine is made of.
-    pub topology: Topology,
-    /// The CPUs that programs may use.
-    pub cpus: CpuSet,
-    /// How to freeze, bind and share.
-    pub wishes: Wishes,
-    /// Whether programs take turns. Then every one gets a session of its own instead of cosched's, provided that the
-    /// kernel shares CPUs by session here, and it is looked for what forbids to freeze it.
-    pub turns: bool,
-    /// What hardware counters shall count of every program; `None`: nothing.
-    pub count: Option<Events>,
-    /// The programs; the position is the slot of their ids.
-    pub jobs: Vec<Job>,
-    /// Where what the user should be told goes, at once.
-    pub notes: Sender<Note>,
-    /// Where it is told which shim each program has.
-    pub roots: Roots,
-}
-
-/// One program, as the machine needs to know it.
-#[derive(Clone, Debug)]
-pub struct Job {
-    /// What to execute. The machine fills in cgroups, CPUs and the session.
-    pub order: Order,
-    /// Where its standard output goes.
-    pub stdout: Output,
-    /// Where its standard error goes.
-    pub stderr: Output,
-    /// Whether the user has said that it may be frozen whatever it holds.
-    pub freezable_for_sure: bool,
-    /// Whether the user has said which programs it belongs together with.
-    pub grouped_by_user: bool,
-}
 
 /// Why the machine is lost, or could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -138,15 +104,6 @@ pub enum MachineError {
     /// Our own CPUs cannot be read.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
-}
-
-/// Something that the user should be told about a program.
-#[derive(Debug)]
-pub struct Note {
-    /// Which program.
-    pub program: ProgramId,
-    /// What happened.
-    pub text: String,
 }
 
 /// This machine, running one workload.
@@ -185,6 +142,9 @@ pub struct Linux {
     observer: Observer,
     orphanage: Orphanage,
     queue: Vec<Event>,
+    asks: Option<Arc<Asks>>,
+    /// Programs that the user wants let go.
+    detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
     roots: Roots,
 }
@@ -201,7 +161,8 @@ impl Linux {
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;
-        let orphanage = Orphanage::open(&proc)?;
+        let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
+        let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
@@ -229,7 +190,10 @@ impl Linux {
         if let Some(hotplug) = &hotplug {
             poll.add(hotplug.as_fd(), HOTPLUG)?;
         }
-        Ok(Linux {
+        if let Some(asks) = &config.asks {
+            poll.add(asks.as_fd(), ASKS)?;
+        }
+        let mut linux = Linux {
             clock: Clock::start(),
             poll,
             launcher: Launcher::new(&config.executable, proc.clone()),
@@ -258,9 +222,13 @@ impl Linux {
             leftovers: Vec::new(),
             unreaped: Vec::new(),
             queue: Vec::new(),
+            asks: config.asks,
+            detaching: BTreeSet::new(),
             notes: config.notes,
             roots: config.roots,
-        })
+        };
+        linux.attach_all()?;
+        Ok(linux)
     }
 
     /// The rungs that the run stands on.
@@ -317,10 +285,11 @@ impl Linux {
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
+            Ready::Signal(libc::SIGCHLD) => self.reap()?,
+            Ready::Signal(signal) if self.has_child() => self.pass_on(signal),
             Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
             // A stopped cosched would leave programs frozen for as long as it is stopped.
             Ready::Signal(libc::SIGTSTP) => {}
-            Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(_) => self.tell(Happening::Interrupted(Signal::Terminate)),
             Ready::Source(SENTINEL) => {
                 self.poll.remove(self.sentinel.as_fd())?;
@@ -333,6 +302,7 @@ impl Linux {
                     self.look_at_cpus();
                 }
             }
+            Ready::Source(ASKS) => self.hear_asks(),
             Ready::Source(key) => {
                 let id = ProgramId { slot: (key >> 32) as u16, generation: key as u32 };
                 match self.live.contains_key(&id) {
@@ -397,7 +367,10 @@ impl Machine for Linux {
                     self.with(id, |linux, live| linux.apply(live, settings, epoch))
                         .unwrap_or(Ok(()))?;
                 }
-                Step::Leave(id) => self.with(id, Linux::leave).unwrap_or(Ok(()))?,
+                Step::Leave(id) => {
+                    self.with(id, Linux::leave).unwrap_or(Ok(()))?;
+                    self.detach_if_asked(id)?;
+                }
                 Step::Signal(id, signal) => {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }

@@ -205,6 +205,23 @@ impl Proc {
         }
     }
 
+    /// The words of the command that a process was started with, as far as it has not written over them; none for a thread of
+    /// the kernel.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn command_line(&self, pid: i32) -> Result<Vec<String>, FileError> {
+        let path = self.folder(pid).join("cmdline");
+        let bytes = fs::read(&path).map_err(|source| FileError::io("read", &path, source))?;
+        let words =
+            bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned());
+        let mut words: Vec<String> = words.collect();
+        while words.last().is_some_and(String::is_empty) {
+            words.pop();
+        }
+        Ok(words)
+    }
+
     /// The open files of a process, ascending by descriptor.
     ///
     /// # Errors

@@ -1,12 +1,12 @@
 //! Giving all threads of a program one class, nice value and slice, and giving back what was found.
 //!
 //! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was asked for is replaced,
-//! and a thread in a class without slices (real-time, deadline) is left alone. Threads are born
+//! and a thread in a class without slices (real-time, deadline) is left alone, and that is told. Threads are born
 //! with their creator's scheduling, so a thread that shows what we gave, and to which we gave nothing,
 //! had been given it by its creator; the list of threads is walked until a walk finds nobody new. Each
 //! change is in the undo log before it is made.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cosched_core::{Aspect, Class, Nanos, ProgramId, Refusal, Settings};
 
@@ -43,7 +43,7 @@ impl Scheduling {
     }
 
     /// Gives every thread what is asked for of class, nice value and slice, and the rest back as found. Returns what could
-    /// not be had, each aspect at most once; threads get what can.
+    /// not be had, each thing at most once; threads get what can.
     ///
     /// # Errors
     /// When the log cannot be written: then nothing more is changed.
@@ -55,24 +55,47 @@ impl Scheduling {
         log: &mut Log,
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
         let (wanted, mut refused) = self.possible(settings);
+        let mut met = HashSet::new();
         tree.threads_until_stable(proc, |thread| {
-            let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
-            let present = self.as_chosen(present);
-            let found = self.found(thread, present);
-            let target = wanted.on(found);
-            if target == present {
-                return Ok(());
-            }
-            let set = self.as_read(target);
-            log.note(Record::Attr { program: self.program, thread, found, set })?;
-            match sched_attr::set(thread.pid, &target) {
-                Ok(()) => self.remember(thread, found, target),
-                Err(SchedError::Gone { .. }) => {}
-                Err(error) => note(&mut refused, wanted.aspect(), refusal(error)),
-            }
-            Ok(())
+            met.insert(thread);
+            self.apply_to(thread, wanted, log, &mut refused)
         })?;
+        // Whose program's first process has ended, no tree leads to.
+        let known: Vec<Process> = self.threads.keys().copied().collect();
+        for thread in known.into_iter().filter(|thread| !met.contains(thread)) {
+            match thread.look(proc) {
+                Some(_) => self.apply_to(thread, wanted, log, &mut refused)?,
+                None => _ = self.threads.remove(&thread),
+            }
+        }
         Ok(refused)
+    }
+
+    fn apply_to(
+        &mut self,
+        thread: Process,
+        wanted: Wanted,
+        log: &mut Log,
+        refused: &mut Vec<(Aspect, Refusal)>,
+    ) -> Result<(), LogError> {
+        let Ok(present) = sched_attr::get(thread.pid) else { return Ok(()) };
+        let present = self.as_chosen(present);
+        let found = self.found(thread, present);
+        if wanted.asks() && !found.policy.has_slices() {
+            note(refused, wanted.aspect(), Refusal::RealTime);
+        }
+        let target = wanted.on(found);
+        if target == present {
+            return Ok(());
+        }
+        let set = self.as_read(target);
+        log.note(Record::Attr { program: self.program, thread, found, set })?;
+        match sched_attr::set(thread.pid, &target) {
+            Ok(()) => self.remember(thread, found, target),
+            Err(SchedError::Gone { .. }) => {}
+            Err(error) => note(refused, wanted.aspect(), refusal(error)),
+        }
+        Ok(())
     }
 
     fn remember(&mut self, thread: Process, found: SchedAttr, given: SchedAttr) {
@@ -149,6 +172,11 @@ impl Wanted {
         SchedAttr { policy, priority, runtime, nice: self.nice.unwrap_or(found.nice), ..found }
     }
 
+    /// Whether anything is to be replaced at all.
+    fn asks(self) -> bool {
+        self.class.is_some() || self.slice.is_some() || self.nice.is_some()
+    }
+
     /// What a right is most likely missing for.
     fn aspect(self) -> Aspect {
         match (self.class, self.nice) {
@@ -161,7 +189,7 @@ impl Wanted {
 }
 
 fn note(refused: &mut Vec<(Aspect, Refusal)>, aspect: Aspect, why: Refusal) {
-    if !refused.iter().any(|(known, _)| *known == aspect) {
+    if !refused.contains(&(aspect, why)) {
         refused.push((aspect, why));
     }
 }

@@ -39,6 +39,14 @@ pub fn reset() -> io::Result<()> {
         // to itself are refused, which leaves them as they are: at their default.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
+    unblock()
+}
+
+/// Blocks no signal; the rest stays as it is. As safe between `fork` and `exec` as [`reset`].
+///
+/// # Errors
+/// When the kernel refuses to change the mask.
+pub fn unblock() -> io::Result<()> {
     let mut none = MaybeUninit::uninit();
     // SAFETY: `sigemptyset` initialises the set before the next call reads it, and the old mask is
     // not asked for.

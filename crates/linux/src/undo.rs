@@ -19,6 +19,7 @@ mod attr;
 mod book;
 mod cgroups;
 mod changes;
+mod held;
 mod log;
 mod owed;
 mod place;
@@ -26,7 +27,8 @@ mod record;
 mod restore;
 
 pub use book::Book;
+pub use held::Held;
 pub use log::{Log, LogError};
-pub use place::log_folder;
+pub use place::{log_folder, log_folders};
 pub use record::{CgroupKind, Record};
 pub use restore::{NotRestored, Restored, restore, thaw};

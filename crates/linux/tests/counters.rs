@@ -10,7 +10,7 @@ use cosched_core::{
 use cosched_linux::counters::{self, Event, Events};
 use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::launch::Output;
-use cosched_linux::machine::{Config, Job, Linux};
+use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
@@ -37,12 +37,14 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
         turns: true,
         count,
         jobs: vec![Job {
+            origin: Origin::Started,
             order: script(text),
             stdout: Output::Stderr,
             stderr: Output::Inherit,
             freezable_for_sure: true,
             grouped_by_user: true,
         }],
+        asks: None,
         notes: std::sync::mpsc::channel().0,
         roots: Default::default(),
     };

@@ -15,8 +15,9 @@
 //!
 //! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1. Ours:
 //!
-//! - *lock contention* is the mean over the threads of the share of the interval that each waited for locks (what the paper
-//!   reads off `prstat`), without threads that did not run at all: idle workers of a pool hold nobody up;
+//! - *lock contention* is the share of the threads' time that they waited for locks (the paper reads the mean over the
+//!   threads off `prstat`: the same where all live through the interval), without threads that did not run at all: idle
+//!   workers of a pool hold nobody up;
 //! - where cache references cannot be counted, lock contention decides alone, and the reason says so;
 //! - a program that never has a second thread is left to the kernel.
 
@@ -25,8 +26,8 @@ mod quanta;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Cause, Class, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample, Settings,
-    Why, World,
+    Cause, Class, Command, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample,
+    Settings, Why, World,
 };
 
 pub use quanta::{Quanta, QuantaError};
@@ -144,7 +145,9 @@ impl Policy for Faithful {
                     self.sampled(id, world, plan);
                     self.count_threads(id, world, plan);
                 }
-                Cause::Exited(id, _) => _ = self.programs.remove(&id),
+                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
+                    _ = self.programs.remove(&id)
+                }
                 _ => {}
             }
         }

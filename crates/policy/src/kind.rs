@@ -222,6 +222,11 @@ impl Kind {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
+    /// Whether it can have programs that run already: it freezes nobody, and moves nobody to another cgroup or session.
+    pub const fn attaches(self) -> bool {
+        matches!(self, Kind::Linux | Kind::Faithful)
+    }
+
     /// Whether it measures programs while they run ([`Options::faithful`]).
     pub const fn measures(self) -> bool {
         matches!(self, Kind::Faithful)

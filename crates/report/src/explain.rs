@@ -6,11 +6,13 @@
 //! ([`Why`](cosched_core::Why)), never guessed afterwards.
 
 mod moment;
+mod slices;
 mod story;
 #[cfg(test)]
 mod tests;
 
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
+pub use slices::SliceChoice;
 pub use story::{Company, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
 
 /// The version of the JSON.

@@ -8,6 +8,7 @@
 use std::fmt::Write;
 
 use cosched_core::live::{Snapshot, Standing, State};
+use cosched_core::{Nanos, Why};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
@@ -61,6 +62,8 @@ pub fn text(snapshot: &Snapshot) -> String {
     let help = "The program's share relative to the others.";
     each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 
+    slices(&mut page, snapshot);
+
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "Where the program is in its life.");
     for program in &snapshot.programs {
@@ -70,6 +73,34 @@ pub fn text(snapshot: &Snapshot) -> String {
         }
     }
     page.0 + "# EOF\n"
+}
+
+/// Where the policy gives programs slices: these, and what they follow from. What is not known has no sample.
+fn slices(page: &mut Page, snapshot: &Snapshot) {
+    let chosen = |program: &Standing| match program.why {
+        Some(Why::Slice { slice, lock_contention, miss_ratio }) => {
+            Some((slice, lock_contention, miss_ratio))
+        }
+        _ => None,
+    };
+    if !snapshot.programs.iter().any(|program| chosen(program).is_some()) {
+        return;
+    }
+    type Chosen = (Nanos, f64, Option<f64>);
+    let mut each = |name, unit: &'static str, help, value: fn(Chosen) -> Option<f64>| {
+        page.family(name, "gauge", Some(unit), help);
+        for program in &snapshot.programs {
+            if let Some(value) = chosen(program).and_then(value) {
+                page.sample(name, &[("program", program.name.as_str())], value);
+            }
+        }
+    };
+    let help = "The slice that the policy has chosen for the program's threads.";
+    each("cosched_program_slice_seconds", "seconds", help, |(slice, ..)| Some(slice.as_secs_f64()));
+    let help = "Share of its threads' time at locks that the slice was chosen for.";
+    each("cosched_program_lock_contention_ratio", "ratio", help, |(_, locks, _)| Some(locks));
+    let help = "Share of references to the last-level cache that missed when the slice was chosen.";
+    each("cosched_program_cache_miss_ratio", "ratio", help, |(_, _, misses)| misses);
 }
 
 const SECONDS: Option<&str> = Some("seconds");
@@ -200,7 +231,15 @@ mod tests {
     #[test]
     fn every_metric_is_documented() {
         let documentation = include_str!("../../../docs/live.md");
-        for line in text(&snapshot()).lines().filter(|line| !line.starts_with('#')) {
+        let mut snapshot = snapshot();
+        snapshot.programs[0].why = Some(Why::Slice {
+            slice: Nanos::from_millis(20),
+            lock_contention: 0.12,
+            miss_ratio: Some(0.05),
+        });
+        let text = text(&snapshot);
+        assert!(text.contains("cosched_program_slice_seconds{program=\"solver\"} 0.02"), "{text}");
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
             let sample = line.split(['{', ' ']).next().unwrap();
             assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");
         }

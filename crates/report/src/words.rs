@@ -4,6 +4,9 @@
 //! here, each kind gets its words, so that a trace, an explanation and a table say the same thing. A new kind of reason
 //! does not compile without them.
 
+use std::borrow::Cow;
+
+use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
@@ -53,9 +56,10 @@ pub fn in_general(why: &Why) -> &'static str {
     }
 }
 
-/// A reason in two or three words, for a narrow column that has no room to say of when its figures would be.
-pub fn brief(why: Why) -> &'static str {
-    match why {
+/// A reason in two or three words, for a narrow column that has no room to say of when its figures would be. (A slice is in
+/// force until the next one is chosen: its length is of now.)
+pub fn brief(why: Why) -> Cow<'static, str> {
+    let words = match why {
         Why::LeftToKernel => "left to the kernel",
         Why::Turn => "its turn",
         Why::Queued { .. } => "queued",
@@ -68,11 +72,12 @@ pub fn brief(why: Why) -> &'static str {
         Why::LeastLost { .. } => "costs least",
         Why::WaitedLongest { .. } => "waited longest",
         Why::DoesNotFit { .. } => "does not fit",
-        Why::Slice { .. } => "slice",
+        Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",
-    }
+    };
+    words.into()
 }
 
 /// The figures of a reason, if it has any.
@@ -93,15 +98,7 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
         }
         Why::Slice { slice, lock_contention, miss_ratio } => {
-            let misses = match miss_ratio {
-                Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
-                None => "cache misses not known".to_owned(),
-            };
-            Some(format!(
-                "{}; {:.0} % of the time at locks, {misses}",
-                span(*slice),
-                lock_contention * 100.0
-            ))
+            Some(format!("{}; {}", span(*slice), at_locks(*lock_contention, *miss_ratio)))
         }
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
@@ -113,6 +110,25 @@ fn figures(why: &Why) -> Option<String> {
         | Why::MostMisses
         | Why::FewestMissesThatFit
         | Why::NeverFrozen => None,
+    }
+}
+
+/// What threads wait for.
+pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>) -> String {
+    let misses = match miss_ratio {
+        Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
+        None => "cache misses not known".to_owned(),
+    };
+    format!("{:.0} % of the time at locks, {misses}", lock_contention * 100.0)
+}
+
+/// How much of the CPUs a run used, as a clause that begins with a comma; nothing where that is not known, since all its
+/// programs ran before it and after it.
+pub fn cpu_use(result: &RunResult) -> String {
+    let used = |program: &ProgramResult| program.usage.user_seconds + program.usage.system_seconds;
+    match result.programs.iter().any(|program| used(program) > 0.0) {
+        true => format!(", CPU use {:.0} %", result.metrics.cpu_utilisation * 100.0),
+        false => String::new(),
     }
 }
 
@@ -157,6 +173,7 @@ pub fn cause(why: Refusal) -> &'static str {
         Refusal::OutOfRange => {
             "because the kernel does not grant as much, or as little: it got the nearest"
         }
+        Refusal::RealTime => "because threads of it are in a real-time class, and left as they are",
         Refusal::NoCpuLeft => "because none of them is allowed to it",
         Refusal::Traced => "because a debugger traces it",
         Refusal::HoldsGpu => "because it holds a GPU device",

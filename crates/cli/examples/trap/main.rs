@@ -8,6 +8,7 @@
 //! | `pin CPU CPU` | binds itself to the one that it is not bound to yet, and looks whether it stays there |
 //! | `threads N` | has so many threads, which sleep and wake |
 //! | `births N` | has so many threads one after another, in four chains: each starts the next and ends |
+//! | `locks N` | has so many threads that take one lock in turn, and others that come and go; ends with status 7 when there is a file `stop` |
 //! | `trace` | traces a child of its own, as a debugger does |
 
 #![allow(clippy::unwrap_used)]
@@ -17,6 +18,7 @@ mod waits;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::exit;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
@@ -36,6 +38,7 @@ fn main() {
         ["pin", one, other] => pin([one, other].map(|cpu| cpu.parse().unwrap())),
         ["threads", count] => threads(count.parse().unwrap()),
         ["births", count] => births(count.parse().unwrap()),
+        ["locks", count] => locks(count.parse().unwrap()),
         ["trace"] => trace(),
         _ => panic!(
             "usage: trap calls | waits | vfork | pin CPU CPU | threads N | births N \
@@ -166,6 +169,26 @@ fn births(count: usize) {
     }
     drop(ended);
     println!("{}", ends.iter().sum::<usize>());
+}
+
+/// Threads wait for one another, and some are always being born.
+fn locks(count: usize) {
+    let lock = Arc::new(Mutex::new(0u64));
+    for _ in 0..count {
+        let lock = lock.clone();
+        thread::spawn(move || {
+            loop {
+                let mut taken = lock.lock().unwrap();
+                spin(Duration::from_micros(200));
+                *taken += 1;
+            }
+        });
+    }
+    while !Path::new("stop").exists() {
+        thread::spawn(|| spin(SHORT)).join().unwrap();
+        thread::sleep(SHORT);
+    }
+    exit(7)
 }
 
 /// Seizes a child, and lets it go on whenever it stops.

@@ -18,7 +18,7 @@ use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
-use cosched_linux::machine::{Config, Job, Linux};
+use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::rights::{Ability, Rights};
 use cosched_linux::undo;
 use serde::Serialize;
@@ -191,6 +191,7 @@ fn config(
     outputs: &[PathBuf],
 ) -> Result<Config, Stop> {
     let job = |output: &PathBuf| Job {
+        origin: Origin::Started,
         order: Order {
             executable: OWN_EXECUTABLE.into(),
             argv: vec![
@@ -217,6 +218,7 @@ fn config(
         turns: true,
         count: None,
         jobs: outputs.iter().map(job).collect(),
+        asks: None,
         notes: channel().0,
         roots: Roots::default(),
     })

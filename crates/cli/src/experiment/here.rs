@@ -9,7 +9,7 @@ use super::{Site, Turn};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Ran, Request, Session};
+use crate::session::{Origins, Ran, Request, Session};
 use crate::store::Store;
 
 /// This machine.
@@ -46,6 +46,7 @@ impl<'a> Here<'a> {
             stdout_is_taken: true,
             profiles: &self.profiles,
             count: false,
+            origins: Origins::Started,
         }
     }
 }

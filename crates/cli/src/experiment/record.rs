@@ -68,6 +68,8 @@ impl Record {
             .with("--fill", how.policy.fill)
             .with("--slowdowns", told(&how.policy.slowdowns))
             .with("--max-frozen", told(&how.policy.max_frozen))
+            .with("--interval", told(&how.measure.interval))
+            .with("--class", told(&how.measure.class))
             .with("--freezer", told(&how.freezer))
             .with("--pinning", told(&how.pinning))
             .with("--grace", told(&Some(how.grace)))

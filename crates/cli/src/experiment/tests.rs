@@ -121,9 +121,9 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         programs: vec![program],
         decisions: vec![],
         deviations: vec![],
+        switches: vec![],
         wake_lateness: vec![],
         switch_gaps: vec![],
-        switches: vec![],
     };
     let spec = &turn.workload.programs[0];
     let context = Context {

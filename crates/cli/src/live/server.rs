@@ -17,6 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_core::live::Snapshot;
+use cosched_linux::asks::Asks;
 use cosched_linux::background;
 use cosched_linux::open_files::VISITORS;
 use cosched_report::openmetrics;
@@ -24,8 +25,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::cpu::CpuTimes;
 use super::handover::Handover;
-use super::http;
 use super::sockets::OwnSocket;
+use super::{http, request};
 
 /// How long a scraper may take, from its coming to its going.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -108,12 +109,13 @@ impl Server {
     pub(super) fn start(
         doors: Vec<Door>,
         handover: &Arc<Handover>,
+        asks: &Arc<Asks>,
         cpu: CpuTimes,
     ) -> io::Result<Server> {
         for door in &doors {
             door.listener.never_block()?;
         }
-        let mut host = Host::new(doors, Arc::clone(handover), cpu);
+        let mut host = Host::new(doors, Arc::clone(handover), Arc::clone(asks), cpu);
         let thread = background::spawn("onlookers", move || while host.serve() {})?;
         Ok(Server { handover: Arc::clone(handover), thread: Some(thread) })
     }
@@ -133,6 +135,7 @@ impl Drop for Server {
 struct Host {
     doors: Vec<Door>,
     handover: Arc<Handover>,
+    asks: Arc<Asks>,
     cpu: CpuTimes,
     visitors: Vec<Visitor>,
     /// The newest snapshot, as long as somebody wants it: later it would be old.
@@ -140,8 +143,8 @@ struct Host {
 }
 
 impl Host {
-    fn new(doors: Vec<Door>, handover: Arc<Handover>, cpu: CpuTimes) -> Host {
-        let host = Host { doors, handover, cpu, visitors: Vec::new(), newest: None };
+    fn new(doors: Vec<Door>, handover: Arc<Handover>, asks: Arc<Asks>, cpu: CpuTimes) -> Host {
+        let host = Host { doors, handover, asks, cpu, visitors: Vec::new(), newest: None };
         host.handover.want(host.is_asked());
         host
     }
@@ -233,8 +236,8 @@ impl Host {
 
     /// Hears and answers everybody who is here.
     fn attend(&mut self) {
-        let newest = self.newest.as_ref();
-        self.visitors.retain_mut(|visitor| visitor.is_served(newest));
+        let (newest, asks) = (self.newest.as_ref(), &self.asks);
+        self.visitors.retain_mut(|visitor| visitor.is_served(newest, asks));
     }
 }
 
@@ -287,9 +290,12 @@ impl Visitor {
     }
 
     /// Hears and sends what can be; says whether the visitor stays.
-    fn is_served(&mut self, newest: Option<&Snapshot>) -> bool {
+    fn is_served(&mut self, newest: Option<&Snapshot>, asks: &Asks) -> bool {
         if self.hear().is_err() {
             return false;
+        }
+        if self.serves == Serves::Lines {
+            request::take(&mut self.asked).into_iter().for_each(|ask| asks.put(ask));
         }
         if self.serves == Serves::Metrics && !self.answered {
             // Without a snapshot yet, the scraper waits for the first one.
@@ -319,9 +325,7 @@ impl Visitor {
         }
         match self.stream.read(&mut space) {
             Ok(0) => self.silent = true,
-            Ok(n) if self.serves == Serves::Metrics => self.asked.extend_from_slice(&space[..n]),
-            // Who reads lines has nothing to say.
-            Ok(_) => {}
+            Ok(n) => self.asked.extend_from_slice(&space[..n]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error),
         }

@@ -19,7 +19,7 @@ use cosched_policy::Kind;
 use super::curve::median;
 use crate::args::HowArgs;
 use crate::failure::Failure;
-use crate::session::{Request, Session, say};
+use crate::session::{Origins, Request, Session, say};
 use crate::store::{Entry, Store, StoreError};
 
 /// How much of a failed program's standard error is shown.
@@ -114,6 +114,7 @@ pub(super) fn run_alone(
         stdout_is_taken: true,
         profiles: &[Profile::default()],
         count: true,
+        origins: Origins::Started,
     })?;
     if let Some(trouble) = ran.troubles.pop() {
         return Err(Stop::Failed(trouble));

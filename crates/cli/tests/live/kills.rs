@@ -9,7 +9,7 @@ use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{Cosched, Place, Rung, cgroups_named, eventually, program};
+use super::support::{Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 /// The latest moment at which cosched is killed.
@@ -143,6 +143,105 @@ fn whenever_cosched_is_killed_programs_in_v1_cgroups_are_as_before() {
 #[test]
 fn whenever_cosched_is_killed_programs_frozen_by_signals_are_as_before() {
     killed_at_random_moments(Rung("signals"));
+}
+
+/// How a program comes to be scheduled by a cosched that is killed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Run,
+    Exec,
+    Attach,
+}
+
+impl Way {
+    fn start(self, place: &Place) -> (Cosched, Option<Locker>) {
+        let (found, trap) = ((self == Way::Attach).then(|| Locker::start(place)), place.trap());
+        let pid = found.as_ref().map_or(String::new(), |locker| locker.process.pid.to_string());
+        let command = match self {
+            Way::Run => "run",
+            Way::Exec => "exec",
+            Way::Attach => "attach",
+        };
+        let mut arguments =
+            vec![command, "--policy", "faithful", "--interval", "10ms", "--class", "batch"];
+        match self {
+            Way::Attach => arguments.push(&pid),
+            _ => {
+                arguments.extend(["--", trap.to_str().unwrap()]);
+                arguments.extend(Locker::ARGUMENTS);
+            }
+        }
+        (place.cosched(&arguments), found)
+    }
+}
+
+/// Threads have a slice and a class from us, are always being born, and get back what was found.
+fn scheduling_is_put_back(way: Way, user: &User) {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let (mut times, mut changed) = (Vec::new(), 0);
+    for kill in 0..kills() {
+        let place = Place::of(user.clone());
+        let (cosched, found) = way.start(&place);
+        let pid = cosched.pid();
+        // Every other one dies while it prepares, the rest when it has changed the program.
+        let locker = if kill % 2 == 0 {
+            std::thread::sleep(moment(kill));
+            found
+        } else {
+            let locker = found.unwrap_or_else(|| Locker::in_place(&place));
+            eventually("a slice", || locker.is_changed());
+            changed += 1;
+            std::thread::sleep(moment(kill) / 10);
+            Some(locker)
+        };
+        cosched.kill();
+        let since = Instant::now();
+        let started = !place.marked().named("trap").is_empty();
+        let locker = locker.or_else(|| started.then(|| Locker::in_place(&place)));
+        if let Some(locker) = locker {
+            while !locker.is_as_found() {
+                assert!(since.elapsed() < BOUND, "not put back: {:?}", locker.attrs());
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            times.push(since.elapsed());
+            locker.goes_on(&place);
+            let status = locker.stop(&place);
+            assert!(way != Way::Attach || status == Some(7), "{status:?}");
+        }
+        // A shim may have started it since.
+        assert!(place.marked().end());
+        recovers_nothing(&place);
+        place.no_trace_is_left_of(pid);
+    }
+    times.sort_unstable();
+    assert!(changed > 0 || kills() < 2, "no program was ever changed");
+    let (half, worst) = (times.get(times.len() / 2), times.last());
+    eprintln!(
+        "{way:?}: {} kills, {changed} after a change, put back after {half:?} (p50), {worst:?} (max)",
+        kills()
+    );
+}
+
+#[test]
+fn whenever_cosched_is_killed_classes_and_slices_of_what_it_runs_are_put_back() {
+    scheduling_is_put_back(Way::Run, &User::Caller);
+}
+
+#[test]
+fn whenever_cosched_is_killed_the_program_in_its_place_runs_on_as_found() {
+    scheduling_is_put_back(Way::Exec, &User::Caller);
+}
+
+#[test]
+fn whenever_cosched_is_killed_attached_programs_run_on_as_found() {
+    scheduling_is_put_back(Way::Attach, &User::Caller);
+}
+
+#[test]
+fn whenever_an_ordinary_users_cosched_is_killed_attached_programs_run_on_as_found() {
+    scheduling_is_put_back(Way::Attach, &User::ordinary());
 }
 
 /// Waits until all three programs have started.

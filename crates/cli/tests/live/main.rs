@@ -10,8 +10,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod attach;
 mod bonds;
 mod ends;
+mod exec;
 mod input;
 mod kills;
 mod limits;

@@ -3,14 +3,15 @@
 //! Either way everybody still there is first let go (thawed, unbound), then asked
 //! to end, and ended after a grace period; a second request loses patience at
 //! once. No policy decides any more, so nobody is frozen or started meanwhile.
+//! Who ran before the run began goes on after it: such a program is let go, and not asked to end.
 
 use super::Engine;
 use super::ledger::Account;
 use super::outcome::Ended;
-use crate::machine::{Machine, Signal};
+use crate::machine::{Machine, Signal, Step};
 use crate::plan::Directive;
 use crate::policy::Policy;
-use crate::program::ProgramState;
+use crate::program::{ProgramId, ProgramState};
 use crate::time::Nanos;
 
 /// How long the kernel may take to end a program.
@@ -54,7 +55,30 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         if !again {
             self.drop_unstarted();
+            self.let_go_of_attached();
         }
+    }
+
+    fn let_go_of_attached(&mut self) {
+        let entries = &self.setup.programs;
+        let attached: Vec<ProgramId> = self
+            .programs
+            .iter()
+            .map(|program| program.id)
+            .filter(|id| entries[usize::from(id.slot)].runs_already)
+            .collect();
+        attached.into_iter().for_each(|id| self.detach(id));
+    }
+
+    /// Has the machine let go of a program, which is none of the engine's concern from here on.
+    pub(super) fn detach(&mut self, id: ProgramId) {
+        let Some(i) = self.index(id) else { return };
+        self.pending.push(Step::Leave(id));
+        self.accounts[usize::from(id.slot)].detaches(self.now);
+        self.programs.remove(i);
+        self.controls.remove(i);
+        self.forget(id);
+        self.timers.forget(|observe| observe.program == Some(id));
     }
 
     /// Nobody is waited for for ever.

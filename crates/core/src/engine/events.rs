@@ -3,7 +3,7 @@
 use super::Engine;
 use super::outcome::{Deviation, Ended};
 use crate::cause::{Aspect, Cause, Command, Refusal};
-use crate::machine::{Event, Happening, Machine, Step};
+use crate::machine::{Event, Happening, Machine};
 use crate::plan::Directive;
 use crate::policy::Policy;
 use crate::program::{ProgramId, ProgramState};
@@ -96,14 +96,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let Some(i) = self.index(id) else { return };
         match command {
             Command::Weight(_, weight) => self.programs[i].weight = weight,
-            Command::Detach(_) => {
-                self.pending.push(Step::Leave(id));
-                self.accounts[usize::from(id.slot)].detaches(self.now);
-                self.programs.remove(i);
-                self.controls.remove(i);
-                self.forget(id);
-                self.timers.forget(|observe| observe.program == Some(id));
-            }
+            Command::Detach(_) => self.detach(id),
         }
         self.causes.push(Cause::Commanded(command));
     }

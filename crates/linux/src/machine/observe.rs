@@ -87,6 +87,19 @@ impl Observer {
         self.begin(id, Some(shim.pid), &[shim.pid], clock)
     }
 
+    /// Begins with a program's first process as soon as it is there.
+    pub(super) fn begin_at(
+        &mut self,
+        id: ProgramId,
+        main: Process,
+        clock: &Clock,
+    ) -> Result<(), FileError> {
+        if !self.wanted.contains_key(&id) {
+            return Ok(());
+        }
+        self.begin(id, None, &[main.pid], clock)
+    }
+
     fn begin(
         &mut self,
         id: ProgramId,
@@ -160,7 +173,10 @@ impl Observer {
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(thread);
-            into.samples.push(of_thread(Sample { thread: Some(name), ..empty }, thread));
+            // A thread that came or went meanwhile was there for a part of the interval.
+            let lived: Nanos = thread.time.iter().copied().sum();
+            let sample = Sample { thread: Some(name), from: to.since(lived), ..empty };
+            into.samples.push(of_thread(sample, thread));
             match thread.now {
                 None => self.names.forget(thread),
                 Some(_) if all => into.threads.push(Thread {

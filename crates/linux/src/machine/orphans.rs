@@ -37,11 +37,13 @@ pub(super) struct Orphanage {
 }
 
 impl Orphanage {
-    /// Has orphans come to cosched; to be called before it has helpers.
-    pub(super) fn open(proc: &Proc) -> Result<Orphanage, MachineError> {
+    /// Has orphans come to cosched, where `shims` may leave some; to be called before it has helpers.
+    pub(super) fn open(proc: &Proc, shims: bool) -> Result<Orphanage, MachineError> {
         let strangers = proc.children(std::process::id() as i32)?;
         let found = child_subreaper().map_err(io::Error::from)?;
-        set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
+        if shims {
+            set_child_subreaper(Some(getpid())).map_err(io::Error::from)?;
+        }
         Ok(Orphanage { found, strangers, killed: 0 })
     }
 

@@ -1,13 +1,15 @@
 //! One live program: its processes, its freezer, its pinning, and how far its end has come.
 
-use cosched_core::{CpuSet, Exit, Nanos, ProgramId, Usage};
+use std::os::fd::OwnedFd;
+
+use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Usage};
 
 use crate::cgroup::FreezeSwitch;
 use crate::counters::Counters;
 use crate::files::FileError;
 use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
-use crate::launch::{Launched, Prepared};
+use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning};
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
@@ -21,6 +23,8 @@ pub(super) struct Live {
     pub(super) freezer: Freezer,
     pub(super) pinning: Pinning,
     pub(super) scheduling: Scheduling,
+    /// What could not be had of its scheduling, so far.
+    pub(super) lacks: Vec<(Aspect, Refusal)>,
     pub(super) state: State,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
@@ -47,6 +51,8 @@ pub(super) enum Parent {
     Killed(Launched),
     /// cosched itself, in the place of a killed shim.
     Cosched,
+    /// Whoever it was when cosched came. This, a pidfd, tells when its first process has ended.
+    Other(OwnedFd),
 }
 
 impl Parent {
@@ -54,7 +60,7 @@ impl Parent {
     pub(super) fn shim(&self) -> Option<Process> {
         match self {
             Parent::Shim(shim) | Parent::Killed(shim) => Some(shim.shim()),
-            Parent::Nobody | Parent::Cosched => None,
+            Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
         }
     }
 }
@@ -82,7 +88,7 @@ pub(super) enum State {
 impl Live {
     pub(super) fn new(
         id: ProgramId,
-        prepared: &Prepared,
+        shim: Option<Process>,
         plot: Plot,
         rung: FreezerRung,
         by_mask: bool,
@@ -99,10 +105,11 @@ impl Live {
         };
         Ok(Live {
             id,
-            tree: Tree { shim: Some(prepared.shim()), ..Tree::default() },
+            tree: Tree { shim, ..Tree::default() },
             freezer,
             pinning,
             scheduling: Scheduling::new(id),
+            lacks: Vec::new(),
             state: State::Starting,
             stops_within: Nanos::ZERO,
             parent: Parent::Nobody,

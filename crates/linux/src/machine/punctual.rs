@@ -62,6 +62,11 @@ impl Punctual {
         granted.then_some(Undisturbed { own })
     }
 
+    /// How cosched was found scheduled, and so how what it starts is to be; `None`: it has changed nothing.
+    pub(super) fn found(&self) -> Option<SchedAttr> {
+        self.found
+    }
+
     /// Has a new shim, and so the program that it starts, scheduled as cosched was found.
     pub(super) fn spare(&self, shim: Process) {
         if let Some(found) = &self.found {

@@ -19,6 +19,9 @@ impl Linux {
     /// Reads what a program's shim has to tell.
     pub(super) fn hear(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(mut live) = self.live.remove(&id) else { return Ok(()) };
+        if matches!(live.parent, Parent::Other(_)) {
+            return self.end_attached(live);
+        }
         let (reports, closed) = match &mut live.parent {
             Parent::Shim(shim) => read(&mut shim.reports),
             _ => (Vec::new(), false),

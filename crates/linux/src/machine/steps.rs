@@ -9,7 +9,7 @@ use rustix::process::Signal as Raw;
 
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
-use super::{Linux, MachineError, key};
+use super::{Linux, MachineError, Origin, key};
 use crate::counters::{Counters, Events};
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
@@ -20,6 +20,9 @@ use crate::undo::Record;
 
 impl Linux {
     pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {
+        if self.jobs[usize::from(id.slot)].origin == Origin::Child {
+            return self.start_child(id);
+        }
         let own_share = settings.cpu_group == Some(true);
         let plot = match self.ground.plot(id, own_share, &self.cpus) {
             Ok(plot) => plot,
@@ -40,10 +43,11 @@ impl Linux {
             Ok(prepared) => prepared,
             Err(error) => return self.cannot_launch(id, &error),
         };
-        let mut live = match Live::new(id, &prepared, plot, self.ground.freezer(), by_mask) {
-            Ok(live) => live,
-            Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
-        };
+        let mut live =
+            match Live::new(id, Some(prepared.shim()), plot, self.ground.freezer(), by_mask) {
+                Ok(live) => live,
+                Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+            };
         self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
         if let Some(set) = spec.order.cpus {
@@ -172,7 +176,11 @@ impl Linux {
     }
 
     /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
-    fn schedule(&mut self, live: &mut Live, settings: &Settings) -> Result<(), MachineError> {
+    pub(super) fn schedule(
+        &mut self,
+        live: &mut Live,
+        settings: &Settings,
+    ) -> Result<(), MachineError> {
         let asked = settings.slice.is_some() || settings.class.is_some() || settings.nice.is_some();
         if !asked && live.scheduling.is_untouched() {
             return Ok(());
@@ -181,6 +189,10 @@ impl Linux {
             live.scheduling.apply(settings, &live.tree, &self.proc, &mut self.log)?
         {
             self.tell(Happening::Refused(live.id, aspect, why));
+            if !live.lacks.contains(&(aspect, why)) {
+                live.lacks.push((aspect, why));
+                self.note(live.id, lack(why));
+            }
         }
         Ok(())
     }
@@ -198,9 +210,28 @@ impl Linux {
             Signal::Terminate => Raw::TERM,
             Signal::Kill => Raw::KILL,
         };
+        // What ran before cosched came is never ended by it, whatever the engine is told.
+        if matches!(self.jobs[usize::from(live.id.slot)].origin, Origin::Running(_)) {
+            return;
+        }
         if let Err(errno) = live.tree.signal(&self.proc, raw, &[]) {
             self.note(live.id, format!("could not be sent a signal: {errno}"));
         }
+    }
+}
+
+/// What is told the first time that some thread's scheduling is not as wanted.
+fn lack(why: Refusal) -> &'static str {
+    match why {
+        Refusal::RealTime => "has threads in a real-time class: they are left as they are",
+        Refusal::NotPermitted => {
+            "has threads whose scheduling may not be changed (they are another user's, or it takes CAP_SYS_NICE): they are \
+             left as they are"
+        }
+        Refusal::OutOfRange => {
+            "gets the nearest slice that the kernel grants, 0.1 to 100 ms, where a longer or shorter one is meant"
+        }
+        _ => "cannot be given a slice or a class here: this kernel does not do it",
     }
 }
 

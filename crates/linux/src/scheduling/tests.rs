@@ -105,6 +105,43 @@ fn a_nice_value_of_the_users_stays_and_a_later_one_too() {
 }
 
 #[test]
+fn what_a_program_leaves_running_gets_back_what_was_found_with_the_program_or_from_the_log() {
+    for by_log in [false, true] {
+        let mut sleeper = Sleeper::start();
+        let found = sleeper.attr();
+        sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
+        assert_ne!(sleeper.attr(), found);
+        // A tree that does not lead to it any more: its root has ended.
+        let gone = Process { pid: i32::MAX, start_time: 1 };
+        if by_log {
+            let program = ProgramId::first(0);
+            sleeper.log.note(Record::Main { program, process: gone }).unwrap();
+            undo::restore(sleeper.log.book(), &Proc::default());
+        } else {
+            let tree = Tree { main: Some(gone), ..Tree::default() };
+            let (proc, settings) = (Proc::default(), Settings::default());
+            sleeper.scheduling.apply(&settings, &tree, &proc, &mut sleeper.log).unwrap();
+        }
+        assert_eq!(sleeper.attr(), found, "by the log: {by_log}");
+    }
+}
+
+#[test]
+fn a_real_time_thread_is_left_alone_and_told() {
+    let mut sleeper = Sleeper::start();
+    let plain = sleeper.attr().in_default_class();
+    let real_time = SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, nice: 0, ..plain };
+    if sched_attr::set(sleeper.child.id() as i32, &real_time).is_err() {
+        return eprintln!("skipped: this user may not have real-time threads");
+    }
+    let found = sleeper.attr();
+    let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
+    assert_eq!(sleeper.apply(batch), [(Aspect::Class, Refusal::RealTime)]);
+    assert_eq!(sleeper.apply(Settings::default()), []);
+    assert_eq!(sleeper.attr(), found);
+}
+
+#[test]
 fn whoever_reads_the_log_puts_back_what_was_found() {
     let mut sleeper = Sleeper::start();
     let found = sleeper.attr();

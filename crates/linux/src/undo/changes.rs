@@ -42,6 +42,11 @@ impl<T: Copy + PartialEq> Changes<T> {
         }
     }
 
+    /// The threads that changes were announced for by name.
+    pub(super) fn threads(&self) -> impl Iterator<Item = Process> {
+        self.by_thread.keys().copied()
+    }
+
     /// Whether nothing was ever announced.
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()

@@ -128,16 +128,22 @@ impl Log {
     /// # Errors
     /// When the folder cannot be listed.
     pub fn leftovers(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
+        let gone = |path: &PathBuf| owner(path).is_some_and(|owner| owner.look(proc).is_none());
+        Ok(Log::all(folder)?.into_iter().filter(gone).collect())
+    }
+
+    /// The logs in a folder, by name.
+    pub(super) fn all(folder: &Path) -> Result<Vec<PathBuf>, LogError> {
         let error = |source| LogError { action: "look for", path: folder.to_owned(), source };
-        let mut left = Vec::new();
+        let mut logs = Vec::new();
         for entry in fs::read_dir(folder).map_err(error)? {
             let path = entry.map_err(error)?.path();
-            if owner(&path).is_some_and(|owner| owner.look(proc).is_none()) {
-                left.push(path);
+            if owner(&path).is_some() {
+                logs.push(path);
             }
         }
-        left.sort();
-        Ok(left)
+        logs.sort();
+        Ok(logs)
     }
 
     fn rewrite(&mut self) -> Result<(), LogError> {
@@ -190,7 +196,7 @@ fn boot_id(proc: &Proc) -> io::Result<String> {
 }
 
 /// Whose log it is, from its name.
-fn owner(path: &Path) -> Option<Process> {
+pub(super) fn owner(path: &Path) -> Option<Process> {
     let name = path.file_name()?.to_str()?.strip_suffix(".undo")?;
     let [pid, start_time, _number] = name.split('-').collect::<Vec<_>>()[..] else { return None };
     Some(Process { pid: pid.parse().ok()?, start_time: start_time.parse().ok()? })

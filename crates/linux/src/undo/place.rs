@@ -19,6 +19,35 @@ pub fn log_folder() -> Result<PathBuf, PlaceError> {
     choose(std::env::var_os("XDG_RUNTIME_DIR"), uid, Path::new("/run/user"), Path::new("/tmp"))
 }
 
+/// Every folder with undo logs that the caller may look into: its own, and for root those of other users, as far as they
+/// are in their usual places.
+///
+/// # Errors
+/// As [`log_folder`].
+pub fn log_folders() -> Result<Vec<PathBuf>, PlaceError> {
+    let own = log_folder()?;
+    let others = match rustix::process::geteuid().is_root() {
+        true => folders_in(Path::new("/run/user"), Path::new("/tmp")),
+        false => Vec::new(),
+    };
+    let others = others.into_iter().filter(|folder| *folder != own);
+    Ok([own.clone()].into_iter().chain(others).collect())
+}
+
+fn folders_in(run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
+    let entries = |parent| fs::read_dir(parent).into_iter().flatten().flatten();
+    let usual = entries(run_user).map(|entry| entry.path().join("cosched"));
+    let others = entries(tmp).map(|entry| entry.path()).filter(|folder| {
+        let name = folder.file_name().and_then(|name| name.to_str());
+        name.and_then(|name| name.strip_prefix("cosched-"))
+            .is_some_and(|uid| uid.parse::<u32>().is_ok())
+    });
+    let is_somebodys_own = |folder: &PathBuf| {
+        fs::symlink_metadata(folder).is_ok_and(|found| is_private(folder, found.uid()))
+    };
+    usual.chain(others).filter(is_somebodys_own).collect()
+}
+
 /// Why there is no folder for undo logs.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceError {
@@ -101,6 +130,21 @@ mod tests {
             let folder = choose(None, uid(), Path::new("/not/there"), root.path()).unwrap();
             assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700);
         }
+    }
+
+    #[test]
+    fn folders_of_other_users_are_found_where_they_are_private() {
+        let root = tempfile::tempdir().unwrap();
+        let (run, tmp) = (root.path().join("run"), root.path().join("tmp"));
+        let (usual, other) = (run.join("1000/cosched"), tmp.join("cosched-1001"));
+        let open = tmp.join("cosched-1002");
+        for folder in [&usual, &other, &open, &tmp.join("cosched-live-x")] {
+            fs::create_dir_all(folder).unwrap();
+            fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        symlink(&usual, tmp.join("cosched-1003")).unwrap();
+        assert_eq!(folders_in(&run, &tmp), [usual, other]);
     }
 
     #[test]

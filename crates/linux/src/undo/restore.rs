@@ -165,6 +165,10 @@ impl<'a> Work<'a> {
             for process in program.tree.members(self.proc) {
                 busy |= self.restore_threads(process, program);
             }
+            // Where their program's first process has ended, no tree leads to them any more.
+            for thread in program.attrs.threads().filter(|t| t.look(self.proc).is_some()) {
+                busy |= self.restore_thread(thread, program);
+            }
         }
         busy
     }
@@ -187,31 +191,36 @@ impl<'a> Work<'a> {
         let mut busy = false;
         for tid in self.proc.threads(process.pid).unwrap_or_default() {
             let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
-            let thread = Process::from(stat);
-            if self.hopeless.contains(&thread) {
-                continue;
-            }
-            let results = [
-                restore_mask(thread, &program.masks)
-                    .map(|done| (done, false))
-                    .map_err(NotRestored::from),
-                restore_attr(thread, &program.attrs)
-                    .map(|done| (false, done))
-                    .map_err(NotRestored::from),
-            ];
-            for result in results {
-                match result {
-                    Ok((mask, attr)) => {
-                        self.done.masks += usize::from(mask);
-                        self.done.attrs += usize::from(attr);
-                        busy |= mask || attr;
-                    }
-                    Err(NotRestored::Mask(AffinityError::Gone { .. }))
-                    | Err(NotRestored::Attr(SchedError::Gone { .. })) => {}
-                    Err(error) => {
-                        self.done.failed.push(error);
-                        self.hopeless.insert(thread);
-                    }
+            busy |= self.restore_thread(Process::from(stat), program);
+        }
+        busy
+    }
+
+    fn restore_thread(&mut self, thread: Process, program: &Program) -> bool {
+        if self.hopeless.contains(&thread) {
+            return false;
+        }
+        let mut busy = false;
+        let results = [
+            restore_mask(thread, &program.masks)
+                .map(|done| (done, false))
+                .map_err(NotRestored::from),
+            restore_attr(thread, &program.attrs)
+                .map(|done| (false, done))
+                .map_err(NotRestored::from),
+        ];
+        for result in results {
+            match result {
+                Ok((mask, attr)) => {
+                    self.done.masks += usize::from(mask);
+                    self.done.attrs += usize::from(attr);
+                    busy |= mask || attr;
+                }
+                Err(NotRestored::Mask(AffinityError::Gone { .. }))
+                | Err(NotRestored::Attr(SchedError::Gone { .. })) => {}
+                Err(error) => {
+                    self.done.failed.push(error);
+                    self.hopeless.insert(thread);
                 }
             }
         }

@@ -12,6 +12,7 @@ use cosched_core::{Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::slices::{self, SliceChoice};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::words;
 
@@ -63,6 +64,8 @@ pub struct ProgramStory {
     pub meanwhile: Vec<Company>,
     /// Who was allowed to run while it was, longest first.
     pub beside: Vec<Company>,
+    /// The slices that it was given, in order of time; empty under policies that give none.
+    pub slices: Vec<SliceChoice>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
     /// All that in words; the first sentence is its sum.
@@ -133,12 +136,12 @@ impl Story {
 fn sentences(history: &History<'_>) -> Vec<String> {
     let result = history.result;
     let mut lines = vec![format!(
-        "{}: {} on {} in {}, CPU use {:.0} %.",
+        "{}: {} on {} in {}{}.",
         result.policy,
         words::count(result.programs.len(), "program", "programs"),
         words::count(result.machine.cpus, "CPU", "CPUs"),
         words::span(history.end()),
-        result.metrics.cpu_utilisation * 100.0,
+        words::cpu_use(result),
     )];
     lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
         format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
@@ -239,10 +242,11 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         reasons: reasons(history, slot, &waits),
         meanwhile: company(history, slot, &waits),
         beside: company(history, slot, &runs),
+        slices: slices::choices(history.result, slot),
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
-    story.sentences = in_words(&story, program.exit);
+    story.sentences = in_words(&story, program);
     story
 }
 
@@ -327,8 +331,8 @@ fn deviations(history: &History<'_>, slot: usize, done: Nanos) -> Vec<Misfortune
     kinds
 }
 
-fn in_words(story: &ProgramStory, exit: Option<Exit>) -> Vec<String> {
-    let mut lines = vec![sum(story, exit)];
+fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
+    let mut lines = vec![sum(story, program.exit)];
     if story.turns > 0 {
         let mean = story.running_seconds / story.turns as f64;
         lines.push(format!(
@@ -355,6 +359,7 @@ fn in_words(story: &ProgramStory, exit: Option<Exit>) -> Vec<String> {
     if !story.beside.is_empty() {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
+    lines.extend(slices::in_words(&story.slices, program));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));

@@ -1,7 +1,7 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::result::RunResult;
+use cosched_core::result::{DecisionResult, RunResult};
 use cosched_core::{Exit, ProgramId, Reason, Why};
 
 use super::*;
@@ -85,7 +85,7 @@ fn the_story_tells_where_the_time_went() {
     assert_eq!(
         lines,
         [
-            "greedy: 3 programs on 4 CPUs in 300 ms, CPU use 0 %.",
+            "greedy: 3 programs on 4 CPUs in 300 ms.",
             "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 1 % stopped by \
              somebody else, 5 % the cost of company.",
             "4 quanta, 200 ms asked for; 2 switches of 2 ms (median; longest 3 ms).",
@@ -168,4 +168,46 @@ fn without_times_alone_no_cost_of_company_is_made_up() {
     let result = RunResult::new(&unfinished, &context);
     let story = Story::of(&result, Some(A));
     assert_eq!(story.programs[0].sentences[0], "a was not done: 147 ms running, 103 ms waiting.");
+}
+
+#[test]
+fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_last() {
+    let choose = |slices: &[u64]| {
+        let mut run = run();
+        run.decisions.clear();
+        for (i, slice) in slices.iter().enumerate() {
+            run.decisions.push(DecisionResult {
+                at_seconds: 0.01 * (i + 1) as f64,
+                reasons: vec![Reason {
+                    program: Some(ProgramId::first(B as u16)),
+                    why: Why::Slice {
+                        slice: ms(*slice),
+                        lock_contention: 0.84,
+                        miss_ratio: (*slice == 20).then_some(0.05),
+                    },
+                }],
+            });
+        }
+        let story = Story::of(&run, Some(B)).programs.remove(0);
+        let told = |line: &&String| {
+            line.starts_with("  from") || line.starts_with("  ") && line.ends_with("more;")
+        };
+        let lines: Vec<String> = story.sentences.iter().filter(told).cloned().collect();
+        (story.slices.len(), lines)
+    };
+    let (all, lines) = choose(&[200, 20]);
+    assert_eq!(
+        (all, &lines[..]),
+        (
+            2,
+            &[
+                "  from 0.010 s on 200 ms (84 % of the time at locks, cache misses not known)."
+                    .to_owned(),
+                "  from 0.020 s on 20 ms (84 % of the time at locks, 5 % cache misses).".to_owned(),
+            ][..]
+        )
+    );
+    let (all, lines) = choose(&[10; 20]);
+    assert_eq!((all, lines.len(), lines[6].as_str()), (20, 13, "  8 more;"));
+    assert_eq!(choose(&[]), (0, vec![]));
 }

@@ -133,7 +133,10 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
         program.turns.to_string(),
-        program.why.filter(|_| program.state != State::Ended).map_or("", words::brief).to_owned(),
+        program
+            .why
+            .filter(|_| program.state != State::Ended)
+            .map_or_else(String::new, |why| words::brief(why).into_owned()),
     ]
 }
 

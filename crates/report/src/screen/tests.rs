@@ -3,7 +3,6 @@ use unicode_width::UnicodeWidthStr;
 
 use super::*;
 use crate::standing::snapshot;
-use cosched_core::Why;
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()

@@ -16,7 +16,7 @@ use crate::args::HowArgs;
 use crate::experiment::Pace;
 use crate::failure::Failure;
 use crate::profile::{self, Alone};
-use crate::session::{Request, Session, say};
+use crate::session::{Origins, Request, Session, say};
 
 /// How often each calibrating program runs in a round: everything hangs on them, and they are short.
 const REPEATS: usize = 3;
@@ -148,6 +148,7 @@ fn together(
         stdout_is_taken: true,
         profiles,
         count: false,
+        origins: Origins::Started,
     })?;
     match (ran.ended, ran.report_troubles() && ran.all_succeeded()) {
         (Ended::Complete, true) => Ok(Ok(Figures::of(&ran.result))),

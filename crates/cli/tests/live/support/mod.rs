@@ -1,6 +1,7 @@
 //! What the tests share: a place, programs, a running `cosched`, and what may be left of it.
 
 mod cosched;
+mod locker;
 mod marked;
 mod place;
 mod rung;
@@ -9,6 +10,7 @@ mod stamps;
 use std::time::{Duration, Instant};
 
 pub(crate) use cosched::{Cosched, Ended};
+pub(crate) use locker::Locker;
 pub(crate) use marked::Marked;
 pub(crate) use place::{Place, User, program};
 pub(crate) use rung::{Rung, cgroups_named};

@@ -3,12 +3,13 @@
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo::{Log, restore};
 use tempfile::TempDir;
 
+use super::marked::MARK;
 use super::{Cosched, Marked, cgroups_named, eventually};
 
 /// The account that stands for an ordinary user.
@@ -65,6 +66,12 @@ impl User {
     }
 }
 
+/// Copies by a process of its own: a copy that this one has open for writing while another test forks could not be
+/// executed until that child executes something itself.
+fn copy_file(from: &Path, to: &Path) {
+    assert!(Command::new("cp").args([from, to]).status().unwrap().success());
+}
+
 fn number_of(account: &str) -> Option<u32> {
     let output = Command::new("id").args(["-u", account]).output().unwrap();
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
@@ -95,7 +102,7 @@ impl Place {
             User::Ordinary(_) => folder.path().join("cosched"),
         };
         if executable != built {
-            fs::copy(built, &executable).unwrap();
+            copy_file(built, &executable);
         }
         let place = Place { folder, user, executable };
         for name in ["run", "data", "tmp"] {
@@ -132,6 +139,36 @@ impl Place {
         let mut command = self.user.command(&self.executable);
         command.args(arguments);
         Cosched::start(command, self)
+    }
+
+    /// The example `trap`, where this place's user can execute it.
+    pub(crate) fn trap(&self) -> PathBuf {
+        let built =
+            Path::new(env!("CARGO_BIN_EXE_cosched")).with_file_name("examples").join("trap");
+        assert!(
+            built.exists(),
+            "it is an example of this package: cargo build --examples makes it"
+        );
+        let copy = self.path("trap");
+        if let User::Caller = self.user {
+            return built;
+        }
+        if !copy.exists() {
+            copy_file(&built, &copy);
+        }
+        copy
+    }
+
+    /// Starts a program that cosched has nothing to do with yet.
+    pub(crate) fn start(&self, executable: &Path, arguments: &[&str]) -> Child {
+        self.user
+            .command(executable)
+            .args(arguments)
+            .current_dir(self.folder())
+            .env(MARK, self.folder())
+            .stdin(Stdio::null())
+            .spawn()
+            .unwrap()
     }
 
     /// Starts `cosched run` on the programs of a workload file that is made of `tables`. Results go to `out`.

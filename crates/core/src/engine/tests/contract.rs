@@ -142,6 +142,21 @@ fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
     assert_eq!(outcome.programs[1].done, None);
 }
 
+#[test]
+fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
+    let mut attached = Entry::new(1);
+    attached.runs_already = true;
+    let mut fake = Fake::new([MS(4000), MS(4000)]);
+    fake.script(MS(50), Happening::Interrupted(crate::machine::Signal::Interrupt));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![attached, Entry::new(1)]));
+    let steps = fake.steps();
+    assert!(steps.contains(&Step::Leave(p(0))));
+    let signalled = |id| steps.iter().any(|step| matches!(step, Step::Signal(to, _) if *to == id));
+    assert!(!signalled(p(0)), "{steps:?}");
+    assert!(signalled(p(1)), "{steps:?}");
+    assert!(outcome.programs[0].completions.is_empty());
+}
+
 /// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the number of rules times
 /// the number of threads does not end before the test runner loses its patience.
 #[test]

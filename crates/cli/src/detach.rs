@@ -1,0 +1,148 @@
+//! `cosched detach`: the cosched that has a process lets it go, and everything is as it was found.
+//!
+//! Who has it is told by the undo logs of those who live ([`Held`]); asked for it is over that run's own socket; and it is
+//! done when the log owes the program nothing any more. What was put back is then looked at, not believed.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use cosched_core::Nanos;
+use cosched_linux::procfs::Proc;
+use cosched_linux::sched_attr::{self, SchedAttr, default_slice};
+use cosched_linux::tree::Process;
+use cosched_linux::undo::{self, Held, Record};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::live::{AskedFor, socket_of};
+use crate::session::print;
+
+/// The form of the JSON.
+const SCHEMA: &str = "cosched-detach/1";
+/// How long a cosched may take: far longer than one needs that gets any CPU.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// What to let go.
+#[derive(Debug, Args)]
+pub(crate) struct DetachArgs {
+    /// A process of the program that is to be let go.
+    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pid: i32,
+    /// Print what was put back as JSON (docs/exec.md).
+    #[arg(long)]
+    json: bool,
+}
+
+/// What came of it.
+#[derive(Debug, Serialize)]
+struct Detached {
+    schema: &'static str,
+    /// The process that was named.
+    pid: i32,
+    name: String,
+    /// Who had it.
+    cosched: i32,
+    /// How many of its threads had been changed and live.
+    threads: usize,
+    /// How many of these have the class, nice value and slice that they were found with.
+    as_found: usize,
+    /// Whether it had been bound to CPUs.
+    bound: bool,
+}
+
+/// Makes whoever has the process let it go.
+pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
+    let proc = Proc::own().map_err(Failure::input)?;
+    let name = proc.name(args.pid).map_err(|error| {
+        Failure::Input(match error.is_gone() {
+            true => format!("there is no process {}", args.pid),
+            false => error.to_string(),
+        })
+    })?;
+    let (folder, held) = find(args.pid, &proc)?;
+    let owner = held.owner.pid;
+    let owed = held.owed(&proc);
+    let refused = |error: std::io::Error| {
+        Failure::Broken(format!(
+            "process {owner}, which has it, cannot be asked ({error}): only `run`, `exec` and `attach` can be"
+        ))
+    };
+    let mut socket = UnixStream::connect(socket_of(&folder, owner as u32)).map_err(refused)?;
+    socket.write_all(AskedFor::detach(args.pid).line().as_bytes()).map_err(refused)?;
+    let until = Instant::now() + PATIENCE;
+    while !held.owed(&proc).is_empty() {
+        if Instant::now() > until {
+            return Err(Failure::Broken(format!(
+                "process {owner} has not let it go within {} s: is it stopped, or could it not put everything back?",
+                PATIENCE.as_secs()
+            )));
+        }
+        std::thread::sleep(PAUSE);
+    }
+    let (threads, as_found) = put_back(&owed);
+    let bound = owed.iter().any(|record| matches!(record, Record::Pinned { .. }));
+    let pid = args.pid;
+    let detached = Detached { schema: SCHEMA, pid, name, cosched: owner, threads, as_found, bound };
+    match args.json {
+        true => print(&serde_json::to_string(&detached).map_err(Failure::broken)?)?,
+        false => print(&detached.sentence())?,
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Who has it. Root looks at what other users run, too.
+fn find(pid: i32, proc: &Proc) -> Result<(PathBuf, Held), Failure> {
+    for folder in undo::log_folders().map_err(Failure::input)? {
+        // One of another user's may vanish meanwhile.
+        let held = Held::all(&folder, proc).unwrap_or_default();
+        if let Some(held) = held.into_iter().find(|held| held.includes(pid, proc)) {
+            return Ok((folder, held));
+        }
+    }
+    Err(Failure::Input(format!(
+        "no cosched of yours has process {pid}: `cosched top` lists those that run"
+    )))
+}
+
+impl Detached {
+    fn sentence(&self) -> String {
+        let Detached { pid, name, cosched, threads, as_found, .. } = self;
+        let had = "the class, nice value and slice that they were found with";
+        let cpus = if self.bound { ", and its CPUs too" } else { "" };
+        let state = match (threads, as_found) {
+            (0, _) if !self.bound => "nothing of it had been changed".to_owned(),
+            (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
+            (all, same) => format!(
+                "{same} of {all} thread(s) have {had}{cpus}; the others were changed by somebody else"
+            ),
+        };
+        format!("{name} ({pid}) was let go by process {cosched}: {state}.")
+    }
+}
+
+/// How many threads were changed and live, and how many of these are as they were found.
+fn put_back(owed: &[Record]) -> (usize, usize) {
+    let default = default_slice().ok().flatten();
+    let mut found: HashMap<Process, SchedAttr> = HashMap::new();
+    for record in owed {
+        if let Record::Attr { thread, found: first, .. } = record {
+            found.entry(*thread).or_insert(*first);
+        }
+    }
+    found.retain(|thread, _| thread.look(&Proc::default()).is_some());
+    let is_as_found = |(thread, found): &(&Process, &SchedAttr)| {
+        sched_attr::get(thread.pid).is_ok_and(|now| {
+            // A slice that reads as the kernel's choice was chosen by nobody.
+            let chosen = Some(now.runtime) != default || !now.policy.has_slices();
+            let runtime = if chosen { now.runtime } else { Nanos::ZERO };
+            SchedAttr { runtime, ..now } == **found
+        })
+    };
+    (found.len(), found.iter().filter(is_as_found).count())
+}

@@ -1,0 +1,123 @@
+//! `cosched exec`: one program under a policy, in cosched's place at the terminal, as with `nice` and `time`.
+//!
+//! The program keeps standard input, output, terminal and process group. What the terminal sends reaches both; every other
+//! signal is passed on. cosched ends when the program's first process does, with its status.
+
+use std::os::fd::AsFd;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::Workload;
+use cosched_core::{Exit, Nanos, Profile};
+use cosched_linux::children::{self, Child};
+use cosched_linux::clock::Clock;
+use cosched_linux::cpu_time::Roots;
+use cosched_linux::poll::{Poll, Ready};
+use cosched_linux::procfs::Proc;
+use cosched_policy::Kind;
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use crate::args::{HowArgs, MeasureArgs};
+use crate::attach::check;
+use crate::choices;
+use crate::failure::{Failure, exit_code};
+use crate::live::{Live, MetricsAt};
+use crate::session::{Origins, Request, Session};
+
+/// What to start, and how.
+#[derive(Debug, Args)]
+pub(crate) struct ExecArgs {
+    /// What decides: faithful, or linux, which changes nothing.
+    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy(),
+          hide_possible_values = true)]
+    policy: Kind,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// A folder for run.json; made if it is not there. No file in it is overwritten.
+    #[arg(long, short, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Serve metrics while it lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = crate::args::named::<MetricsAt>)]
+    metrics: Option<MetricsAt>,
+    /// The program; it keeps standard input and output, and the terminal.
+    #[arg(last = true, required = true, value_name = "CMD ARGS")]
+    command: Vec<String>,
+}
+
+/// Runs the program, and ends as it does.
+pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
+    check(args.policy, "run a program in cosched's place")?;
+    let how = HowArgs::from(args.measure);
+    how.check_use(&[args.policy])?;
+    let here = std::env::current_dir().map_err(|error| {
+        Failure::Input(format!("the current directory cannot be found: {error}"))
+    })?;
+    let workload =
+        Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
+    let session = Session::here()?;
+    let request = Request {
+        workload: &workload,
+        kind: args.policy,
+        how: &how,
+        out: args.out.as_deref(),
+        stdout_is_taken: false,
+        profiles: &[Profile::default()],
+        count: false,
+        origins: Origins::Child,
+    };
+    let roots = Roots::new(workload.programs.len());
+    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
+    let ran = session.show(&request, &mut live, roots)?;
+    drop(live);
+    let untroubled = ran.report_troubles();
+    let exit = match ran.result.programs[0].exit {
+        Some(exit) => exit,
+        // A signal came before there was a program to pass it on to.
+        None if ran.ended != Ended::Complete => return Ok(exit_code(ran.ended, untroubled)),
+        // It was let go, and still has cosched's place.
+        None => outlast()?,
+    };
+    Ok(match exit {
+        Exit::Code(0) if !untroubled => ExitCode::FAILURE,
+        Exit::Code(code) => ExitCode::from(code),
+        Exit::Signal(signal) => ExitCode::from(128 | signal),
+        // What was wrong with it is said already.
+        Exit::Failed(_) => ExitCode::from(2),
+        Exit::Unknown => ExitCode::FAILURE,
+    })
+}
+
+/// Waits for the end of the only child, and passes signals on.
+fn outlast() -> Result<Exit, Failure> {
+    let signals = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
+    let mut poll = Poll::new(&signals).map_err(Failure::broken)?;
+    let children = Proc::default().children(std::process::id() as i32).map_err(Failure::broken)?;
+    let Some(pid) = children.first().and_then(|pid| Pid::from_raw(*pid)) else {
+        return Ok(Exit::Unknown);
+    };
+    let child = pidfd_open(pid, PidfdFlags::empty()).map_err(Failure::broken)?;
+    poll.add(child.as_fd(), 0).map_err(Failure::broken)?;
+    let (clock, mut ready) = (Clock::start(), Vec::new());
+    loop {
+        poll.wait(clock.absolute(Nanos::NEVER), &mut ready).map_err(Failure::broken)?;
+        for ready in ready.drain(..) {
+            match ready {
+                // These come from the terminal, which has sent them to the program as well.
+                Ready::Signal(number) if number == Signal::INT.as_raw() => {}
+                Ready::Signal(number) if number == Signal::QUIT.as_raw() => {}
+                Ready::Signal(number) => {
+                    // It may have ended just now.
+                    let _ = Signal::from_named_raw(number)
+                        .map(|signal| pidfd_send_signal(&child, signal));
+                }
+                Ready::Source(_) => match children::look(pid.as_raw_nonzero().get()) {
+                    Child::Ended(exit, _) => return Ok(exit),
+                    Child::Lives => {}
+                    Child::NotOurs => return Ok(Exit::Unknown),
+                },
+            }
+        }
+    }
+}

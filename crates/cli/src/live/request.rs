@@ -1,0 +1,72 @@
+//! What a visitor of a run's own socket may ask for: one line of JSON.
+//!
+//! Only the user and root can connect there, and they may do to the run what they like anyway. What cannot be understood
+//! is passed over, as by every cosched that does not know a later one's requests. There is no answer: that a program
+//! was let go is seen in the undo log, which tells it even if cosched dies meanwhile.
+
+use cosched_linux::asks::Ask;
+use serde::{Deserialize, Serialize};
+
+/// The form of requests.
+const SCHEMA: &str = "cosched-ask/1";
+/// No request is longer.
+const LONGEST: usize = 256;
+
+/// One request, as it is written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    schema: String,
+    detach: i32,
+}
+
+impl Request {
+    /// Let go of the program that this process belongs to.
+    pub(crate) fn detach(pid: i32) -> Request {
+        Request { schema: SCHEMA.to_owned(), detach: pid }
+    }
+
+    /// The line to be sent.
+    pub(crate) fn line(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default() + "\n"
+    }
+}
+
+/// Takes whole requests out of what was received; what is too long for one is thrown away.
+pub(super) fn take(received: &mut Vec<u8>) -> Vec<Ask> {
+    let mut asks = Vec::new();
+    while let Some(end) = received.iter().position(|byte| *byte == b'\n') {
+        let line: Vec<u8> = received.drain(..=end).collect();
+        let request = serde_json::from_slice::<Request>(&line).ok();
+        let known = request.filter(|request| request.schema == SCHEMA);
+        asks.extend(known.map(|request| Ask::Detach(request.detach)));
+    }
+    if received.len() > LONGEST {
+        received.clear();
+    }
+    asks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_taken_whole_and_in_their_order_whatever_comes_between() {
+        let text = Request::detach(7).line()
+            + "GET / HTTP/1.1\n{\"schema\":\"cosched-ask/9\",\"detach\":1}\n"
+            + &Request::detach(8).line();
+        let mut received = text.into_bytes();
+        let rest = received.split_off(received.len() - 5);
+        assert_eq!(take(&mut received), [Ask::Detach(7)]);
+        received.extend(rest);
+        assert_eq!(take(&mut received), [Ask::Detach(8)]);
+        assert!(received.is_empty());
+    }
+
+    #[test]
+    fn who_never_ends_a_line_takes_no_memory() {
+        let mut received = vec![b'x'; LONGEST + 1];
+        assert_eq!(take(&mut received), []);
+        assert!(received.is_empty());
+    }
+}

@@ -1,0 +1,209 @@
+//! Programs that run already: a policy has them until it is ended, they are as they were found afterwards, and run on.
+
+use std::process::Stdio;
+
+use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::support::{Cosched, Locker, Place, User, eventually, skip};
+
+/// Short intervals, so that a slice is chosen soon.
+const SOON: &str = "--interval=20ms";
+
+fn attach(place: &Place, locker: &Locker) -> Cosched {
+    let pid = locker.process.pid.to_string();
+    place.cosched(&["attach", SOON, "--class", "batch", "--out", "out", &pid])
+}
+
+fn ended_by(signal: Signal, code: i32, user: User) {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::of(user);
+    let locker = Locker::start(&place);
+    let cosched = attach(&place, &locker);
+    eventually("a slice", || locker.is_changed());
+    assert!(locker.attrs().iter().all(|attr| attr.policy == SchedPolicy::Batch));
+    cosched.signal(signal);
+    let ended = cosched.ended().with(code);
+    assert!(locker.is_as_found(), "{:?}", locker.attrs());
+    locker.goes_on(&place);
+    let program = &ended.result().programs[0];
+    assert!(program.left_running && program.exit.is_none() && program.running_seconds > 0.0);
+    let told = serde_json::to_value(&ended.result().decisions).unwrap();
+    assert!(told.to_string().contains("\"slice\""), "{told}");
+    place.no_trace_is_left_of(ended.pid);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
+fn ctrl_c_lets_go_and_the_program_runs_on_as_it_was_found() {
+    ended_by(Signal::INT, 130, User::Caller);
+}
+
+#[test]
+fn sigterm_lets_go_of_an_ordinary_users_program() {
+    ended_by(Signal::TERM, 143, User::ordinary());
+}
+
+#[test]
+fn the_end_of_the_program_ends_it_and_how_it_ended_is_not_known() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let pid = locker.process.pid.to_string();
+    let cosched = place.cosched(&["attach", "--policy", "linux", "--json", &pid]);
+    eventually("the socket", || !place.sockets().is_empty());
+    assert_eq!(locker.stop(&place), Some(7));
+    let ended = cosched.ended().with(0);
+    let run: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(run["programs"][0]["name"], format!("trap-{pid}"));
+    assert_eq!(run["programs"][0]["exit"], "unknown");
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn detach_lets_go_and_says_what_is_as_it_was() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        let locker = Locker::start(&place);
+        let pid = locker.process.pid.to_string();
+        let cosched = attach(&place, &locker);
+        eventually("a slice", || locker.is_changed());
+        // Its outputs go elsewhere: the files of the place are the first one's.
+        let said = |arguments: &[&str]| {
+            let mut command = place.user.command(&place.executable);
+            command.args(arguments).env("XDG_RUNTIME_DIR", place.path("run")).stdin(Stdio::null());
+            let output = command.output().unwrap();
+            let text = [output.stdout, output.stderr].concat();
+            (output.status.code().unwrap(), String::from_utf8(text).unwrap())
+        };
+        let (code, text) = said(&["attach", &pid]);
+        assert!(code == 2 && text.contains("another cosched, has it"), "{text}");
+        let (code, text) = said(&["detach", &pid]);
+        assert_eq!(code, 0, "{text}");
+        assert!(text.contains("nice value and slice that they were found with"), "{text}");
+        assert!(locker.is_as_found(), "{:?}", locker.attrs());
+        let ended = cosched.ended().with(0).saying(&["was let go, as asked"]);
+        let (code, text) = said(&["detach", &pid]);
+        assert!(code == 2 && text.contains("no cosched of yours has process"), "{text}");
+        locker.goes_on(&place);
+        place.no_trace_is_left_of(ended.pid);
+        assert_eq!(locker.stop(&place), Some(7));
+    }
+}
+
+#[test]
+fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::new();
+    let trap = place.trap();
+    let [mode, threads] = Locker::ARGUMENTS;
+    let arguments = ["run", "--policy", "faithful", SOON, "--out", "out", "--"];
+    let programs = [trap.to_str().unwrap(), mode, threads, ":::", "sh", "-c"];
+    let other = ["while [ ! -e over ]; do sleep 0.01; done"];
+    let cosched = place.cosched(&[&arguments[..], &programs, &other].concat());
+    let locker = Locker::in_place(&place);
+    eventually("a slice", || locker.is_changed());
+    let mut detach = place.user.command(&place.executable);
+    detach.args(["detach", "--json", &locker.process.pid.to_string()]);
+    let said = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+    let document: Value = serde_json::from_slice(&said.stdout).unwrap();
+    assert_eq!(
+        (&document["schema"], &document["name"]),
+        (&"cosched-detach/1".into(), &"trap".into())
+    );
+    assert!(document["threads"].as_u64().unwrap() >= 4, "{document}");
+    assert_eq!(document["threads"], document["as_found"]);
+    assert!(locker.is_as_found(), "{:?}", locker.attrs());
+    place.write("over", "");
+    let ended = cosched.ended();
+    let [detached, other] = &ended.result().programs[..] else { panic!() };
+    assert!(detached.left_running && detached.exit.is_none());
+    assert_eq!(other.exit, Some(cosched_core::Exit::Code(0)));
+    locker.goes_on(&place);
+    locker.stop(&place);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn what_must_not_be_attached_to_is_refused_with_the_reason() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let (own, pid) = (std::process::id().to_string(), locker.process.pid.to_string());
+    for (arguments, why) in [
+        (&["attach", "--policy", "gang", &pid] as &[&str], "policy 'gang' cannot attach"),
+        (&["attach", "--policy", "linux-groups", &pid], "choose from linux, faithful"),
+        (&["attach", "--policy", "linux", "--class", "batch", &pid], "for policies that measure"),
+        (&["attach", &own], "would schedule itself"),
+        (&["attach", &pid, &pid], "name one of the two"),
+        (&["attach", "2147483647"], "there is no such process"),
+        (&["attach", "1"], "process 1: "),
+        (&["detach", "2147483647"], "there is no process"),
+    ] {
+        place.cosched(arguments).ended().with(2).saying(&[why]);
+    }
+    locker.stop(&place);
+}
+
+#[test]
+fn a_program_that_somebody_has_stopped_stays_stopped() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let marked = place.marked();
+    marked.signal(locker.process, Signal::STOP);
+    eventually("the stop", || marked.is_stopped(locker.process));
+    let cosched = attach(&place, &locker);
+    eventually("cosched's notice", || place.has_noted("stopped-by-other"));
+    cosched.signal(Signal::INT);
+    place.no_trace_is_left_of(cosched.ended().with(130).pid);
+    assert!(marked.is_stopped(locker.process) && locker.is_as_found());
+    marked.signal(locker.process, Signal::CONT);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
+fn somebody_elses_process_is_refused() {
+    let User::Ordinary(_) = User::ordinary() else {
+        return skip("it takes root to have processes of two users");
+    };
+    let (roots, place) = (Place::new(), Place::of(User::ordinary()));
+    let locker = Locker::start(&roots);
+    let pid = locker.process.pid.to_string();
+    place.cosched(&["attach", &pid]).ended().with(2).saying(&["it belongs to another user"]);
+    locker.stop(&roots);
+}
+
+#[test]
+fn a_real_time_thread_is_left_as_it_is_and_that_is_told_once() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let main = locker.process.pid;
+    let found = sched_attr::get(main).unwrap();
+    // The main thread sleeps nearly all the time.
+    let real_time =
+        SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, ..found.in_default_class() };
+    let real_time = SchedAttr { policy: SchedPolicy::RoundRobin, nice: 0, ..real_time };
+    if sched_attr::set(main, &real_time.reset_on_fork()).is_err() {
+        return skip("this user may not have real-time threads");
+    }
+    let set = sched_attr::get(main).unwrap();
+    let cosched = attach(&place, &locker);
+    eventually("a slice", || {
+        locker.attrs().iter().filter(|attr| attr.policy == SchedPolicy::Batch).count() >= 3
+    });
+    assert_eq!(sched_attr::get(main).unwrap(), set);
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    assert_eq!(ended.stderr.matches("real-time class: they").count(), 1, "{}", ended.stderr);
+    assert_eq!(sched_attr::get(main).unwrap(), set);
+    locker.stop(&place);
+}

@@ -1,0 +1,103 @@
+//! One program in cosched's place: it notices nothing, and cosched ends as it does.
+
+use std::io::Write;
+use std::process::Stdio;
+
+use rustix::process::Signal;
+
+use super::support::{Locker, Place, User, eventually};
+
+/// How the program ends, by these words of a shell.
+fn status(place: &Place, script: &str) -> Option<i32> {
+    place.cosched(&["exec", "--policy", "faithful", "--", "sh", "-c", script]).ended().code()
+}
+
+#[test]
+fn its_status_is_the_programs_and_of_a_signal_128_more() {
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        assert_eq!(status(&place, "exit 0"), Some(0));
+        assert_eq!(status(&place, "exit 7"), Some(7));
+        assert_eq!(status(&place, "kill -USR1 $$"), Some(128 + 10));
+    }
+}
+
+#[test]
+fn the_program_keeps_input_output_and_process_group_and_blocks_no_signal() {
+    let place = Place::new();
+    let script = "cat; echo bad >&2; ps -o pgid= -p $$ > group; grep SigBlk /proc/self/status; echo $PPID > parent";
+    let mut command = place.user.command(&place.executable);
+    command
+        .args(["exec", "--", "sh", "-c", script])
+        .current_dir(place.folder())
+        .env("XDG_RUNTIME_DIR", place.path("run"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let pid = child.id();
+    child.stdin.take().unwrap().write_all(b"asked\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(text, "asked\nSigBlk:\t0000000000000000\n");
+    assert_eq!(String::from_utf8(output.stderr).unwrap(), "bad\n");
+    assert_eq!(place.read("parent").trim(), pid.to_string());
+    let group = rustix::process::getpgrp().as_raw_nonzero().to_string();
+    assert_eq!(place.read("group").trim(), group);
+    place.no_trace_is_left_of(pid as i32);
+}
+
+#[test]
+fn a_signal_that_is_not_the_terminals_is_passed_on_and_the_program_decides() {
+    let place = Place::new();
+    let script =
+        "trap 'echo got it > got; exit 5' TERM; echo > ready; while :; do sleep 0.01; done";
+    let cosched = place.cosched(&["exec", "--", "sh", "-c", script]);
+    eventually("the program", || place.path("ready").exists());
+    // The terminal has sent this one to the program as well; from elsewhere it changes nothing.
+    cosched.signal(Signal::INT);
+    cosched.signal(Signal::TERM);
+    let ended = cosched.ended().with(5);
+    assert_eq!(place.read("got"), "got it\n");
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        let trap = place.trap();
+        let trap = trap.to_str().unwrap();
+        let [mode, threads] = Locker::ARGUMENTS;
+        let cosched = place.cosched(&["exec", "--interval", "20ms", "--", trap, mode, threads]);
+        let locker = Locker::in_place(&place);
+        eventually("a slice", || locker.is_changed());
+        let mut detach = place.user.command(&place.executable);
+        detach.args(["detach", &locker.process.pid.to_string()]);
+        detach.env("XDG_RUNTIME_DIR", place.path("run"));
+        let said = detach.output().unwrap();
+        assert!(said.status.success(), "{said:?}");
+        assert!(locker.is_as_found(), "{:?}", locker.attrs());
+        locker.goes_on(&place);
+        locker.stop(&place);
+        place.nothing_is_left_of(&cosched.ended().with(7));
+    }
+}
+
+#[test]
+fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
+    let place = Place::new();
+    place.cosched(&["exec", "--", "no-such-command"]).ended().with(2).saying(&["was not found"]);
+    // A script whose interpreter is not there.
+    let nothing = place.write("nothing", "#!/no/such/interpreter\n");
+    std::fs::set_permissions(&nothing, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .unwrap();
+    let ended = place.cosched(&["exec", "--", "./nothing"]).ended().with(2);
+    place.nothing_is_left_of(&ended.saying(&["is a script for /no/such/interpreter"]));
+    let gang = ["exec", "--policy", "gang", "--", "touch", "started"];
+    place.cosched(&gang).ended().with(2).saying(&["policy 'gang' cannot run a program"]);
+    assert!(!place.path("started").exists());
+}

@@ -1,0 +1,117 @@
+//! A program of threads that wait for one lock, and how they are scheduled.
+
+use std::process::Child;
+
+use cosched_linux::procfs::Proc;
+use cosched_linux::sched_attr::{self, SchedAttr, slice_supported};
+use cosched_linux::tree::Process;
+
+use super::{Place, eventually, skip};
+
+/// How many of its threads wait for one another.
+const THREADS: &str = "3";
+
+/// The program, running. Its main thread has a nice value of its own.
+#[derive(Debug)]
+pub(crate) struct Locker {
+    pub(crate) process: Process,
+    /// How its main thread was scheduled, and how its others, those that are born later included.
+    found: [SchedAttr; 2],
+    /// The handle, where the test itself is its parent.
+    child: Option<Child>,
+}
+
+impl Locker {
+    /// How it is started.
+    pub(crate) const ARGUMENTS: [&str; 2] = ["locks", THREADS];
+
+    /// Whether this kernel has slices; says so if not.
+    pub(crate) fn can_be_changed() -> bool {
+        let here = slice_supported().unwrap();
+        if !here {
+            skip("this kernel has no slices per thread (Linux 6.12 has)");
+        }
+        here
+    }
+
+    /// Starts it, with nobody's cosched.
+    pub(crate) fn start(place: &Place) -> Locker {
+        let child = place.start(&place.trap(), &Locker::ARGUMENTS);
+        let process = Process::find(&Proc::default(), child.id() as i32).unwrap();
+        Locker::of(process, Some(child))
+    }
+
+    /// The one that a cosched of this place has started.
+    pub(crate) fn in_place(place: &Place) -> Locker {
+        let mut found = None;
+        eventually("the program", || {
+            found = place.marked().named("trap").first().copied();
+            found.is_some()
+        });
+        Locker::of(found.unwrap(), None)
+    }
+
+    fn of(process: Process, child: Option<Child>) -> Locker {
+        let attrs = |process: Process| all(process.pid).into_iter().map(|(_, attr)| attr);
+        // One thread comes and goes.
+        eventually("the threads", || attrs(process).count() > 3);
+        let plain = SchedAttr { runtime: cosched_core::Nanos::ZERO, ..sched_attr::get(0).unwrap() };
+        if child.is_some() {
+            let nicer = SchedAttr { nice: (plain.nice + 2).min(19), ..plain };
+            sched_attr::set(process.pid, &nicer).unwrap();
+            let main = sched_attr::get(process.pid).unwrap();
+            return Locker {
+                process,
+                found: [main, SchedAttr { nice: plain.nice, ..main }],
+                child,
+            };
+        }
+        let default = sched_attr::default_slice().unwrap().unwrap();
+        let found = SchedAttr { runtime: default, ..plain };
+        Locker { process, found: [found; 2], child }
+    }
+
+    /// Whether all its threads have another slice than was found.
+    pub(crate) fn is_changed(&self) -> bool {
+        let attrs = all(self.process.pid);
+        !attrs.is_empty() && attrs.iter().all(|(_, attr)| attr.runtime != self.found[0].runtime)
+    }
+
+    /// Whether all its threads are scheduled as they were found, or were born.
+    pub(crate) fn is_as_found(&self) -> bool {
+        let [main, others] = self.found;
+        let attrs = all(self.process.pid);
+        let as_found = |(tid, attr): &(i32, SchedAttr)| {
+            // What is born may come from either.
+            if *tid == self.process.pid { *attr == main } else { [main, others].contains(attr) }
+        };
+        !attrs.is_empty() && attrs.iter().all(as_found)
+    }
+
+    /// How its threads are scheduled.
+    pub(crate) fn attrs(&self) -> Vec<SchedAttr> {
+        all(self.process.pid).into_iter().map(|(_, attr)| attr).collect()
+    }
+
+    /// It gets more CPU time from here on.
+    pub(crate) fn goes_on(&self, place: &Place) {
+        let before = place.marked().ticks(self.process);
+        eventually("the program's going on", || place.marked().ticks(self.process) > before);
+    }
+
+    /// Ends it the way it ends by itself; its status, where the test is its parent.
+    pub(crate) fn stop(mut self, place: &Place) -> Option<i32> {
+        place.write("stop", "");
+        eventually("the program's end", || match &mut self.child {
+            Some(child) => child.try_wait().unwrap().is_some(),
+            None => !place.marked().lives(self.process),
+        });
+        self.child.map(|mut child| child.wait().unwrap().code().unwrap())
+    }
+}
+
+/// All threads of a process, with how they are scheduled; those that end meanwhile are left out.
+fn all(pid: i32) -> Vec<(i32, SchedAttr)> {
+    let tids = Proc::default().threads(pid).unwrap_or_default();
+    tids.into_iter().filter_map(|tid| Some((tid, sched_attr::get(tid).ok()?))).collect()
+}

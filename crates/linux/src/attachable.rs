@@ -1,0 +1,214 @@
+//! Which running processes may be attached to: those that the caller may change, and nobody else's cosched has.
+//!
+//! Everything is refused that would not work or would hurt: processes that are gone, threads of the kernel, the first
+//! process of the machine (everything descends from it), cosched itself and what it descends from (it would
+//! schedule itself), processes of others without the right to change them, and whatever another
+//! cosched has in hand, since two of them would take each other's changes for what they have found.
+
+use rustix::process::geteuid;
+
+use crate::files;
+use crate::procfs::{Proc, status_field};
+use crate::tree::{Process, Tree};
+use crate::undo::Held;
+
+const CAP_SYS_NICE: u64 = 1 << 23;
+
+/// Why a process may not be attached to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unattachable {
+    /// There is none.
+    #[error("there is no such process")]
+    Gone,
+    /// It belongs to the kernel.
+    #[error("it is a thread of the kernel, which schedules it as it needs")]
+    Kernel,
+    /// Everything descends from it.
+    #[error("everything on this machine descends from it; name the processes that are meant")]
+    First,
+    /// cosched descends from it, or is it.
+    #[error(
+        "this cosched descends from it, and would schedule itself; start cosched from elsewhere"
+    )]
+    Own,
+    /// It is somebody else's.
+    #[error("it belongs to another user; changing it takes CAP_SYS_NICE (run cosched as root)")]
+    NotPermitted,
+    /// It is a thread that is no process.
+    #[error("it is a thread of process {process}: name that")]
+    Thread {
+        /// Its process.
+        process: i32,
+    },
+    /// It was named already, by itself or with a process above it.
+    #[error("it belongs to process {above}, which is named, too: name one of the two")]
+    Twice {
+        /// The other one.
+        above: i32,
+    },
+    /// Another cosched has it, or something of what descends from it.
+    #[error(
+        "process {cosched}, another cosched, has it or something that descends from it; `cosched detach` makes that let go"
+    )]
+    Held {
+        /// Whose process that is.
+        cosched: i32,
+    },
+}
+
+/// The processes with these numbers, as far as all of them may be attached to.
+///
+/// # Errors
+/// The first one that may not be, with why.
+pub fn attachable(
+    proc: &Proc,
+    pids: &[i32],
+    held: &[Held],
+) -> Result<Vec<Process>, (i32, Unattachable)> {
+    let mut found: Vec<(Process, Vec<Process>)> = Vec::new();
+    for pid in pids {
+        let process = one(proc, *pid).map_err(|why| (*pid, why))?;
+        let below = Tree { main: Some(process), ..Tree::default() }.members(proc);
+        for (other, theirs) in &found {
+            if theirs.contains(&process) {
+                return Err((*pid, Unattachable::Twice { above: other.pid }));
+            }
+            if below.contains(other) {
+                return Err((other.pid, Unattachable::Twice { above: *pid }));
+            }
+        }
+        let taken = held.iter().find(|held| {
+            below.contains(&held.owner) || held.members(proc).iter().any(|had| below.contains(had))
+        });
+        if let Some(held) = taken {
+            return Err((*pid, Unattachable::Held { cosched: held.owner.pid }));
+        }
+        found.push((process, below));
+    }
+    Ok(found.into_iter().map(|(process, _)| process).collect())
+}
+
+fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
+    let stat = proc.stat(pid).map_err(|_| Unattachable::Gone)?;
+    let status = files::read(&proc.folder(pid).join("status")).map_err(|_| Unattachable::Gone)?;
+    if stat.state.has_ended() {
+        return Err(Unattachable::Gone);
+    }
+    match status_field(&status, "Tgid").and_then(|number| number.parse().ok()) {
+        Some(process) if process != pid => return Err(Unattachable::Thread { process }),
+        _ => {}
+    }
+    // Only what runs in user mode has memory of its own.
+    if status_field(&status, "VmSize").is_none() {
+        return Err(Unattachable::Kernel);
+    }
+    if pid == 1 {
+        return Err(Unattachable::First);
+    }
+    let mut own = std::process::id() as i32;
+    while own > 0 {
+        if own == pid {
+            return Err(Unattachable::Own);
+        }
+        own = proc.stat(own).map_or(0, |stat| stat.ppid);
+    }
+    if !may_change(proc, &status) {
+        return Err(Unattachable::NotPermitted);
+    }
+    Ok(Process::from(stat))
+}
+
+/// The kernel's rule (`check_same_owner`): the caller's effective user is the process' real or effective one, or the caller
+/// has the right to change anybody's scheduling.
+fn may_change(proc: &Proc, status: &str) -> bool {
+    let users = status_field(status, "Uid").unwrap_or_default();
+    let mut users = users.split_whitespace().take(2).filter_map(|uid| uid.parse().ok());
+    let own = geteuid().as_raw();
+    users.any(|uid: u32| uid == own) || has_the_right(proc)
+}
+
+fn has_the_right(proc: &Proc) -> bool {
+    let status = files::read(&proc.root().join("self/status")).unwrap_or_default();
+    let capabilities = status_field(&status, "CapEff").unwrap_or("0");
+    u64::from_str_radix(capabilities, 16).unwrap_or(0) & CAP_SYS_NICE != 0
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn start() -> Sleeper {
+            Sleeper(Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap())
+        }
+
+        fn pid(&self) -> i32 {
+            self.0.id() as i32
+        }
+
+        /// The process below the shell.
+        fn below(&self) -> i32 {
+            loop {
+                if let [child] = Proc::default().children(self.pid()).unwrap()[..] {
+                    return child;
+                }
+                std::thread::yield_now();
+            }
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            let proc = Proc::default();
+            let tree = Tree { main: Process::find(&proc, self.pid()).ok(), ..Tree::default() };
+            let _ = tree.signal(&proc, rustix::process::Signal::KILL, &[]);
+            let _ = self.0.wait();
+        }
+    }
+
+    fn refused(pids: &[i32]) -> (i32, Unattachable) {
+        attachable(&Proc::default(), pids, &[]).unwrap_err()
+    }
+
+    #[test]
+    fn what_is_gone_first_or_our_own_is_refused() {
+        let own = std::process::id() as i32;
+        assert_eq!(refused(&[i32::MAX]), (i32::MAX, Unattachable::Gone));
+        assert_eq!(refused(&[own]), (own, Unattachable::Own));
+        let parent = Proc::default().stat(own).unwrap().ppid;
+        if parent > 1 {
+            assert_eq!(refused(&[parent]), (parent, Unattachable::Own));
+        }
+        assert!(matches!(refused(&[1]).1, Unattachable::First | Unattachable::Own));
+    }
+
+    #[test]
+    fn a_process_twice_or_one_below_another_is_refused() {
+        let sleeper = Sleeper::start();
+        let (pid, below) = (sleeper.pid(), sleeper.below());
+        assert_eq!(refused(&[pid, pid]), (pid, Unattachable::Twice { above: pid }));
+        assert_eq!(refused(&[pid, below]), (below, Unattachable::Twice { above: pid }));
+        assert_eq!(refused(&[below, pid]), (below, Unattachable::Twice { above: pid }));
+        let found = attachable(&Proc::default(), &[below], &[]).unwrap();
+        assert_eq!(found, [Process::find(&Proc::default(), below).unwrap()]);
+    }
+
+    #[test]
+    fn a_thread_is_told_from_its_process() {
+        let (sender, receiver) = std::sync::mpsc::channel::<()>();
+        let (told, tid) = std::sync::mpsc::channel();
+        let thread = std::thread::spawn(move || {
+            told.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+            let _ = receiver.recv();
+        });
+        let tid = tid.recv().unwrap();
+        let process = std::process::id() as i32;
+        assert_eq!(refused(&[tid]), (tid, Unattachable::Thread { process }));
+        drop(sender);
+        thread.join().unwrap();
+    }
+}

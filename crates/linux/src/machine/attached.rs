@@ -1,0 +1,196 @@
+//! Programs without a shim: those that ran before cosched came, and the one that keeps cosched's place at the terminal.
+//!
+//! cosched is not the parent of what they start, so it does not see orphans of theirs: such a program is its first process
+//! with all that descends from it, and ends with that process. A pidfd tells when. How it ended is known only of
+//! cosched's own children. Nothing of them is moved or bound, and none is ever ended by cosched. What is
+//! changed of them is in the undo log beforehand, as always.
+//!
+//! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the terminal sends
+//! (Ctrl-C, Ctrl-\) has reached it already, other signals to cosched are passed on, and when the terminal
+//! stops the job (Ctrl-Z), cosched stops, too, since the shell waits for it.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use cosched_core::{Exit, Happening, Measure, ProgramId, Settings, Usage};
+use rustix::io::Errno;
+use rustix::process::{
+    Pid, PidfdFlags, Signal as Raw, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
+
+use super::program::{Live, Parent};
+use super::{Linux, MachineError, Origin, key};
+use crate::asks::Ask;
+use crate::children::{self, Child};
+use crate::counters::{Counters, Events};
+use crate::ground::PinningRung;
+use crate::procfs::Proc;
+use crate::tree::Process;
+use crate::undo::Record;
+use crate::{sched_attr, signals};
+
+impl Linux {
+    /// Takes over what runs already. Nothing of it is changed yet.
+    pub(super) fn attach_all(&mut self) -> Result<(), MachineError> {
+        for slot in 0..self.jobs.len() {
+            if let Origin::Running(process) = self.jobs[slot].origin {
+                self.attach(ProgramId::first(slot as u16), process)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attach(&mut self, id: ProgramId, process: Process) -> Result<(), MachineError> {
+        let Some(end) = follow(process, &self.proc)? else {
+            self.note(id, "had ended before it was attached to");
+            self.tell(Happening::Exited(id, Exit::Unknown, Usage::default()));
+            return Ok(());
+        };
+        self.take_over_from(id, process, end)
+    }
+
+    /// Starts a program in cosched's own place.
+    pub(super) fn start_child(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        let order = &self.jobs[usize::from(id.slot)].order;
+        let (found, files) = (self.punctual.found(), self.open_files.found());
+        let mut command = Command::new(&order.executable);
+        if let Some((name, arguments)) = order.argv.split_first() {
+            command.arg0(name).args(arguments);
+        }
+        command.env_clear().envs(order.env.iter().map(|(key, value)| (key, value)));
+        command.current_dir(&order.cwd);
+        // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and takes no lock.
+        unsafe {
+            command.pre_exec(move || {
+                if let Some(found) = &found {
+                    // As with a shim: who may not give himself back what he had has lost it before.
+                    let _ = sched_attr::set(0, found);
+                }
+                files.set()?;
+                signals::unblock()
+            });
+        }
+        let started = command.spawn().and_then(|child| {
+            let process = Process::find(&self.proc, child.id() as i32).map_err(io::Error::other)?;
+            Ok((process, pidfd_open(pid_of(process), PidfdFlags::empty())?))
+        });
+        match started {
+            Ok((process, end)) => self.take_over_from(id, process, end),
+            Err(error) => {
+                let errno = error.raw_os_error().unwrap_or(libc::EIO);
+                self.cannot_start(id, errno, &format!("it cannot be executed: {error}"))
+            }
+        }
+    }
+
+    fn take_over_from(
+        &mut self,
+        id: ProgramId,
+        process: Process,
+        end: OwnedFd,
+    ) -> Result<(), MachineError> {
+        let plot = self.ground.plot(id, false, &self.cpus)?;
+        let by_mask = self.ground.pinning() == PinningRung::Affinity;
+        let mut live = Live::new(id, None, plot, self.ground.freezer(), by_mask)?;
+        live.expect_mask(self.own_mask, None);
+        self.poll.add(end.as_fd(), key(id))?;
+        live.parent = Parent::Other(end);
+        if self.observer.wants(id, Measure::Counters) {
+            live.counters = Some(Counters::below(process, Events::HARDWARE));
+        }
+        self.observer.begin_at(id, process, &self.clock)?;
+        self.begin(&mut live, process)?;
+        self.live.insert(id, live);
+        Ok(())
+    }
+
+    /// The first process of an attached program has ended, and so has the program.
+    pub(super) fn end_attached(&mut self, mut live: Live) -> Result<(), MachineError> {
+        if let Parent::Other(end) = std::mem::replace(&mut live.parent, Parent::Nobody) {
+            self.poll.remove(end.as_fd())?;
+        }
+        let known = live.tree.main.map_or(Child::NotOurs, |main| children::look(main.pid));
+        live.ended = Some(match known {
+            Child::Ended(exit, usage) => (exit, usage),
+            Child::Lives | Child::NotOurs => (Exit::Unknown, Usage::default()),
+        });
+        // What it has left running, as far as it was ever seen, gets back what was found.
+        self.schedule(&mut live, &Settings::default())?;
+        self.settle_end(live)
+    }
+
+    /// Whether a program has cosched's own place.
+    pub(super) fn has_child(&self) -> bool {
+        let is_child = |id: &ProgramId| self.jobs[usize::from(id.slot)].origin == Origin::Child;
+        self.live.keys().any(is_child)
+    }
+
+    /// A signal came that is for the program in cosched's place.
+    pub(super) fn pass_on(&mut self, signal: i32) {
+        match signal {
+            libc::SIGINT | libc::SIGQUIT => {}
+            // What goes wrong here goes wrong for nobody else: it has been stopped itself.
+            libc::SIGTSTP => _ = kill_process(getpid(), Raw::STOP),
+            _ => {
+                let ends = self.live.values().filter_map(|live| match &live.parent {
+                    Parent::Other(end) => Some(end),
+                    _ => None,
+                });
+                for end in ends {
+                    // It may have ended just now. All signals that are waited for have names.
+                    let _ = Raw::from_named_raw(signal).map(|raw| pidfd_send_signal(end, raw));
+                }
+            }
+        }
+    }
+
+    /// What users ask for.
+    pub(super) fn hear_asks(&mut self) {
+        let asked = self.asks.as_ref().map(|asks| asks.take()).unwrap_or_default();
+        for Ask::Detach(pid) in asked {
+            let has = |live: &&Live| {
+                live.tree.members(&self.proc).iter().any(|process| process.pid == pid)
+            };
+            let Some(id) = self.live.values().find(has).map(|live| live.id) else { continue };
+            self.detaching.insert(id);
+            self.tell(Happening::Commanded(cosched_core::Command::Detach(id)));
+        }
+    }
+
+    /// A program was let go. If its user asked for that, it is none of ours any more.
+    pub(super) fn detach_if_asked(&mut self, id: ProgramId) -> Result<(), MachineError> {
+        if !self.detaching.remove(&id) {
+            return Ok(());
+        }
+        self.observer.forget(id);
+        let Some(live) = self.live.get(&id) else { return Ok(()) };
+        let refused = |happening: &Happening| matches!(happening, Happening::Refused(refused, ..) if *refused == id);
+        // What could not be put back stays in the log: another attempt follows at the end.
+        if !self.queue.iter().any(|event| refused(&event.what)) {
+            self.log.note(Record::Gone { program: id })?;
+        }
+        self.note(id, "was let go, as asked");
+        if let Parent::Other(end) = &live.parent {
+            self.poll.remove(end.as_fd())?;
+            self.inspector.forget(id);
+            self.live.remove(&id);
+        }
+        Ok(())
+    }
+}
+
+/// A handle that becomes readable when the process ends; `None`: it has ended.
+fn follow(process: Process, proc: &Proc) -> io::Result<Option<OwnedFd>> {
+    let handle = match pidfd_open(pid_of(process), PidfdFlags::empty()) {
+        Err(Errno::SRCH) => return Ok(None),
+        other => other?,
+    };
+    // Looked at after opening: if it is the right one now, the handle is the right one's.
+    Ok(process.look(proc).map(|_| handle))
+}
+
+fn pid_of(process: Process) -> Pid {
+    Pid::from_raw(process.pid).expect("no process has the number 0")
+}

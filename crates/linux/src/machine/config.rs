@@ -1,0 +1,81 @@
+//! What a machine is told before a run, and what it tells its user meanwhile.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+
+use cosched_core::{CpuSet, ProgramId, Topology};
+
+use crate::asks::Asks;
+use crate::counters::Events;
+use crate::cpu_time::Roots;
+use crate::ground::Wishes;
+use crate::launch::{Order, Output};
+use crate::tree::Process;
+
+/// What a run on this machine needs to know.
+#[derive(Debug)]
+pub struct Config {
+    /// The executable that helpers are started from; normally [`crate::helper::OWN_EXECUTABLE`].
+    pub executable: PathBuf,
+    /// Where the undo log goes; normally [`undo::log_folder`].
+    pub log_folder: PathBuf,
+    /// What the machine is made of.
+    pub topology: Topology,
+    /// The CPUs that programs may use.
+    pub cpus: CpuSet,
+    /// How to freeze, bind and share.
+    pub wishes: Wishes,
+    /// Whether programs take turns. Then every one gets a session of its own instead of cosched's, provided that the
+    /// kernel shares CPUs by session here, and it is looked for what forbids to freeze it.
+    pub turns: bool,
+    /// What hardware counters shall count of every program; `None`: nothing.
+    pub count: Option<Events>,
+    /// The programs; the position is the slot of their ids.
+    pub jobs: Vec<Job>,
+    /// What users ask for while the run lasts, if anybody can ask.
+    pub asks: Option<Arc<Asks>>,
+    /// Where what the user should be told goes, at once.
+    pub notes: Sender<Note>,
+    /// Where it is told which shim each program has.
+    pub roots: Roots,
+}
+
+/// How a program comes to be there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Origin {
+    /// cosched starts it, below a shim.
+    #[default]
+    Started,
+    /// cosched starts it as its own child, in its own place: with its standard input, terminal and process group. Signals to
+    /// cosched are for it.
+    Child,
+    /// It runs already.
+    Running(Process),
+}
+
+/// One program, as the machine needs to know it.
+#[derive(Clone, Debug)]
+pub struct Job {
+    /// How it comes to be there; of one that runs already, the rest of this does not matter.
+    pub origin: Origin,
+    /// What to execute. The machine fills in cgroups, CPUs and the session.
+    pub order: Order,
+    /// Where its standard output goes.
+    pub stdout: Output,
+    /// Where its standard error goes.
+    pub stderr: Output,
+    /// Whether the user has said that it may be frozen whatever it holds.
+    pub freezable_for_sure: bool,
+    /// Whether the user has said which programs it belongs together with.
+    pub grouped_by_user: bool,
+}
+
+/// Something that the user should be told about a program.
+#[derive(Debug)]
+pub struct Note {
+    /// Which program.
+    pub program: ProgramId,
+    /// What happened.
+    pub text: String,
+}
