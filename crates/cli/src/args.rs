@@ -120,6 +120,9 @@ pub(crate) struct MeasureArgs {
     /// The scheduling class of a program's threads (faithful) [default: as found]
     #[arg(long, value_enum)]
     pub(crate) class: Option<ClassArg>,
+    /// The class that the kernel has for it, if none is asked for (simulated kernels only).
+    #[arg(skip)]
+    pub(crate) usual_class: Option<Class>,
 }
 
 /// How policies and this machine do their work.
@@ -173,7 +176,7 @@ impl HowArgs {
         let default = FaithfulOptions::default();
         FaithfulOptions {
             interval: self.measure.interval.map_or(default.interval, Into::into),
-            class: self.measure.class.map(ClassArg::class),
+            class: self.measure.class.map(ClassArg::class).or(self.measure.usual_class),
             ..default
         }
     }
@@ -347,7 +350,8 @@ pub(crate) struct SimMachineArgs {
     /// The machine: a name of machines/, or the path of a description of your own.
     #[arg(long, short)]
     pub(crate) machine: String,
-    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance.
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
+    /// solaris-fx.
     #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Kernel,
     /// What decides where nothing else does; the same seed gives the same run.
@@ -401,7 +405,8 @@ pub(crate) struct SimRunArgs {
     /// measured it.
     #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
     pub(crate) machine: Option<String>,
-    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
+    /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
+    /// solaris-fx [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Option<Kernel>,
     /// What decides where nothing else does; the same seed gives the same run [default: 1]
@@ -416,9 +421,14 @@ pub(crate) struct SimRunArgs {
     pub(crate) no_solo: bool,
     #[command(flatten)]
     pub(crate) how: PolicyArgs,
+    #[command(flatten)]
+    pub(crate) measure: MeasureArgs,
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md).
+    #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
+    pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.
     #[arg(long)]
     pub(crate) json: bool,

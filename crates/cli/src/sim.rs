@@ -12,6 +12,7 @@ mod replay;
 mod slowdowns;
 mod sweep;
 mod this;
+mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,7 +23,7 @@ use cosched_core::result::{
     Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
-use cosched_core::{Nanos, Profile};
+use cosched_core::{Class, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
@@ -68,7 +69,11 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
-    let (outcome, result) = simulator.run(&workload, scene.policy, &jobs, &profiles)?;
+    let (sim, outcome, result) =
+        simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
+    if let Some(file) = &args.watch {
+        watch::write(file, &sim, &result)?;
+    }
     if let Some(folder) = &args.out {
         result.save(&out::result(folder)).map_err(Failure::broken)?;
     }
@@ -99,7 +104,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: args.how.clone().into(),
+            how: HowArgs { measure: args.measure, ..args.how.clone().into() },
         })
     }
 }
@@ -162,7 +167,11 @@ impl Simulator {
             kernel: SIMULATED.to_owned(),
         };
         let session = Session::of(hardware.topology.clone(), description);
-        Simulator { session, hardware, scene: scene.clone() }
+        let mut scene = scene.clone();
+        if scene.kernel.is_solaris() {
+            scene.how.measure.usual_class = Some(Class::FixedPriority(0));
+        }
+        Simulator { session, hardware, scene }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
@@ -234,6 +243,19 @@ impl Simulator {
         jobs: &[Job],
         profiles: &[Profile],
     ) -> Result<(Outcome, RunResult), Failure> {
+        let (_, outcome, result) = self.run_on(workload, kind, jobs, profiles, false)?;
+        Ok((outcome, result))
+    }
+
+    /// The same, with the machine that it ran on, which may have kept what programs did.
+    fn run_on(
+        &self,
+        workload: &Workload,
+        kind: Kind,
+        jobs: &[Job],
+        profiles: &[Profile],
+        watched: bool,
+    ) -> Result<(Sim, Outcome, RunResult), Failure> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
         let setup = self.session.setup(&request, &planned.threads);
@@ -242,8 +264,11 @@ impl Simulator {
         let joins = kind.makes_gangs() || kind == Kind::LinuxGroups;
         let Costs { start, join, .. } = self.hardware.own;
         let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
-        let sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
-        let (_, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
+        let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
+        if watched {
+            sim.watch(watch::INTERVAL);
+        }
+        let (sim, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = if kind.makes_gangs() { SIMULATED } else { NONE };
@@ -257,6 +282,6 @@ impl Simulator {
         });
         let context = Context { simulation, ..context };
         let result = RunResult::new(&outcome, &context);
-        Ok((outcome, result))
+        Ok((sim, outcome, result))
     }
 }

@@ -311,3 +311,32 @@ fn a_wrong_sweep_is_told_before_anything_is_simulated() {
     let told = refused(&["--policy", "gang", "--sweep", "machine=core:24 gigaherz=2,core:24"]);
     assert!(told.contains("gigaherz=2"), "{told}");
 }
+
+/// What `--watch` tells of a program that fights for a lock, with half as many threads more than CPUs, on Solaris.
+fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
+    let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\
+        [[program.model.phase]]\nrepeat = 20\ninstructions = 2e10\nbarriers = 1\n\
+        critical = { sections = 20, instructions = 120000, nested = 20000 }\n";
+    let folder = tempfile::tempdir().unwrap();
+    let options = "--machine r905-24 --kernel solaris-ts --no-solo --out out --watch seconds.jsonl";
+    let output = sim(folder.path(), workload, &format!("{options} --policy {policy}"));
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let lines = std::fs::read_to_string(folder.path().join("seconds.jsonl")).unwrap();
+    let rows = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    (RunResult::load(&folder.path().join("out/run.json")).unwrap(), rows)
+}
+
+#[test]
+fn faithful_ends_sibling_preemption_on_solaris_from_when_it_has_chosen_a_slice() {
+    let stabs = |rows: &[serde_json::Value], from: f64| -> u64 {
+        let later = rows.iter().filter(|row| row["from_seconds"].as_f64().unwrap() >= from);
+        later.map(|row| row["by_sibling"].as_u64().unwrap()).sum()
+    };
+    let (run, rows) = watched("linux");
+    let last = rows.last().unwrap()["to_seconds"].as_f64().unwrap();
+    assert!((last - run.total_seconds).abs() < 1e-3, "{last} of {}", run.total_seconds);
+    assert!(last > 6.0 && stabs(&rows, 4.0) > 0);
+    let (run, rows) = watched("faithful");
+    assert!(run.deviations.is_empty(), "{:?}", run.deviations);
+    assert_eq!(stabs(&rows, 4.0), 0);
+}

@@ -113,7 +113,7 @@ impl World {
         self.may_use(tid, to) && !(self.kernel.apart && self.has_sibling(tid, to))
     }
 
-    fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
+    pub(crate) fn move_queued(&mut self, tid: Tid, from: usize, to: usize) {
         debug_assert_eq!(self.threads[tid as usize].place, Place::Queued);
         self.leave_queue(tid, from);
         self.enqueue(tid, to, Arrival::Moved);
@@ -123,7 +123,8 @@ impl World {
     /// once, all are looked at, near ones first (`sched_balance_domains`).
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
-        if self.strays(cpu) {
+        // Solaris moves threads when they come to a queue.
+        if self.kernel.is_solaris() || self.strays(cpu) {
             return;
         }
         let mut nearer = 1;

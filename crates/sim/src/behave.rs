@@ -1,5 +1,7 @@
 //! What threads do: the operations of their scripts, one after another, until one takes time.
 
+use cosched_core::Nanos;
+
 use crate::fair::Arrival;
 use crate::model::{Model, Op};
 use crate::thread::{Doing, Place, Thread, Tid, Waiting};
@@ -96,12 +98,16 @@ impl World {
 
     /// A thread cannot go on: it spins as long as its program does, then sleeps.
     fn wait(&mut self, tid: Tid, program: usize, waiting: Waiting) -> bool {
-        let spin = self.programs[program].model.spin.0;
+        self.wait_spinning(tid, waiting, self.programs[program].model.spin.0)
+    }
+
+    /// A thread cannot go on: it spins for so many nanoseconds at most, then sleeps.
+    fn wait_spinning(&mut self, tid: Tid, waiting: Waiting, spin: u64) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.waiting = waiting;
         match thread.doing {
             // It has looked again, in vain; what it may still spin is kept.
-            Doing::Spin { .. } => self.unprice_thread(tid),
+            Doing::Spin { .. } if spin > 0 => self.unprice_thread(tid),
             _ if spin > 0 => {
                 thread.doing = Doing::Spin { left: spin };
                 self.unprice_thread(tid);
@@ -166,12 +172,25 @@ impl World {
             None => {
                 lock.holder = Some(tid);
                 lock.waiters.retain(|waiter| *waiter != tid);
+                self.threads[tid as usize].holds += 1;
             }
-            Some(_) => {
+            Some(holder) => {
                 if !waits || !lock.waiters.contains(&tid) {
                     lock.waiters.push_back(tid);
                 }
-                return self.wait(tid, program, Waiting::Lock);
+                let model = &self.programs[program].model;
+                let runs = self.threads[holder as usize].place == Place::Running;
+                let spin = match model.adaptive {
+                    Some(limit) => {
+                        if runs {
+                            limit
+                        } else {
+                            Nanos::ZERO
+                        }
+                    }
+                    None => model.spin,
+                };
+                return self.wait_spinning(tid, Waiting::Lock, spin.0);
             }
         }
         self.go_on(tid)
@@ -196,8 +215,36 @@ impl World {
         if spinner.is_some() {
             lock.holder = spinner;
         }
+        self.threads[tid as usize].holds -= 1;
+        if let Some(spinner) = spinner {
+            self.threads[spinner as usize].holds += 1;
+        }
         for waiter in spinner.into_iter().chain(sleeper) {
             self.signal(tid, waiter);
+        }
+    }
+
+    /// Who has the lock that a thread's operation names.
+    pub(crate) fn awaited(&self, tid: Tid) -> Option<Tid> {
+        let thread = &self.threads[tid as usize];
+        let program = &self.programs[usize::from(thread.turn.program)];
+        match program.model.script.get(thread.at as usize) {
+            Some(Op::Acquire(number)) => program.sync.locks[usize::from(*number)].holder,
+            _ => None,
+        }
+    }
+
+    /// Whoever spins for an adaptive lock of a thread that has just lost its CPU looks again, and goes to sleep.
+    pub(crate) fn leaves_waiters(&mut self, tid: Tid) {
+        let thread = &self.threads[tid as usize];
+        let program = &self.programs[usize::from(thread.turn.program)];
+        if thread.holds == 0 || program.model.adaptive.is_none() {
+            return;
+        }
+        for lock in program.sync.locks.iter().filter(|lock| lock.holder == Some(tid)) {
+            let spins =
+                |waiter: &&Tid| matches!(self.threads[**waiter as usize].doing, Doing::Spin { .. });
+            self.ready.extend(lock.waiters.iter().filter(spins));
         }
     }
 

@@ -60,6 +60,11 @@ impl World {
         let turn = &mut thread.turn;
         turn.weight = weight;
         match order {
+            Order::Solaris { .. } => {
+                self.turns += 1.0;
+                let first = thread.dispatch.returns_first(how, self.now, self.kernel.tick.0);
+                turn.vruntime = if first { -self.turns } else { self.turns };
+            }
             _ if turn.rank > 0 => {
                 self.turns += 1.0;
                 turn.vruntime = self.turns;
@@ -124,7 +129,7 @@ impl World {
         }
         let eligible = match self.kernel.order {
             Order::Eevdf { .. } => self.average(cpu).0 + ROUNDING,
-            Order::Cfs { .. } | Order::RoundRobin { .. } => f64::INFINITY,
+            Order::Cfs { .. } | Order::RoundRobin { .. } | Order::Solaris { .. } => f64::INFINITY,
         };
         let eevdf = eligible.is_finite();
         // The greater the rank the sooner; then whoever may; then the order's own number.
@@ -216,6 +221,8 @@ impl World {
         let thread = &mut self.threads[tid as usize];
         let turn = &mut thread.turn;
         match self.kernel.order {
+            // Told by `charge`.
+            Order::Solaris { .. } => false,
             _ if turn.rank > 0 => {
                 let peers = queue.iter().any(|other| other.rank == turn.rank);
                 peers && held >= turn.slice && {
@@ -266,7 +273,7 @@ impl World {
         let batch = self.programs[usize::from(new.program)].batch;
         match self.kernel.order {
             _ if new.rank > 0 || batch => false,
-            Order::RoundRobin { .. } => false,
+            Order::RoundRobin { .. } | Order::Solaris { .. } => false,
             Order::Eevdf { .. } => {
                 let short = new.slice < old.slice;
                 let next = self.pick(cpu, !short);
@@ -321,7 +328,7 @@ impl World {
             Order::Cfs { .. } => {
                 self.least(cpu);
             }
-            Order::RoundRobin { .. } => {}
+            Order::RoundRobin { .. } | Order::Solaris { .. } => {}
         }
     }
 

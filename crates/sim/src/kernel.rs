@@ -39,6 +39,11 @@ pub enum Order {
         /// Who wakes up preempts who is ahead by more than this.
         wakeup: Nanos,
     },
+    /// The thread of the highest priority (OpenSolaris 2009.06); which class a program begins in.
+    Solaris {
+        /// Fixed priority (FX), rather than time sharing (TS).
+        fixed: bool,
+    },
     /// One after another.
     RoundRobin {
         /// For how long.
@@ -76,13 +81,27 @@ impl Kernel {
     /// CFS with siblings kept apart.
     pub const BALANCE: Kernel = Kernel { apart: true, ..Kernel::CFS };
 
+    /// OpenSolaris 2009.06 with its default class, time sharing. Its one clock interrupt charges all CPUs at once.
+    pub const SOLARIS_TS: Kernel = Kernel {
+        order: Order::Solaris { fixed: false },
+        tick: Nanos::from_millis(10),
+        skew_tick: false,
+        groups: false,
+        apart: false,
+    };
+
+    /// The same with every program in the class of fixed priorities.
+    pub const SOLARIS_FX: Kernel =
+        Kernel { order: Order::Solaris { fixed: true }, ..Kernel::SOLARIS_TS };
+
     /// The kernels by name.
-    pub const NAMES: [&str; 4] = ["eevdf", "cfs", "rr", "balance"];
+    pub const NAMES: [&str; 6] = ["eevdf", "cfs", "rr", "balance", "solaris-ts", "solaris-fx"];
 
     /// A kernel by its name.
     pub fn named(name: &str) -> Option<Kernel> {
-        let all = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
-        Kernel::NAMES.iter().position(|known| *known == name).map(|i| all[i])
+        let linux = [Kernel::EEVDF, Kernel::CFS, Kernel::ROUND_ROBIN, Kernel::BALANCE];
+        let mut all = linux.into_iter().chain([Kernel::SOLARIS_TS, Kernel::SOLARIS_FX]);
+        Kernel::NAMES.iter().position(|known| *known == name).and_then(|i| all.nth(i))
     }
 
     /// The name of one of them, whatever else was made of it.
@@ -91,21 +110,28 @@ impl Kernel {
             Order::Eevdf { .. } => "eevdf",
             Order::Cfs { .. } if self.apart => "balance",
             Order::Cfs { .. } => "cfs",
+            Order::Solaris { fixed: false } => "solaris-ts",
+            Order::Solaris { fixed: true } => "solaris-fx",
             Order::RoundRobin { .. } => "rr",
         }
     }
 
     /// Whether virtual time decides, so that it has to be kept.
     pub(crate) fn is_fair(&self) -> bool {
-        !matches!(self.order, Order::RoundRobin { .. })
+        matches!(self.order, Order::Eevdf { .. } | Order::Cfs { .. })
     }
 
-    /// How long a turn is if nobody says otherwise, nanoseconds. CFS finds it anew each time.
+    /// Whether every thread has a priority, and the highest runs.
+    pub fn is_solaris(&self) -> bool {
+        matches!(self.order, Order::Solaris { .. })
+    }
+
+    /// How long a turn is if nobody says otherwise, nanoseconds. CFS finds it anew each time, Solaris by priority.
     pub(crate) fn slice(&self, cpus: usize) -> f64 {
         match self.order {
             Order::Eevdf { slice } => slice.0 as f64 * Kernel::stretch(cpus),
             Order::RoundRobin { quantum } => quantum.0 as f64,
-            Order::Cfs { .. } => 0.0,
+            Order::Cfs { .. } | Order::Solaris { .. } => 0.0,
         }
     }
 

@@ -33,8 +33,10 @@ mod samples;
 mod schedule;
 mod settings;
 mod shape;
+mod solaris;
 mod stuck;
 mod sync;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
@@ -44,4 +46,5 @@ pub use hardware::Hardware;
 pub use kernel::{Kernel, Order};
 pub use machine::{Costs, Job, Sim, Stuck};
 pub use model::{Model, ModelError};
+pub use tally::{Interval, Tally};
 pub use world::Switch;

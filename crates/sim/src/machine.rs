@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::model::{Model, Op};
 use crate::samples::Reading;
 use crate::sync::Sync;
+use crate::tally::{Interval, Tally, Watch};
 use crate::thread::{Place, Thread, Tid, Used};
 use crate::world::{Effect, Program, Switch, World};
 
@@ -91,6 +92,16 @@ impl Sim {
         self.world.switches.get_or_insert_default();
     }
 
+    /// Keeps from now on what programs do in each interval.
+    pub fn watch(&mut self, interval: Nanos) {
+        self.world.watch = Some(Watch::new(self.world.now, interval));
+    }
+
+    /// What each program did in each interval, in order of time; empty unless [watched](Self::watch).
+    pub fn intervals(&self) -> &[Interval] {
+        self.world.watch.as_ref().map_or(&[], |watch| &watch.rows)
+    }
+
     /// Who came to which CPU when, in order of time; empty unless [recorded](Self::record).
     pub fn switches(&self) -> &[Switch] {
         self.world.switches.as_deref().unwrap_or_default()
@@ -134,6 +145,7 @@ impl Sim {
             order: before.map_or(0, |program| program.order + 1),
             model,
             reading: Reading::new(world.now, usize::from(threads)),
+            tally: Tally::default(),
         };
         let run = known.unwrap_or(world.programs.len() as u16);
         match known {
@@ -299,6 +311,7 @@ impl World {
     }
 
     pub(crate) fn exit(&mut self, run: usize, exit: Exit) {
+        self.watch_end(run);
         let tids = self.programs[run].tids();
         tids.clone().for_each(|tid| self.frees_lines(tid));
         let threads = &self.threads[tids.start as usize..tids.end as usize];

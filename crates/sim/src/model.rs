@@ -105,6 +105,9 @@ pub struct Model {
     pub imbalance: f64,
     /// How long a waiting thread spins on its CPU before it sleeps; [`Nanos::NEVER`] for always.
     pub spin: Nanos,
+    /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so long at most (the
+    /// adaptive mutexes of Solaris).
+    pub adaptive: Option<Nanos>,
     /// How many barriers the script names.
     pub barriers: u16,
     /// How many locks.
@@ -122,6 +125,7 @@ impl Model {
             mixes: vec![mix],
             imbalance: 0.0,
             spin: Nanos::ZERO,
+            adaptive: None,
             barriers: 0,
             locks: 0,
             queues: Vec::new(),

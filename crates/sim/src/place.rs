@@ -16,6 +16,9 @@ impl World {
     /// The CPU for a thread that becomes runnable.
     pub(crate) fn place(&self, tid: Tid, how: Arrival) -> usize {
         let own = usize::from(self.threads[tid as usize].cpu);
+        if self.kernel.is_solaris() {
+            return self.dispatch_to(tid, own, how);
+        }
         if self.threads[tid as usize].turn.rank > 0 {
             return self.least_ranked(tid, own);
         }
@@ -55,7 +58,7 @@ impl World {
     }
 
     /// For a thread with a fixed priority: its own CPU if it comes first there, else where the least is displaced.
-    fn least_ranked(&self, tid: Tid, own: usize) -> usize {
+    pub(crate) fn least_ranked(&self, tid: Tid, own: usize) -> usize {
         let rank = self.threads[tid as usize].turn.rank;
         let highest = |cpu: usize| {
             let cpu = &self.cpus[cpu];

@@ -136,7 +136,7 @@ impl World {
     }
 
     /// What a thread has used, with what it is at.
-    fn used(&self, tid: Tid) -> Used {
+    pub(crate) fn used(&self, tid: Tid) -> Used {
         let thread = &self.threads[tid as usize];
         let since = self.now - thread.changed;
         let mut used = thread.used;
@@ -185,7 +185,7 @@ fn waits_for_others(thread: &Thread) -> bool {
 }
 
 impl Used {
-    fn since(&self, before: &Used) -> Used {
+    pub(crate) fn since(&self, before: &Used) -> Used {
         Used {
             ran: self.ran - before.ran,
             queued: self.queued - before.queued,

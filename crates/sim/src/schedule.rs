@@ -30,6 +30,7 @@ impl World {
         thread.changed = now;
         thread.doing = Doing::Nothing;
         thread.owes += wake;
+        self.comes_back(tid);
         self.make_runnable(tid, Arrival::Woken);
     }
 
@@ -85,6 +86,7 @@ impl World {
         let Some(current) = self.cpus[cpu].current else { return };
         self.account(current);
         if matches!(self.kernel.order, Order::Eevdf { .. }) && self.turn_is_over(cpu) {
+            self.threads[current as usize].expired = true;
             self.unsettle(cpu);
         }
     }
@@ -115,7 +117,8 @@ impl World {
     /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there or if ticks take time, or at an
     /// interruption before.
     fn set_clock(&mut self, cpu: usize) {
-        let next = match self.cpus[cpu].ticking || self.hardware.tick_nanos > 0.0 {
+        let all = self.hardware.tick_nanos > 0.0 || self.kernel.is_solaris();
+        let next = match self.cpus[cpu].ticking || all {
             true => self.tick_after(cpu, self.now),
             false => u64::MAX,
         };
@@ -187,8 +190,12 @@ impl World {
         if waited_for {
             self.reweigh(cpu, current);
         }
+        if is_tick {
+            self.charge(current, cpu);
+        }
         let kernel = [self.cpus[cpu].interruption, self.cpus[cpu].housekeeping];
         if waited_for && self.turn_is_over(cpu) {
+            self.threads[current as usize].expired = true;
             self.unsettle(cpu);
         } else if kernel.contains(&self.now) {
             self.interrupt(cpu, current);
@@ -289,10 +296,12 @@ impl World {
         self.leaves_lines(tid);
         self.stir(tid);
         self.unprice(cpu);
+        self.leaves_waiters(tid);
     }
 
     /// A running thread goes to sleep.
     pub(crate) fn block(&mut self, tid: Tid) {
+        self.tally_sleep(tid);
         self.threads[tid as usize].doing = Doing::Nothing;
         self.threads[tid as usize].used.switches[0] += 1;
         self.take_off(tid, Place::Blocked);
@@ -321,7 +330,11 @@ impl World {
             next = self.next_in(cpu);
         }
         if let Some(next) = next {
+            let before = self.cpus[cpu].current;
             self.switch(cpu, next);
+            if let Some(before) = before {
+                self.makes_room(before, cpu);
+            }
         }
         if !self.cpus[cpu].queue.is_empty() {
             self.start_clock(cpu);
@@ -332,6 +345,7 @@ impl World {
     fn switch(&mut self, cpu: usize, next: usize) {
         let now = self.now;
         if let Some(current) = self.cpus[cpu].current.take() {
+            self.tally_loss(current, self.cpus[cpu].queue[next].program);
             let thread = &mut self.threads[current as usize];
             thread.place = Place::Queued;
             thread.changed = now;
@@ -350,7 +364,10 @@ impl World {
         let cost = if last == Some(tid) { 0.0 } else { self.hardware.switch_nanos };
         let most = self.hardware.most_owed();
         self.begin_turn(tid, cpu);
+        self.tally_turn(tid);
         let thread = &mut self.threads[tid as usize];
+        thread.dispatch.came = now;
+        thread.expired = false;
         thread.place = Place::Running;
         thread.used.queued += now - thread.changed;
         thread.since = now;

@@ -2,7 +2,7 @@
 //!
 //! A kernel that cannot do something says so, and the rest is done: a slice is brought into the bounds that Linux has for it (0.1
 //! to 100 ms), and CFS had none; fixed priorities are those of real-time round robin on Linux (1 to 99, above
-//! everybody else), and on the round robin kernel, as on Solaris, any; a nice value is a weight (`sched_prio_to_weight`).
+//! everybody else), and on the round robin kernel any, as on Solaris those from 0 to 60, among all others; a nice value is a weight (`sched_prio_to_weight`).
 
 use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule};
 
@@ -88,7 +88,12 @@ impl World {
     /// The fixed priority that a class means here: 0 for none. `None`: there is no such class here.
     fn rank(&self, class: Option<Class>) -> Option<u8> {
         match class {
+            None if self.kernel.order == (Order::Solaris { fixed: true }) => Some(1),
             None | Some(Class::Fair | Class::Batch) => Some(0),
+            Some(_) if self.kernel.is_solaris() => match class {
+                Some(Class::FixedPriority(priority @ 0..=60)) => Some(priority + 1),
+                _ => None,
+            },
             Some(Class::RoundRobin(priority)) => Some(priority).filter(|p| (1..=99).contains(p)),
             Some(Class::FixedPriority(priority)) => {
                 Some(priority).filter(|_| !self.kernel.is_fair())
@@ -104,6 +109,8 @@ impl World {
     fn bounded(&self, wanted: Option<Nanos>, rank: u8) -> Option<Nanos> {
         match self.kernel.order {
             Order::RoundRobin { .. } => wanted,
+            // Time sharing has its table.
+            Order::Solaris { .. } => wanted.filter(|_| rank > 0),
             _ if rank > 0 => None,
             Order::Eevdf { .. } => wanted.map(|slice| slice.clamp(SLICES.0, SLICES.1)),
             Order::Cfs { .. } => None,
@@ -130,6 +137,8 @@ impl World {
             Some(all) => all,
             None => own,
         });
+        let rank = if self.kernel.is_solaris() { self.joins_class(tid, rank, slice) } else { rank };
+        let thread = &self.threads[tid as usize];
         // Where its rank changes, it leaves its queue as what it was, and comes back as what it is now.
         let returns =
             thread.turn.rank != rank && matches!(thread.place, Place::Running | Place::Queued);

@@ -102,7 +102,9 @@ fn threads_on_one_cpu_share_it_equally_under_every_kernel() {
         // Together they take as long as one after another, and none ends much before the others.
         let last = ends.iter().copied().fold(0.0, f64::max);
         near(last, 1.5, 1e-3);
-        assert!(ends.iter().all(|end| *end > 1.25), "{kernel:?} {ends:?}");
+        // Turns of Solaris are up to 200 ms long.
+        let first = if kernel.is_solaris() { 1.5 - 2.0 * 0.2 } else { 1.25 };
+        assert!(ends.iter().all(|end| *end >= first), "{kernel:?} {ends:?}");
     }
 }
 

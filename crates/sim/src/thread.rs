@@ -3,6 +3,7 @@
 use cosched_core::CpuSet;
 
 use crate::cache::Lines;
+use crate::solaris::Dispatch;
 
 /// The position of a thread in the world's list.
 pub(crate) type Tid = u32;
@@ -47,6 +48,12 @@ pub(crate) struct Thread {
     pub(crate) mask: Option<Box<CpuSet>>,
     /// What a plan wants of it beside its program.
     pub(crate) rule: Option<Box<cosched_core::ThreadRule>>,
+    /// What Solaris' dispatcher keeps of it.
+    pub(crate) dispatch: Dispatch,
+    /// Its turn was over when it was last looked at, and it still runs.
+    pub(crate) expired: bool,
+    /// How many locks it holds.
+    pub(crate) holds: u16,
     /// Counts the threads that had its position before.
     pub(crate) generation: u32,
     pub(crate) used: Used,
@@ -178,6 +185,9 @@ impl Thread {
             protected: 0.0,
             mask: None,
             rule: None,
+            dispatch: Dispatch::default(),
+            expired: false,
+            holds: 0,
             generation: 0,
             used: Used::default(),
         }

@@ -17,6 +17,7 @@ use crate::queue::Queue;
 use crate::samples::Reading;
 use crate::shape::Shape;
 use crate::sync::Sync;
+use crate::tally::{Tally, Watch};
 use crate::thread::{Doing, Place, Thread, Tid, Turn};
 
 /// The inside of a simulated machine.
@@ -67,6 +68,10 @@ pub(crate) struct World {
     pub(crate) events: u64,
     /// After how many instants it is looked whether anybody can still go on.
     pub(crate) patience: usize,
+    /// When priorities were last raised (Solaris), nanoseconds.
+    pub(crate) raised: u64,
+    /// What programs did in each interval, if that is to be kept.
+    pub(crate) watch: Option<Watch>,
     /// Who came to a CPU when, if that is to be kept.
     pub(crate) switches: Option<Vec<Switch>>,
 }
@@ -169,6 +174,8 @@ pub(crate) struct Program {
     pub(crate) order: u64,
     /// What was last read of it.
     pub(crate) reading: Reading,
+    /// How its threads lost their CPUs, since it began.
+    pub(crate) tally: Tally,
 }
 
 impl Program {
@@ -218,6 +225,8 @@ impl World {
             out: Vec::new(),
             events: 0,
             patience: 0,
+            raised: 0,
+            watch: None,
             switches: None,
         }
     }
@@ -236,6 +245,7 @@ impl World {
                 return true;
             };
             debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
+            self.keep_watch(at);
             self.now = at;
             while self.next_time() == Some(at) {
                 self.events += 1;

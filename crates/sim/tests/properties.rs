@@ -175,7 +175,7 @@ proptest! {
     fn time_goes_on_work_is_done_once_and_everybody_is_where_he_may_be(
         works in proptest::collection::vec(work(), 1..5),
         steps in proptest::collection::vec(asked(), 0..12),
-        kernel in 0usize..4,
+        kernel in 0usize..6,
         groups in any::<bool>(),
         seed in any::<u64>(),
     ) {

@@ -35,6 +35,8 @@ struct Description {
     /// How long a waiting thread spins: a time, or "forever".
     #[serde(default = "no_time")]
     spin: String,
+    /// How long a thread spins for a lock, only while its holder is on a CPU.
+    adaptive: Option<String>,
     #[serde(default)]
     imbalance: f64,
     /// How often all phases are gone through.
@@ -76,7 +78,7 @@ struct Phase {
     sleep: String,
 }
 
-/// Critical sections, all under one lock.
+/// Critical sections, all under one lock; another may be nested in it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Critical {
@@ -84,6 +86,9 @@ struct Critical {
     sections: u32,
     /// Inside each.
     instructions: f64,
+    /// Of these, under a second lock, taken while the first is held.
+    #[serde(default)]
+    nested: f64,
 }
 
 /// With a sleep that never ends, neither does a run: policies that take turns always have another one to give.
@@ -127,7 +132,8 @@ impl Model {
             imbalance: read.imbalance,
             spin: time("spin", &read.spin)?,
             barriers: u16::from(barriers),
-            locks: 1,
+            adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
+            locks: 2,
             queues,
         })
     }
@@ -251,12 +257,20 @@ impl Writer {
         )?;
         let from = self.script.len() as u32;
         let outside = (instructions - inside) / f64::from(sections);
+        let compute = |instructions| Op::Compute { instructions, mix };
+        let nested = critical.nested;
+        check("phase.critical.nested", nested, "0 or more, and less than its instructions", |x| {
+            (0.0..critical.instructions).contains(&x)
+        })?;
         self.script.extend([
-            Op::Compute { instructions: outside, mix },
+            compute(outside),
             Op::Acquire(0),
-            Op::Compute { instructions: critical.instructions, mix },
-            Op::Release(0),
+            compute(critical.instructions - nested),
         ]);
+        if nested > 0.0 {
+            self.script.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
+        }
+        self.script.push(Op::Release(0));
         self.repeat(from, sections, 3);
         Ok(())
     }

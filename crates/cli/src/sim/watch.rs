@@ -1,0 +1,49 @@
+//! `cosched sim --watch FILE`: what each program did in each second, and how its threads lost their CPUs.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use cosched_core::Nanos;
+use cosched_core::result::RunResult;
+use cosched_sim::Sim;
+use serde_json::json;
+
+use crate::failure::Failure;
+
+/// How long an interval is.
+pub(super) const INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// Writes a line for each interval of each program; docs/simulator.md describes it.
+pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Failure> {
+    let mut lines = String::new();
+    for row in sim.intervals() {
+        let tally = row.tally;
+        let line = json!({
+            "program": result.programs[usize::from(row.program.slot)].name,
+            "threads": row.threads,
+            "from_seconds": row.from.as_secs_f64(),
+            "to_seconds": row.to.as_secs_f64(),
+            "cpu_seconds": row.ran.as_secs_f64(),
+            "run_delay_seconds": row.queued.as_secs_f64(),
+            "lock_seconds": row.waited.as_secs_f64(),
+            "llc_references": row.references,
+            "llc_misses": row.misses,
+            "voluntary": row.voluntary,
+            "for_locks": tally.for_locks,
+            "holder_queued": tally.holder_queued,
+            "expired": tally.expired,
+            "by_sibling": tally.by_sibling,
+            "by_other": tally.by_other,
+            "holders": tally.holders,
+            "turns": tally.turns,
+            "priority_expired": tally.changes_expired,
+            "priority_slept": tally.changes_slept,
+            "priority_ran": tally.changes_ran,
+            "priority_waited": tally.changes_waited,
+            "priority_preempted": tally.changes_preempted,
+        });
+        _ = writeln!(lines, "{line}");
+    }
+    std::fs::write(file, lines)
+        .map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
+}

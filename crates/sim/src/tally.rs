@@ -1,0 +1,209 @@
+//! How threads lost their CPUs, and what a program did in each interval: what a trace of the kernel would show.
+//!
+//! An involuntary switch is an *expiry* if the turn was used up, else a *preemption*: by a thread of the same program
+//! (*backstabbing*, in the paper on faithful scheduling), or by another program's. Counting costs an addition a switch,
+//! and keeping intervals is done only when asked for.
+
+use cosched_core::{Nanos, ProgramId};
+
+use crate::solaris::Change;
+use crate::thread::{Place, Tid, Used, Waiting};
+use crate::world::World;
+
+/// Counts of a program, over all of its threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Switches after a turn that was used up.
+    pub expired: u64,
+    /// Before that, in favour of a thread of the same program.
+    pub by_sibling: u64,
+    /// Before that, in favour of another program's thread.
+    pub by_other: u64,
+    /// Of these three: the thread held a lock.
+    pub holders: u64,
+    /// Switches because a thread waited for a lock.
+    pub for_locks: u64,
+    /// Of these: the lock's holder had lost its CPU, and waited for one.
+    pub holder_queued: u64,
+    /// How often a thread was given a CPU.
+    pub turns: u64,
+    /// Changes of priority after a turn that was used up (time sharing).
+    pub changes_expired: u64,
+    /// After sleep.
+    pub changes_slept: u64,
+    /// Of a running thread that was due.
+    pub changes_ran: u64,
+    /// Of one that waited for a CPU.
+    pub changes_waited: u64,
+    /// Of these: it had been preempted.
+    pub changes_preempted: u64,
+}
+
+impl Tally {
+    fn since(&self, before: &Tally) -> Tally {
+        Tally {
+            expired: self.expired - before.expired,
+            by_sibling: self.by_sibling - before.by_sibling,
+            by_other: self.by_other - before.by_other,
+            holders: self.holders - before.holders,
+            for_locks: self.for_locks - before.for_locks,
+            holder_queued: self.holder_queued - before.holder_queued,
+            turns: self.turns - before.turns,
+            changes_expired: self.changes_expired - before.changes_expired,
+            changes_slept: self.changes_slept - before.changes_slept,
+            changes_ran: self.changes_ran - before.changes_ran,
+            changes_waited: self.changes_waited - before.changes_waited,
+            changes_preempted: self.changes_preempted - before.changes_preempted,
+        }
+    }
+}
+
+/// What a program did in an interval; times are summed over its threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    /// Which run of which program.
+    pub program: ProgramId,
+    /// How many threads it has.
+    pub threads: u16,
+    /// From when.
+    pub from: Nanos,
+    /// Until when.
+    pub to: Nanos,
+    /// On CPUs.
+    pub ran: Nanos,
+    /// In queues for a CPU: divided by the interval, the mean length of its part of the run queue.
+    pub queued: Nanos,
+    /// Asleep at locks, barriers and queues.
+    pub waited: Nanos,
+    /// Last-level references.
+    pub references: f64,
+    /// Last-level misses.
+    pub misses: f64,
+    /// Switches because a thread waited.
+    pub voluntary: u64,
+    /// All others, and priorities.
+    pub tally: Tally,
+}
+
+/// The intervals that are kept.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    every: u64,
+    from: u64,
+    next: u64,
+    pub(crate) rows: Vec<Interval>,
+    /// By the program's position: of which run, and what it had done when the interval began.
+    before: Vec<(ProgramId, Used, Tally)>,
+}
+
+impl Watch {
+    pub(crate) fn new(now: u64, every: Nanos) -> Watch {
+        let every = every.0.max(1);
+        Watch { every, from: now, next: now + every, rows: Vec::new(), before: Vec::new() }
+    }
+}
+
+impl World {
+    /// Ends the intervals that end before a time; nothing happens until then.
+    pub(crate) fn keep_watch(&mut self, until: u64) {
+        while let Some(watch) = self.watch.as_ref().filter(|watch| watch.next <= until) {
+            self.now = watch.next;
+            for run in 0..self.programs.len() {
+                if self.programs[run].alive > 0 {
+                    self.watch_end(run);
+                }
+            }
+            if let Some(watch) = &mut self.watch {
+                watch.from = watch.next;
+                watch.next += watch.every;
+            }
+        }
+    }
+
+    /// Ends the interval of a program.
+    pub(crate) fn watch_end(&mut self, run: usize) {
+        let Some(mut watch) = self.watch.take() else { return };
+        let program = &self.programs[run];
+        let (id, tally) = (program.id, program.tally);
+        let all = program.tids().map(|tid| {
+            let thread = &self.threads[tid as usize];
+            let mut used = self.used(tid);
+            used.ran += if thread.place == Place::Running { self.now - thread.since } else { 0 };
+            used
+        });
+        let used = all.fold(Used::default(), Used::plus);
+        watch.before.resize(self.programs.len(), (id, Used::default(), Tally::default()));
+        let (of, used_before, tally_before) =
+            std::mem::replace(&mut watch.before[run], (id, used, tally));
+        let (did, counts) = match of == id {
+            true => (used.since(&used_before), tally.since(&tally_before)),
+            false => (used, tally),
+        };
+        watch.rows.push(Interval {
+            program: id,
+            threads: program.model.threads,
+            from: Nanos(watch.from),
+            to: Nanos(self.now),
+            ran: Nanos(did.ran),
+            queued: Nanos(did.queued),
+            waited: Nanos(did.waited),
+            references: did.references,
+            misses: did.misses,
+            voluntary: did.switches[0],
+            tally: counts,
+        });
+        self.watch = Some(watch);
+    }
+
+    fn tally(&mut self, tid: Tid) -> &mut Tally {
+        let program = self.program_of(tid);
+        &mut self.programs[program].tally
+    }
+
+    /// A running thread loses its CPU to one of a program.
+    pub(crate) fn tally_loss(&mut self, tid: Tid, to: u16) {
+        let thread = &self.threads[tid as usize];
+        let (expired, holds) = (thread.expired, thread.holds > 0);
+        let sibling = thread.turn.program == to;
+        let tally = self.tally(tid);
+        match (expired, sibling) {
+            (true, _) => tally.expired += 1,
+            (false, true) => tally.by_sibling += 1,
+            (false, false) => tally.by_other += 1,
+        }
+        tally.holders += u64::from(holds);
+    }
+
+    /// A running thread goes to sleep.
+    pub(crate) fn tally_sleep(&mut self, tid: Tid) {
+        let thread = &self.threads[tid as usize];
+        if thread.waiting != Waiting::Lock {
+            return;
+        }
+        let queued = self
+            .awaited(tid)
+            .is_some_and(|holder| self.threads[holder as usize].place == Place::Queued);
+        let tally = self.tally(tid);
+        tally.for_locks += 1;
+        tally.holder_queued += u64::from(queued);
+    }
+
+    /// A thread is given a CPU.
+    pub(crate) fn tally_turn(&mut self, tid: Tid) {
+        self.tally(tid).turns += 1;
+    }
+
+    /// A thread's priority changes.
+    pub(crate) fn tally_change(&mut self, tid: Tid, why: Change) {
+        let tally = self.tally(tid);
+        match why {
+            Change::Expired => tally.changes_expired += 1,
+            Change::Slept => tally.changes_slept += 1,
+            Change::Ran => tally.changes_ran += 1,
+            Change::Waited { displaced } => {
+                tally.changes_waited += 1;
+                tally.changes_preempted += u64::from(displaced);
+            }
+        }
+    }
+}

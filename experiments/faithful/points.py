@@ -1,0 +1,49 @@
+"""What is swept: the settings under which every claim is checked again, each constant moved by 20 %."""
+
+import dataclasses
+from typing import Callable
+
+from sim import ROOT, load
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A setting; without changes, the one that results are told for."""
+
+    name: str
+    kind: str = "base"
+    scale: float = 1.0
+    memory: float = 1.0
+    machine: Callable = lambda machine: None
+
+    def on(self):
+        """The paper's machine, as this point has it."""
+        machine = load(ROOT / "machines" / "r905-24.toml")
+        self.machine(machine)
+        return machine
+
+
+def points():
+    """All of them, the unchanged one first."""
+    yield Point("as assumed")
+    for factor in (0.8, 1.2):
+        sign = f"{100 * (factor - 1):+.0f} %"
+        yield Point(f"critical sections {sign}", "constant", scale=factor)
+        yield Point(f"misses {sign}", "constant", memory=factor)
+        yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos", "signal_nanos"))
+        yield Point(f"memory latency and buses {sign}", "constant", machine=times(factor, "memory_nanos", "bus"))
+
+
+def times(factor, *keys):
+    """A change of a machine's constants."""
+
+    def change(machine):
+        for key in keys:
+            found = machine[key]
+            if key == "bus":
+                for bus in found:
+                    bus["bytes_per_nano"] /= factor
+            else:
+                machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
+
+    return change

@@ -1,0 +1,37 @@
+"""The table of results, in the way of the experiment on scaff."""
+
+import importlib.util
+
+from sim import ROOT
+
+SPEC = importlib.util.spec_from_file_location("scaff_report", ROOT / "experiments" / "scaff" / "report.py")
+SCAFF = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(SCAFF)
+sum_up = SCAFF.sum_up
+HEAD = """# What is reproduced of the paper on faithful scheduling
+
+Written by `experiments/faithful/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
+"""
+
+
+def rows(claims, settings, judged):
+    """For each claim: its verdict, and what the sweeps say of it; "open" without a check."""
+    return [{"verdict": "open", **row} for row in SCAFF.rows(claims, settings, judged)]
+
+
+def markdown(found):
+    counted = {kind: sum(row["kind"] == kind for row in found) for kind in ("claim", "input")}
+    checked = sum("found" in row for row in found)
+    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; {counted['input']} describe a setting, and "
+             f"{counted['claim'] - checked} are not checked here.\n"]
+    lines += ["| claim | the paper | its figure | here | verdict | parts | why | holds under ±20 % |", "|---|---|---|---|---|---|---|---|"]
+    for row in found:
+        says = f"{row['says']} ({row['where']})"
+        theirs = row.get("theirs") or ("only in a picture" if row.get("picture") else "–")
+        if "found" not in row:
+            what = "an input" if row["kind"] == "input" else "open"
+            lines.append(f"| {row['id']} | {says} | {theirs} | – | {what} | – | {row.get('why', '–')} | – |")
+            continue
+        cells = [row["id"], says, theirs, row["found"], row["verdict"], SCAFF.parts(row), row.get("why", "–")]
+        lines.append("| " + " | ".join([*cells, SCAFF.swept(row, "constant")]) + " |")
+    return "\n".join(lines) + "\n"
