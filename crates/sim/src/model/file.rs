@@ -173,8 +173,8 @@ impl Writer {
             "from 0.001 to 10000",
             |x| (1e-3..=1e4).contains(&x),
         )?;
-        check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1000", |x| {
-            (1e-2..=1e3).contains(&x)
+        check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1e6", |x| {
+            (1e-2..=1e6).contains(&x)
         })?;
         check("phase.footprint_mib", phase.footprint_mib, "from 0 to 1e9", |x| {
             (0.0..=1e9).contains(&x)
