@@ -2,7 +2,7 @@
 """aa.py: whether comparisons cry wolf. `make test-aa` runs it.
 
 First A/A: short comparisons of a policy with itself (`linux` with `linux-2`, and `gang` with `gang-2`). Whatever
-difference is claimed is none; the test behind a verdict allows one in twenty. Then the same comparison, `linux` with
+difference is claimed is none; the test behind a verdict allows one in fifty. Then the same comparison, `linux` with
 `gang` on workloads/mixed.toml with less work, several times: its verdict must be the same each time.
 
 It writes aa.json into --out. It fails if there are more claims than chance explains, or if verdicts differ. The first
@@ -23,7 +23,7 @@ from gang import WORKLOADS, Cosched, elapsed, filled_in, interval, say
 
 SCHEMA = "cosched-bench-aa/1"
 # Of all comparisons of equal things, the most that may claim a difference.
-LEVEL = 0.05
+LEVEL = 0.02
 # How rarely chance alone may fail this test.
 RARE = 0.025
 PAIRS = ["linux,linux-2", "gang,gang-2"]
@@ -75,7 +75,7 @@ def arguments():
     parser.add_argument("--runs", type=int, default=10, help="rounds of each comparison")
     parser.add_argument("--comparisons", type=int, default=20, help="of a policy with itself")
     parser.add_argument("--invocations", type=int, default=5, help="of the comparison on mixed.toml")
-    parser.add_argument("--share", type=float, default=0.05, help="of the work of mixed.toml")
+    parser.add_argument("--share", type=float, default=0.01, help="of the work of mixed.toml")
     options = parser.parse_args()
     options.cosched = Cosched(options.cosched.resolve())
     options.out = options.out.resolve()
