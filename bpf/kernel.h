@@ -57,18 +57,19 @@ struct sched_entity {
 	__u64 slice;
 } KERNEL;
 
+struct bpf_local_storage;
+
 struct task_struct {
 	unsigned int __state;
-	unsigned int flags;
 	unsigned long jobctl;
 	int pid;
 	int tgid;
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	struct sched_entity se;
+	struct bpf_local_storage *bpf_storage;
 } KERNEL;
 
-#define PF_KTHREAD 0x00200000
 #define JOBCTL_TRAP_FREEZE (1UL << 23)
 #define STOPPED_STATES (0x0004 | 0x0008 | 0x8000) /* __TASK_STOPPED, __TASK_TRACED, TASK_FROZEN */
 

@@ -98,7 +98,7 @@ static void forget(struct record *record)
 }
 
 // A thread that is seen for the first time gets a record if its process is a member.
-static struct record *welcome(struct task_struct *task, __u64 now)
+static struct record *welcome(struct task_struct *task)
 {
 	struct task_struct *leader = task->group_leader;
 	struct membership *process, *member;
@@ -128,21 +128,23 @@ static struct record *welcome(struct task_struct *task, __u64 now)
 	record->process = number(leader);
 	record->thread = number(task);
 	record->cpu = NO_CPU;
-	record->since = now;
+	record->since = bpf_ktime_get_ns();
 	end(record);
 	return record;
 }
 
-static struct record *find(struct task_struct *task, __u64 now)
+// For nearly every task of the machine this is all that happens: nothing here may cost much.
+static struct record *find(struct task_struct *task)
 {
 	struct membership *member;
 
-	if (task->flags & PF_KTHREAD)
+	// Whoever is a member, or has one for a leader, has storage; a look at the pointers is cheaper than to ask for it.
+	if (!task->bpf_storage && !task->group_leader->bpf_storage)
 		return 0;
 	member = bpf_task_storage_get(&members, task, 0, 0);
-	if (!member || member->slot == NOT_YET)
-		return welcome(task, now);
-	return record_of(member);
+	if (member && member->slot != NOT_YET)
+		return record_of(member);
+	return welcome(task);
 }
 
 // The time since the last change is booked to what the thread did until now.
@@ -178,7 +180,7 @@ static __u32 waits_for(struct task_struct *task, unsigned int state, struct reco
 }
 
 // The CPU was taken from a thread that would have gone on.
-static void taken(struct record *record, struct task_struct *prev, struct membership *next, __u64 now)
+static void taken(struct record *record, struct task_struct *prev, struct record *next, __u64 now)
 {
 	__u64 slice = EXPIRY_WITHOUT_SLICE_NS;
 
@@ -194,34 +196,34 @@ static void taken(struct record *record, struct task_struct *prev, struct member
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct record *record = find(prev, now);
+	struct record *leaving = find(prev), *coming = find(next);
+	__u64 now = 0;
 
-	if (record) {
+	if (leaving) {
 		unsigned int state = prev->__state;
 
-		begin(record);
+		now = bpf_ktime_get_ns();
+		begin(leaving);
 		if (preempted || state == 0) {
-			struct membership *other = bpf_task_storage_get(&members, next, 0, 0);
-
-			taken(record, prev, other, now);
-			change(record, RUNNABLE, now);
+			taken(leaving, prev, coming, now);
+			change(leaving, RUNNABLE, now);
 		} else {
-			record->voluntary++;
-			change(record, waits_for(prev, state, record), now);
+			leaving->voluntary++;
+			change(leaving, waits_for(prev, state, leaving), now);
 		}
-		end(record);
+		end(leaving);
 	}
-	record = find(next, now);
-	if (record) {
+	if (coming) {
 		__u32 cpu = bpf_get_smp_processor_id();
 
-		begin(record);
-		if (record->cpu != cpu && record->cpu != NO_CPU)
-			record->migrations++;
-		record->cpu = cpu;
-		change(record, RUNNING, now);
-		end(record);
+		if (!now)
+			now = bpf_ktime_get_ns();
+		begin(coming);
+		if (coming->cpu != cpu && coming->cpu != NO_CPU)
+			coming->migrations++;
+		coming->cpu = cpu;
+		change(coming, RUNNING, now);
+		end(coming);
 	}
 	return 0;
 }
@@ -229,13 +231,12 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 // At `sched_waking` the thread may still be on its way to sleep; from here on it only lacks a CPU.
 static int woken(struct task_struct *task)
 {
-	__u64 now = bpf_ktime_get_ns();
-	struct record *record = find(task, now);
+	struct record *record = find(task);
 
 	if (record && record->state != RUNNING && record->state != RUNNABLE) {
 		begin(record);
 		record->waits[record->state < STATES ? record->state : SLEEPING]++;
-		change(record, RUNNABLE, now);
+		change(record, RUNNABLE, bpf_ktime_get_ns());
 		end(record);
 	}
 	return 0;
