@@ -227,8 +227,6 @@ fn what_cannot_be_replayed_is_refused_with_what_to_do() {
 
     let text = change(|run| run["programs"][0]["running_seconds"] = 1e250.into());
     assert!(text.contains("run.json") && text.contains("programs[0].running_seconds"), "{text}");
-    let text = change(|run| run["programs"][0]["usage"]["user_seconds"] = 1e250.into());
-    assert!(text.contains("--from .: program single-1: what is recorded of it"), "{text}");
     let options = ["--policy", "gang", "--machine", "opteron-64"];
     let text = refused(&changed("single-gang.json", |_| {}, &options));
     assert!(text.contains("2 CPUs") && text.contains("package:1 core:2"), "{text}");

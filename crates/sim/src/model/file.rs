@@ -170,8 +170,8 @@ impl Writer {
         check(
             "phase.cycles_per_instruction",
             phase.cycles_per_instruction,
-            "from 0.001 to 10000",
-            |x| (1e-3..=1e4).contains(&x),
+            "from 1e-6 to 10000",
+            |x| (1e-6..=1e4).contains(&x),
         )?;
         check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1e6", |x| {
             (1e-2..=1e6).contains(&x)
