@@ -395,7 +395,7 @@ pub(crate) struct SimRunArgs {
     /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
     /// too, and the error of that is told.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
-        conflicts_with_all = ["workload", "sweep", "no_solo"])]
+        conflicts_with_all = ["workload", "sweep", "no_solo", "watch"])]
     pub(crate) from: Option<PathBuf>,
     /// What decides.
     #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]

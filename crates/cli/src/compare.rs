@@ -28,7 +28,7 @@ pub(crate) struct CompareArgs {
     policies: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more, intervals and verdicts are given. Ctrl-C keeps the
+    /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
     /// rounds that are complete.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     runs: u16,
@@ -84,9 +84,10 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
+            let description = simulated.description();
             run(args, &workload, &mut simulated, |record| {
-                let kernel = format!("{kernel:?}");
-                record.with("--machine", machine).with("--kernel", kernel).with("--seed", seed)
+                let record = record.with("--kernel", kernel.name()).with("--seed", seed);
+                record.with("the machine's description (its hash)", description)
             })
         }
     }
@@ -128,7 +129,10 @@ fn run(
         Err(Incomparable::NoRun) => {
             say(format_args!("ended before every way had run once: there is nothing to compare"));
         }
-        Err(obstacle) => say(format_args!("there is nothing to compare: {obstacle}")),
+        Err(obstacle) => {
+            let failure = format!("there is nothing to compare: {obstacle}");
+            return Err(Failure::Broken(failure));
+        }
         Ok(comparison) => {
             let interrupted = comparison.rounds < usize::from(args.runs);
             let comparison = Comparison { interrupted, ..comparison };

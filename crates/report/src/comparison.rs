@@ -14,6 +14,8 @@ use crate::history::History;
 
 /// The version of the JSON that is written and read.
 pub const SCHEMA: &str = "cosched-compare/2";
+/// Simulated ways that differ by less are called equal.
+const NEGLIGIBLE: f64 = 0.005;
 
 /// Several ways, compared.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,6 +82,9 @@ pub struct Against {
     pub turnaround_ratio: Option<Estimate>,
     /// What that says.
     pub turnaround_verdict: Option<Verdict>,
+    /// Whether as many programs failed in both ways; if not, there is no verdict.
+    #[serde(default = "yes")]
+    pub failed_alike: bool,
 }
 
 /// The figures of each round, in the order of the rounds.
@@ -176,8 +181,8 @@ impl Comparison {
         let model = first.runs.first()?;
         let samples = Samples::of(&first.runs);
         let compared = ways.iter().enumerate();
-        let compared = compared
-            .map(|(i, way)| Compared::of(way, (i > 0).then_some((first.name.as_str(), &samples))));
+        let first = First { way: first, failed: failures(&first.runs), samples };
+        let compared = compared.map(|(i, way)| Compared::of(way, (i > 0).then_some(&first)));
         Some(Comparison {
             schema: SCHEMA.to_owned(),
             machine: model.machine.clone(),
@@ -187,6 +192,11 @@ impl Comparison {
             ways: compared.collect::<Option<_>>()?,
         })
     }
+}
+
+/// Of documents from before it was told.
+fn yes() -> bool {
+    true
 }
 
 /// What a run was made on, in words.
@@ -225,15 +235,26 @@ fn check(ways: &[Way]) -> Result<(), Incomparable> {
     Ok(())
 }
 
+/// What the others are held against.
+struct First<'a> {
+    way: &'a Way,
+    /// Programs that failed, over all rounds.
+    failed: usize,
+    samples: Samples,
+}
+
+fn failures(runs: &[RunResult]) -> usize {
+    let programs = runs.iter().flat_map(|run| &run.programs);
+    programs.filter(|program| program.exit != Some(Exit::Code(0))).count()
+}
+
 impl Compared {
-    fn of(way: &Way, first: Option<(&str, &Samples)>) -> Option<Compared> {
+    fn of(way: &Way, first: Option<&First<'_>>) -> Option<Compared> {
         let samples = Samples::of(&way.runs);
+        let failed = failures(&way.runs);
         let against = match first {
-            Some((name, first)) => Some(Against::of(&samples, name, first)?),
+            Some(first) => Some(Against::of(way, &samples, failed, first)?),
             None => None,
-        };
-        let failed = |run: &RunResult| {
-            run.programs.iter().filter(|program| program.exit != Some(Exit::Code(0))).count()
         };
         let median_of_known =
             |samples: &[Option<f64>]| known(samples).and_then(|known| median_estimate(&known));
@@ -251,7 +272,7 @@ impl Compared {
             longest_wait_seconds: median_estimate(&samples.longest_wait_seconds),
             cpu_utilisation: median_estimate(&samples.cpu_utilisation)?,
             own_cpu_percent: median_estimate(&samples.own_cpu_percent)?,
-            failed: way.runs.iter().map(failed).sum(),
+            failed,
             deviations: way.runs.iter().map(|run| run.deviations.len()).sum(),
             against,
             samples,
@@ -264,6 +285,11 @@ impl Compared {
         let (low, high) = against.total_ratio.interval?;
         let (way, other, value) = (&self.way, &against.way, against.total_ratio.value);
         let range = format!("{value:.2} of its total time ({low:.2} to {high:.2})");
+        if !against.failed_alike {
+            return Some(format!(
+                "{way} against {other}: other programs failed, so nothing follows: {range}."
+            ));
+        }
         Some(match against.verdict {
             Verdict::Better => format!("{way} is better than {other}: {range}."),
             Verdict::Worse => format!("{way} is worse than {other}: {range}."),
@@ -277,17 +303,25 @@ impl Compared {
 }
 
 impl Against {
-    fn of(own: &Samples, name: &str, first: &Samples) -> Option<Against> {
-        let total_ratio = comparison(&own.total_seconds, &first.total_seconds)?;
+    fn of(way: &Way, own: &Samples, failed: usize, first: &First<'_>) -> Option<Against> {
+        let total_ratio = comparison(&own.total_seconds, &first.samples.total_seconds)?;
         let turnarounds =
-            known(&own.mean_turnaround_seconds).zip(known(&first.mean_turnaround_seconds));
+            known(&own.mean_turnaround_seconds).zip(known(&first.samples.mean_turnaround_seconds));
         let turnaround_ratio = turnarounds.and_then(|(own, first)| comparison(&own, &first));
+        let failed_alike = failed == first.failed;
+        let simulated = way.runs.first().is_some_and(|run| run.machine.is_simulated());
+        // Simulated runs have no noise, so an interval may be narrower than anything that matters.
+        let says = |ratio: Estimate| match simulated && (ratio.value - 1.0).abs() < NEGLIGIBLE {
+            false if failed_alike => ratio.verdict(),
+            _ => Verdict::NoDifference,
+        };
         Some(Against {
-            way: name.to_owned(),
+            way: first.way.name.clone(),
             total_ratio,
-            verdict: total_ratio.verdict(),
+            verdict: says(total_ratio),
             turnaround_ratio,
-            turnaround_verdict: turnaround_ratio.map(|ratio| ratio.verdict()),
+            turnaround_verdict: turnaround_ratio.map(says),
+            failed_alike,
         })
     }
 }

@@ -34,12 +34,13 @@ impl Record {
     pub(crate) fn new(workload: &Workload, ways: &[Way], session: &Session) -> Record {
         let machine = &session.description;
         let ways: Vec<String> = ways.iter().map(Way::to_string).collect();
+        let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
         let mut settings = BTreeMap::from([
             ("--policies".to_owned(), json!(ways.join(","))),
             ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
             ("the machine's model".to_owned(), json!(machine.model)),
             ("the kernel".to_owned(), json!(machine.kernel)),
-            ("the number of programs".to_owned(), json!(workload.programs.len())),
+            ("the programs, in their order".to_owned(), json!(names.join(", "))),
         ]);
         for spec in &workload.programs {
             let threads = session.threads(spec);

@@ -215,8 +215,10 @@ fn ways(
     let first = match against {
         None => place(BASELINE),
         Some(wanted) => Some(place(wanted).ok_or_else(|| {
-            let names = names.join(", ");
-            Failure::Input(format!("--against: there is no way '{wanted}'; choose from {names}"))
+            Failure::Input(match names.is_empty() {
+                true => "--against: a comparison in one file cannot be turned round; name the folder of its runs".to_owned(),
+                false => format!("--against: there is no way '{wanted}'; choose from {}", names.join(", ")),
+            })
         })?),
     };
     ways[..first.map_or(0, |first| first + 1)].rotate_right(first.map_or(0, |_| 1));

@@ -4,6 +4,8 @@
 //! seed of its own, from `--seed` upwards, and intervals tell how much hangs on that. All ways of a round have the same
 //! one, and so have the times alone.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_core::{Profile, Signal};
@@ -41,6 +43,13 @@ pub(crate) struct Simulated<'a> {
 
 impl<'a> Simulated<'a> {
     /// A machine by its name, for these programs.
+    /// A hash of all that is known of the machine: a file may say something else under the same name.
+    pub(crate) fn description(&self) -> String {
+        let mut hasher = DefaultHasher::new();
+        format!("{:?}", self.hardware).hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
+    }
+
     pub(crate) fn new(
         workload: &'a Workload,
         machine: &str,

@@ -41,7 +41,10 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         .map_err(|failure| record.name_in(failure))?;
     let programs =
         program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
-    let stage = Stage { hardware: &hardware, programs: &programs, args };
+    let recorded = record.result.simulation.as_ref();
+    let kernel = recorded.and_then(|simulation| Kernel::named(&simulation.kernel));
+    let kernel = kernel.unwrap_or(Kernel::EEVDF);
+    let stage = Stage { hardware: &hardware, kernel, programs: &programs, args };
     let recorded = stage.simulator(record.policy, record.how(&args.how));
     let asked = stage.simulator(policy, record.how_of(policy, &args.how));
     let both = [(&recorded, record.policy), (&asked, policy)];
@@ -138,6 +141,8 @@ impl Record {
 /// What both simulations share.
 struct Stage<'a> {
     hardware: &'a Hardware,
+    /// That of the record, where it tells one that is known here.
+    kernel: Kernel,
     programs: &'a [Replayed],
     args: &'a SimRunArgs,
 }
@@ -147,7 +152,7 @@ impl Stage<'_> {
         let scene = Scene {
             policy,
             machine: self.hardware.name.clone(),
-            kernel: self.args.kernel.unwrap_or(Kernel::EEVDF),
+            kernel: self.args.kernel.unwrap_or(self.kernel),
             seed: self.args.seed.unwrap_or(1),
             how: how.into(),
         };

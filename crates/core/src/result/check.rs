@@ -16,6 +16,8 @@ use crate::plan::{Reason, Why};
 /// The longest time that is believed: thirty years. Nanoseconds of it fit into 64 bits many times.
 const LONGEST_SECONDS: f64 = 1e9;
 const RANGE: &str = "but can be 0 to 1e9 s";
+/// More than any weight that can be asked for.
+const HEAVIEST: f64 = 1e6;
 /// Times are rounded to microseconds, so a span may begin that much before the one before it ends.
 const ROUNDING: f64 = 2e-6;
 
@@ -30,6 +32,12 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
     }
     time("total_seconds", run.total_seconds)?;
     run.quantum_seconds.map_or(Ok(()), |quantum| time("quantum_seconds", quantum))?;
+    if let Some(longest) = run.max_frozen_seconds {
+        time("max_frozen_seconds", longest)?;
+        if longest <= 0.0 {
+            return fault("max_frozen_seconds", format!("is {longest} s, but must be more than 0"));
+        }
+    }
     time("metrics.responsiveness_max_seconds", run.metrics.responsiveness_max_seconds)?;
     time(
         "metrics.responsiveness_longest_gap_seconds",
@@ -62,11 +70,23 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("waiting_seconds", Some(program.waiting_seconds)),
         ("solo_seconds", program.solo_seconds),
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
+        ("usage.user_seconds", Some(program.usage.user_seconds)),
+        ("usage.system_seconds", Some(program.usage.system_seconds)),
         // It is negative where the run alone was the slower one.
         ("interference_seconds", program.interference_seconds.map(f64::abs)),
     ];
     for (name, seconds) in given {
         seconds.map_or(Ok(()), |seconds| time(&field(name), seconds))?;
+    }
+    let weight = program.terms.as_ref().map_or(1.0, |terms| terms.weight);
+    if !(weight > 0.0 && weight <= HEAVIEST) {
+        return fault(
+            &field("terms.weight"),
+            format!("is {weight}, but must be above 0 and at most {HEAVIEST}"),
+        );
+    }
+    if program.threads == 0 {
+        return fault(&field("threads"), "is 0, but a program has at least one".to_owned());
     }
     let mut until = 0.0;
     for (i, span) in program.timeline.iter().enumerate() {

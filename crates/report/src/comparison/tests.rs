@@ -11,6 +11,17 @@ fn way(name: &str, totals: &[f64]) -> Way {
 }
 
 #[test]
+fn whoever_fails_sooner_is_not_better() {
+    let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
+    let mut fast = way("gang", &slow.map(|total| total / 2.0));
+    fast.runs[3].programs[0].exit = Some(Exit::Code(1));
+    let compared = Comparison::of(&[way("linux", &slow), fast]).unwrap();
+    assert_eq!(compared.ways[1].against.as_ref().unwrap().verdict, Verdict::NoDifference);
+    let sentence = compared.ways[1].sentence().unwrap();
+    assert!(sentence.contains("nothing follows"), "{sentence}");
+}
+
+#[test]
 fn seven_rounds_that_all_say_the_same_give_a_verdict_and_six_do_not() {
     let slow = [10.0, 11.0, 10.5, 10.2, 10.8, 10.1, 10.4];
     let fast = slow.map(|total| total / 2.0);

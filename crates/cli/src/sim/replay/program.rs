@@ -119,6 +119,15 @@ fn replayed(
 ) -> Result<Replayed, Failure> {
     let threads = program.threads.max(1);
     let shape = Shape::of(record, program, hardware);
+    // A second more for what is booked late.
+    let most = record.total_seconds * record.machine.cpus as f64 + 1.0;
+    if shape.cpu > most {
+        return Err(Failure::Input(format!(
+            "program {}: {:.0} s of CPU time are recorded, but the machine had {most:.0} s in all; run the workload again",
+            escaped(&program.name),
+            shape.cpu
+        )));
+    }
     let table = shape.table(hardware.gigahertz);
     let model = Model::read(&table, threads).map_err(|error| {
         Failure::Input(format!(
