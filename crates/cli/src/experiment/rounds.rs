@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use cosched_core::Exit;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
-use cosched_core::workload::Workload;
+use cosched_core::workload::{Workload, escaped, shown_path};
 
 use super::pace::Pace;
 use super::{Record, Site, Turn, Way};
@@ -132,13 +132,38 @@ fn complete(folder: &Path, plan: &Plan<'_>) -> Result<BTreeMap<u16, Round>, Fail
         if !folders.iter().all(|folder| out::result(folder).exists()) {
             continue;
         }
-        let results =
-            folders.iter().map(|folder| out::load(folder)).collect::<Result<Round, _>>()?;
+        let results: Round = match folders.iter().map(|folder| out::load(folder)).collect() {
+            Ok(results) => results,
+            // What a full disk or a crash left.
+            Err(Failure::Input(why)) => {
+                say(format_args!("{why}; the round is made anew"));
+                continue;
+            }
+            Err(broken) => return Err(broken),
+        };
+        for (i, result) in results.iter().enumerate() {
+            check_origin(&folders[i], plan, i, result)?;
+        }
         if results.iter().all(|result| result.interrupted_by.is_none()) {
             rounds.insert(round, results);
         }
     }
     Ok(rounds)
+}
+
+/// A run that was put there by somebody else is no round of this comparison.
+fn check_origin(folder: &Path, plan: &Plan<'_>, i: usize, run: &RunResult) -> Result<(), Failure> {
+    let policy = plan.ways[i].kind().name();
+    let names = plan.workload.programs.iter().map(|spec| &spec.name);
+    if run.policy == policy && names.eq(run.programs.iter().map(|program| &program.name)) {
+        return Ok(());
+    }
+    Err(Failure::Input(format!(
+        "--resume: {} holds a run of other programs, or under '{}' instead of '{policy}': it is none of this \
+         comparison; take it away, and its round is made anew",
+        shown_path(folder),
+        escaped(&run.policy)
+    )))
 }
 
 /// Removes what an interruption left in rounds that are not complete, and says so.

@@ -242,6 +242,33 @@ fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
 }
 
 #[test]
+fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
+    let file = folder.path().join("round-002/gang/run.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..20]).unwrap();
+    let mut again = made_up(1);
+    experiment(&mut again, "linux,gang", 2, out, true).unwrap();
+    assert!(again.made.contains(&"round-002/gang".to_owned()), "{:?}", again.made);
+    assert!(!again.made.contains(&"round-001/gang".to_owned()), "{:?}", again.made);
+    fs::write(
+        &file,
+        whole
+            .replace("\"policy\":\"gang\"", "\"policy\":\"fcfs\"")
+            .replace("\"policy\": \"gang\"", "\"policy\": \"fcfs\""),
+    )
+    .unwrap();
+    match experiment(&mut made_up(1), "linux,gang", 2, out, true) {
+        Err(Failure::Input(text)) => {
+            assert!(text.contains("under 'fcfs' instead of 'gang'"), "{text}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
