@@ -25,7 +25,7 @@ use cosched_linux::topology::Sys;
 use cosched_linux::tree::Process;
 use cosched_linux::undo;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Kind};
+use cosched_policy::{Demand, Kind, Unfit};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::args::HowArgs;
@@ -47,7 +47,8 @@ pub(crate) struct Session {
     pub(crate) topology: Topology,
     pub(crate) usable: Usable,
     pub(crate) description: MachineDescription,
-    environment: Vec<(OsString, OsString)>,
+    /// What programs inherit.
+    pub(crate) environment: Vec<(OsString, OsString)>,
 }
 
 /// One run to be made.
@@ -156,23 +157,26 @@ impl Session {
         Key::new(spec, self.threads(spec), how.placement(), &self.description)
     }
 
-    /// Checks whether the policy can do what is asked of it.
-    pub(crate) fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
-        let programs = &request.workload.programs;
-        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+    /// Whether the programs are such that the policy can have them.
+    pub(crate) fn fits(&self, request: &Request<'_>) -> Result<(), Unfit> {
+        let programs = request.workload.programs.iter().zip(request.profiles);
         let demands: Vec<Demand<'_>> = programs
-            .iter()
-            .zip(&threads)
-            .zip(request.profiles)
-            .map(|((spec, threads), profile)| Demand {
+            .map(|(spec, profile)| Demand {
                 name: &spec.name,
                 places: &spec.places,
-                threads: *threads,
+                threads: self.threads(spec),
                 misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
                 memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
             })
             .collect();
-        request.kind.check(&demands, self.usable.cpus.len()).map_err(Failure::input)?;
+        request.kind.check(&demands, self.usable.cpus.len())
+    }
+
+    /// Checks whether the policy can do what is asked of it.
+    pub(crate) fn plan(&self, request: &Request<'_>) -> Result<Planned, Failure> {
+        let programs = &request.workload.programs;
+        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+        self.fits(request).map_err(Failure::input)?;
         let policy =
             request.kind.build(&request.how.options(request.kind)).map_err(Failure::input)?;
         Ok(Planned { threads, policy })
