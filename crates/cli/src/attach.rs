@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_core::engine::outcome::Ended;
+use cosched_core::Profile;
 use cosched_core::workload::Workload;
-use cosched_core::{Profile, Signal};
 use cosched_linux::attachable::attachable;
 use cosched_linux::cpu_time::Roots;
 use cosched_linux::procfs::Proc;
@@ -18,7 +17,7 @@ use cosched_policy::Kind;
 
 use crate::args::{HowArgs, MeasureArgs};
 use crate::choices;
-use crate::failure::Failure;
+use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
 use crate::session::{Origins, Request, Session, print, say};
 use crate::table;
@@ -81,13 +80,8 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
         true => print(&ran.result.to_json())?,
         false => print(&table::run(&ran.result, None))?,
     }
-    let untroubled = ran.report_troubles();
-    Ok(match ran.ended {
-        Ended::Interrupted(Signal::Interrupt) => ExitCode::from(130),
-        Ended::Interrupted(_) => ExitCode::from(143),
-        // How processes end that are not ours is their affair.
-        Ended::Complete => ExitCode::from(u8::from(!untroubled)),
-    })
+    // How processes end that are not ours is their affair.
+    Ok(exit_code(ran.ended, ran.report_troubles()))
 }
 
 /// Refuses policies that cannot do this.

@@ -7,7 +7,7 @@ use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
 use cosched_core::statistics::Verdict;
 use cosched_core::workload::Workload;
-use cosched_core::{Exit, Nanos, Signal, Topology, Usage};
+use cosched_core::{Exit, Interruption, Nanos, Topology, Usage};
 use cosched_policy::Kind;
 use cosched_report::Comparison;
 
@@ -92,7 +92,7 @@ impl Site for MadeUp {
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
         let ended = match self.patience {
-            0 => Ended::Interrupted(Signal::Interrupt),
+            0 => Ended::Interrupted(Interruption::Interrupt),
             _ => Ended::Complete,
         };
         self.patience = self.patience.saturating_sub(1);
