@@ -194,7 +194,8 @@ impl HowArgs {
     /// An option that was given and that none of these policies has a use for is a misunderstanding.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
-            let asked: Vec<String> = kinds.iter().map(|kind| format!("'{kind}'")).collect();
+            let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
+            let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();
             let uses = Kind::ALL.into_iter().filter(|kind| used(*kind)).map(Kind::name);
             let (asked, uses) = (asked.join(", "), uses.collect::<Vec<_>>().join(", "));
             Failure::Input(format!(

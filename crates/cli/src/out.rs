@@ -30,11 +30,16 @@ pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
 /// Makes the folder, if it is not there, and checks that it can be written to.
 pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     check_free(out, workload)?;
-    fs::create_dir_all(out)
-        .map_err(|error| refused(out, &format!("the folder cannot be made: {error}")))?;
+    make(out)?;
     tempfile::tempfile_in(out)
         .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
     Ok(())
+}
+
+/// Makes a folder, if it is not there.
+pub(crate) fn make(out: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(out)
+        .map_err(|error| refused(out, &format!("the folder cannot be made: {error}")))
 }
 
 /// Checks that nothing is there that the run would write.

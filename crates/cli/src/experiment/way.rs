@@ -90,6 +90,30 @@ impl Way {
     }
 }
 
+/// Each way is there once, and what is there once more stands beside what it repeats, in the order of the numbers: a
+/// name is a column of the table, and `linux-3` without `linux-2` tells of a way that is missing.
+pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
+    let refuse = |why: String| Err(Failure::Input(format!("--policies: {why}")));
+    for (i, way) in ways.iter().enumerate() {
+        let again = |number| Way { number, ..*way };
+        if ways[..i].contains(way) {
+            let unused = (2..=u16::MAX).map(again).find(|way| !ways.contains(way));
+            return refuse(format!(
+                "'{way}' is there twice; name each way once, and use --runs. To hold a way against itself, call it \
+                 '{}' the second time",
+                unused.unwrap_or(*way)
+            ));
+        }
+        if let Some(missing) = (1..way.number).map(again).find(|way| !ways.contains(way)) {
+            return refuse(format!(
+                "'{way}' is '{}' once more, and '{missing}' is not there: call it '{missing}'",
+                way.manner
+            ));
+        }
+    }
+    Ok(())
+}
+
 fn set(spec: &mut ProgramSpec, key: &str, value: &str) {
     spec.env.insert(key.into(), value.into());
 }
@@ -195,6 +219,30 @@ mod tests {
         let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
         assert_ne!(first, again);
         assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
+    }
+
+    #[test]
+    fn a_way_is_there_once_more_only_beside_those_before_it() {
+        let check = |names: &str| {
+            let ways: Vec<Way> = names.split(',').map(|name| name.parse().unwrap()).collect();
+            check_names(&ways).map_err(|failure| format!("{failure:?}"))
+        };
+        for fine in ["linux", "linux,linux-2", "gang-2,linux,gang", "linux,linux-2,linux-3"] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        for (refused, told) in [
+            ("linux,gang,linux", "call it 'linux-2' the second time"),
+            ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
+            (
+                "linux-2",
+                "'linux-2' is 'linux' once more, and 'linux' is not there: call it 'linux'",
+            ),
+            ("linux,linux-3", "and 'linux-2' is not there: call it 'linux-2'"),
+            ("gang,linux-2", "'linux' is not there"),
+        ] {
+            let found = check(refused).unwrap_err();
+            assert!(found.contains(told), "{refused}: {found}");
+        }
     }
 
     #[test]
