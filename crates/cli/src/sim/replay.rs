@@ -20,8 +20,9 @@ use cosched_core::workload::{Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Kernel};
 
+use super::args::SimRunArgs;
 use super::{Scene, Simulator};
-use crate::args::{HowArgs, PolicyArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
