@@ -253,10 +253,7 @@ fn a_record_that_lacks_what_a_policy_decides_by_is_told_to_be_made_again_and_the
     simulated(folder.path(), "gang", &[]);
     let asked = ["sim", "--from", "run", "--policy", "cgreedy"];
     let text = refused(&cosched(&asked, folder.path()));
-    assert!(
-        text.contains("does not tell that of solver, sleeper. Set `misses_per_kilo_"),
-        "{text}"
-    );
+    assert!(text.contains("does not tell of solver, sleeper. Set `misses_per_kilo_"), "{text}");
     assert!(
         text.contains("cosched sim WORKLOAD.toml --machine e5410-8 --policy gang --out DIR"),
         "{text}"

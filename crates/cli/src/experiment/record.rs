@@ -22,6 +22,7 @@ use crate::session::Session;
 /// The version of the file.
 const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
+const WAYS: &str = "--policies";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ impl Record {
         let ways: Vec<String> = ways.iter().map(Way::to_string).collect();
         let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
         let mut settings = BTreeMap::from([
-            ("--policies".to_owned(), json!(ways.join(","))),
+            (WAYS.to_owned(), json!(ways.join(","))),
             ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
             ("the machine's model".to_owned(), json!(machine.model)),
             ("the kernel".to_owned(), json!(machine.kernel)),
@@ -99,14 +100,17 @@ impl Record {
         }
         let shown = shown_path(&file);
         let refuse = |what: String| {
-            Failure::Input(format!("--resume: {shown}: {what}; choose another folder with --out"))
+            Failure::Input(format!(
+                "--resume: {shown}: {what}, or choose another folder with --out"
+            ))
         };
-        let text = fs::read(&file).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let text = fs::read(&file)
+            .map_err(|error| refuse(format!("cannot be read: {error}; see to its permissions")))?;
         let found: Record = serde_json::from_slice(&text)
-            .map_err(|error| refuse(format!("is damaged: {error}")))?;
+            .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
             return Err(refuse(format!(
-                "was written by another version of cosched (its schema is '{}', not '{SCHEMA}')",
+                "was written by another version of cosched (its schema is '{}', not '{SCHEMA}'); use that version",
                 found.schema
             )));
         }
@@ -123,6 +127,13 @@ impl Record {
                 differ.join(". "),
             ))),
         }
+    }
+
+    /// The ways of the comparison in a folder, in their order; `None` where nothing tells.
+    pub(crate) fn ways(folder: &Path) -> Option<Vec<String>> {
+        let found: Record = serde_json::from_slice(&fs::read(file(folder)).ok()?).ok()?;
+        let ways = found.settings.get(WAYS)?.as_str()?;
+        Some(ways.split(',').map(str::to_owned).collect())
     }
 
     /// A run where there is no record is of nobody knows what.

@@ -88,9 +88,9 @@ impl Experiment {
             say(format_args!("{} complete round(s) found, {} to make", rounds.len(), open.len()));
             let beyond = rounds.range(plan.rounds..).count();
             if beyond > 0 {
+                let asked = plan.rounds;
                 say(format_args!(
-                    "{beyond} of them are more than --runs {}: they count, too",
-                    plan.rounds
+                    "{beyond} of these were not asked for by --runs {asked}, and count, too"
                 ));
             }
         }

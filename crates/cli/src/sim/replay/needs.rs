@@ -17,7 +17,7 @@ pub(super) fn refused(unfit: &Unfit, record: &RunResult, programs: &[Replayed]) 
         let lack = programs.iter().filter(|program| figure(&program.profile).is_none());
         let names: Vec<&str> = lack.map(|program| program.spec.name.as_str()).collect();
         format!(
-            "policy '{policy}' decides by {what}, and the run does not tell that of {}. Set `{key}` of these programs in \
+            "policy '{policy}' decides by {what}, which the run does not tell of {}. Set `{key}` of these programs in \
              the workload file, and record it again: {again}",
             names.join(", ")
         )
