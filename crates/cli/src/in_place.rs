@@ -33,7 +33,7 @@ impl InPlaceArgs {
     /// How the policy does its work; one that cannot do this is refused.
     pub(crate) fn how(&self, what: &str) -> Result<HowArgs, Failure> {
         check(self.policy, what)?;
-        let how = HowArgs::from(self.measure);
+        let how = HowArgs::from(self.measure.clone());
         how.check_use(&[self.policy])?;
         Ok(how)
     }

@@ -56,8 +56,9 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
 
 /// Makes a folder, if it is not there.
 pub(crate) fn make(out: &Path) -> Result<(), Failure> {
-    fs::create_dir_all(out)
-        .map_err(|error| refused(out, &format!("the folder cannot be made: {error}; choose another one")))
+    fs::create_dir_all(out).map_err(|error| {
+        refused(out, &format!("the folder cannot be made: {error}; choose another one"))
+    })
 }
 
 /// Checks that nothing is there that the run would write.
