@@ -124,7 +124,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
-    /// else on the machine) (faithful) [default: slice,batch,batch-slice]
+    /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
     /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
@@ -195,11 +195,13 @@ impl HowArgs {
     }
 
     fn faithful(&self) -> FaithfulOptions {
-        let default = FaithfulOptions::default();
+        let default = match self.measure.no_guard {
+            true => FaithfulOptions::of_the_paper(),
+            false => FaithfulOptions::default(),
+        };
         FaithfulOptions {
-            interval: self.measure.interval.map(Into::into),
+            interval: self.measure.interval.map(Into::into).or(default.interval),
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
-            guard: !self.measure.no_guard,
             class: self.measure.usual_class,
             ..default
         }

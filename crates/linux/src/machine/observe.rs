@@ -1,9 +1,12 @@
 //! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs and threads.
 //!
-//! Nothing is loaded or read before a policy asks for it. A program that is to be observed before it starts is observed from
-//! its first instruction on: its shim is, of which it inherits that.
+//! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a tenth of a second, so
+//! that is done in the [background](crate::background), and nobody starts later for it; the first programs are
+//! observed from when it is done. Whoever comes later is observed from the first instruction on: the shim is, of which it
+//! inherits that.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use cosched_core::{
     Arena, Counts, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
@@ -11,6 +14,7 @@ use cosched_core::{
 
 use super::Linux;
 use super::program::Live;
+use crate::background;
 use crate::clock::Clock;
 use crate::files::FileError;
 use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
@@ -21,7 +25,7 @@ use crate::tree::Process;
 /// What is observed, and by what.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
-    monitor: Option<Monitor>,
+    source: Source,
     /// Whether it counts ticks.
     ticks: bool,
     /// When samples are to be taken next, where they have to be.
@@ -33,6 +37,39 @@ pub(super) struct Observer {
     names: Names,
 }
 
+/// What looks at programs.
+#[derive(Debug, Default)]
+enum Source {
+    #[default]
+    Closed,
+    Opening(Receiver<Monitor>),
+    Open(Monitor),
+}
+
+impl Source {
+    /// Opened in the background; `None` until that is done.
+    fn ready(&mut self) -> Option<&mut Monitor> {
+        let open = || Monitor::open(&Proc::default()).0;
+        if let Source::Closed = self {
+            let (done, opened) = channel();
+            // Whoever waits for it may have gone meanwhile.
+            let spawned = background::spawn("observe", move || _ = done.send(open()));
+            *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
+        }
+        if let Source::Opening(opened) = self {
+            *self = match opened.try_recv() {
+                Ok(monitor) => Source::Open(monitor),
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => Source::Open(Monitor::sampled(&Proc::default())),
+            };
+        }
+        match self {
+            Source::Open(monitor) => Some(monitor),
+            Source::Closed | Source::Opening(_) => None,
+        }
+    }
+}
+
 /// An observed program.
 #[derive(Debug)]
 struct Observed {
@@ -40,6 +77,8 @@ struct Observed {
     number: u32,
     /// Its parent, which is not part of it.
     shim: Option<i32>,
+    /// Whether the monitor knows it.
+    is_known: bool,
     from: Nanos,
     intervals: Intervals,
     counts: Counts,
@@ -111,22 +150,18 @@ impl Observer {
     ) -> Result<(), FileError> {
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
-        self.programs.entry(id).or_insert_with(|| Observed {
+        let program = self.programs.entry(id).or_insert_with(|| Observed {
             number,
             shim,
+            is_known: false,
             from: now,
             intervals: Intervals::default(),
             counts: Counts::default(),
         });
-        let monitor = self.monitor.get_or_insert_with(|| Monitor::open(&Proc::default()).0);
+        let Some(monitor) = self.source.ready() else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
-        for process in processes {
-            match monitor.add(number, *process) {
-                Err(error) if error.is_gone() => {}
-                other => other?,
-            }
-        }
-        Ok(())
+        program.is_known = true;
+        processes.iter().try_for_each(|process| add(monitor, number, *process))
     }
 
     /// A program has ended.
@@ -139,7 +174,10 @@ impl Observer {
     /// Ticks are counted while somebody's user time is wanted. Where the kernel does not let us, there is none.
     fn set_ticks(&mut self) {
         let wanted = self.wanted.values().any(|measures| measures.contains(&Measure::UserTime));
-        if let Some(monitor) = self.monitor.as_mut().filter(|_| wanted != self.ticks) {
+        if wanted == self.ticks {
+            return;
+        }
+        if let Some(monitor) = self.source.ready() {
             self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
         }
     }
@@ -152,7 +190,7 @@ impl Observer {
     /// Takes a sample, if it is time.
     pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
         let due = now >= self.next_look();
-        let Some(monitor) = self.monitor.as_mut().filter(|_| due) else { return Ok(()) };
+        let Some(monitor) = self.source.ready().filter(|_| due) else { return Ok(()) };
         monitor.look()?;
         self.look_at = monitor.looks_every().map(|period| now + period);
         Ok(())
@@ -165,10 +203,18 @@ impl Observer {
         clock: &Clock,
         into: &mut Arena,
     ) -> Result<(), FileError> {
-        let (Some(program), Some(monitor)) = (self.programs.get_mut(&id), &mut self.monitor) else {
+        self.set_ticks();
+        let (Some(program), Some(monitor)) = (self.programs.get_mut(&id), self.source.ready())
+        else {
             return Ok(());
         };
         let to = clock.now();
+        if !program.is_known {
+            program.is_known = true;
+            program.from = to;
+            self.look_at = monitor.looks_every().map(|period| to + period);
+            return acquaint(monitor, program, live);
+        }
         monitor.read(&mut self.reading)?;
         let own = |thread: &&ThreadUse| {
             thread.program == program.number && Some(thread.process) != program.shim
@@ -202,6 +248,28 @@ impl Observer {
         }
         Ok(())
     }
+}
+
+/// Tells a monitor of a process, if it is still there.
+fn add(monitor: &mut Monitor, program: u32, process: i32) -> Result<(), FileError> {
+    match monitor.add(program, process) {
+        Err(error) if error.is_gone() => Ok(()),
+        other => other,
+    }
+}
+
+/// Tells a monitor of a program that runs already: of all its processes, until none is new.
+fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<(), FileError> {
+    let mut told = BTreeSet::new();
+    let mut result = program.shim.map_or(Ok(()), |shim| add(monitor, program.number, shim));
+    live.tree.until_stable(&Proc::default(), |process| {
+        let is_new = told.insert(process.pid) && result.is_ok();
+        if is_new {
+            result = add(monitor, program.number, process.pid);
+        }
+        is_new
+    });
+    result
 }
 
 fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {

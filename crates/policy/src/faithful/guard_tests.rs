@@ -7,7 +7,10 @@ use super::*;
 use crate::testkit::{Lab, program};
 
 fn lab(programs: Vec<Program>) -> Lab<Faithful> {
-    let mut lab = Lab::new(Faithful::new(FaithfulOptions::default()), 4, programs);
+    use Actuator::{Batch, BatchSlice, Slice};
+    let actuators = vec![Slice, Batch, BatchSlice];
+    let options = FaithfulOptions { actuators, ..FaithfulOptions::default() };
+    let mut lab = Lab::new(Faithful::new(options), 4, programs);
     born(&mut lab, 2);
     interval(&mut lab, &[0.5, 0.5], None);
     lab

@@ -9,7 +9,7 @@ pub(super) const A: ProgramId = ProgramId::first(0);
 
 /// As in the paper: without the guard.
 fn pure() -> Faithful {
-    Faithful::new(FaithfulOptions { guard: false, ..FaithfulOptions::default() })
+    Faithful::new(FaithfulOptions::of_the_paper())
 }
 
 fn lab() -> Lab<Faithful> {

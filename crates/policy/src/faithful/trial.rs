@@ -29,7 +29,7 @@ const LONG_MOMENT: Nanos = Nanos::from_millis(500);
 /// Pairs of moments before any answer.
 const FEWEST_PAIRS: usize = 5;
 /// Pairs after which no further answer is waited for.
-pub(super) const MOST_PAIRS: usize = 12;
+pub(super) const MOST_PAIRS: usize = 10;
 /// How much faster is worth a change.
 const WORTHWHILE: f64 = 0.02;
 /// Standard errors between an answer and doubt: one-sided 2.5 % for the fewest pairs.
