@@ -24,8 +24,13 @@ pub(crate) struct CompareArgs {
     /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
     /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
     /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "asked", value_parser = named::<Way>)]
     policies: Vec<Way>,
+    /// One more way, after those of --policies: a policy with options of its own, under a name of its own, such as
+    /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be
+    /// repeated.
+    #[arg(long = "way", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
+    asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
@@ -60,20 +65,16 @@ pub(crate) struct CompareArgs {
 
 /// Runs the workload in each way, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let ways = &args.policies;
-    if let Some((_, way)) = ways.iter().enumerate().find(|(i, way)| ways[..*i].contains(way)) {
-        return Err(Failure::Input(format!(
-            "--policies: '{way}' is there twice; name each way once, and use --runs. To hold a way against itself, \
-             call it '{way}-2' the second time"
-        )));
-    }
+    let ways = &[&args.policies[..], &args.asked[..]].concat();
+    check_names(args)?;
+    ways.iter().try_for_each(Way::check_use)?;
     let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
     match &args.machine {
         None => {
             args.how.check_use(&kinds)?;
             let workload = source::workload(&args.source)?;
             let mut here = Here::new(&workload, &args.how, args.solo)?;
-            run(args, &workload, &mut here, |record| record.with("--solo", args.solo))
+            run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {
             check_ways(ways)?;
@@ -85,11 +86,35 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             let seed = args.seed.unwrap_or(SEED);
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
             let description = simulated.description();
-            run(args, &workload, &mut simulated, |record| {
+            run(args, ways, &workload, &mut simulated, |record| {
                 let record = record.with("--kernel", kernel.name()).with("--seed", seed);
                 record.with("the machine's description (its hash)", description)
             })
         }
+    }
+}
+
+/// Every way is there once.
+fn check_names(args: &CompareArgs) -> Result<(), Failure> {
+    let twice = |ways: &[Way]| -> Option<String> {
+        let names: Vec<String> = ways.iter().map(Way::to_string).collect();
+        names
+            .iter()
+            .enumerate()
+            .find(|(i, name)| names[..*i].contains(name))
+            .map(|(_, n)| n.clone())
+    };
+    if let Some(way) = twice(&args.policies) {
+        return Err(Failure::Input(format!(
+            "--policies: '{way}' is there twice; name each way once, and use --runs. To hold a way against itself, \
+             call it '{way}-2' the second time"
+        )));
+    }
+    match twice(&args.asked) {
+        Some(way) => Err(Failure::Input(format!(
+            "--way: '{way}' is there twice; give each way a name of its own"
+        ))),
+        None => Ok(()),
     }
 }
 
@@ -111,14 +136,16 @@ fn check_ways(ways: &[Way]) -> Result<(), Failure> {
 
 fn run(
     args: &CompareArgs,
+    ways: &[Way],
     workload: &Workload,
     site: &mut dyn Site,
     settings: impl FnOnce(Record) -> Record,
 ) -> Result<ExitCode, Failure> {
-    let record = Record::new(workload, &args.policies, site.session()).with_how(&args.how);
+    let record = Record::new(workload, ways, site.session()).with_how(&args.how, ways);
     let plan = Plan {
         workload,
-        ways: &args.policies,
+        ways,
+        how: &args.how,
         rounds: args.runs,
         out: args.out.as_deref(),
         resume: args.resume,
@@ -135,7 +162,10 @@ fn run(
         }
         Ok(comparison) => {
             let interrupted = comparison.rounds < usize::from(args.runs);
-            let comparison = Comparison { interrupted, ..comparison };
+            let mut comparison = Comparison { interrupted, ..comparison };
+            for (compared, way) in comparison.ways.iter_mut().zip(ways) {
+                compared.asked = way.words().map(str::to_owned);
+            }
             match args.json {
                 true => {
                     print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?

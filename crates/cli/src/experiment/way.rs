@@ -5,6 +5,7 @@
 //! Linux with programs that were started differently, so it is measured by the same code as every policy.
 //!
 //! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is `linux` once more.
+//! And one policy can be there several times, with [options](super::asked) of its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use std::str::FromStr;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_policy::Kind;
 
+use super::asked::{self, Asked};
 use super::split;
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -21,11 +24,13 @@ use crate::session::Session;
 const LLVM_RUNTIME: [&str; 3] = ["libomp.so.5", "libomp.so", "libiomp5.so"];
 
 /// One way of running a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Way {
+    /// As it is shown, and as its folder is called.
+    name: String,
     manner: Manner,
-    /// 1, or higher for the same once more.
-    number: u16,
+    /// What was asked for it alone.
+    asked: Option<Asked>,
 }
 
 /// What is done.
@@ -46,8 +51,36 @@ enum Manner {
 const RIVALS: [Manner; 4] = [Manner::Passive, Manner::Llvm, Manner::OneThread, Manner::Split];
 
 impl Way {
+    /// Reads `NAME=POLICY OPTIONS`.
+    pub(crate) fn asked(text: &str) -> Result<Way, String> {
+        let (name, asked) = asked::read(text)?;
+        if name.parse::<Way>().is_ok() {
+            return Err(format!("'{name}' is the name of a way already: choose another one"));
+        }
+        Ok(Way { name: name.to_owned(), manner: Manner::Policy(asked.policy), asked: Some(asked) })
+    }
+
+    /// The policy and the options that were asked for it alone, in words.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.asked.as_ref().map(|asked| asked.words.as_str())
+    }
+
+    /// How policies do their work in it, where they do it so elsewhere.
+    pub(crate) fn how(&self, elsewhere: &HowArgs) -> HowArgs {
+        self.asked.as_ref().map_or_else(|| elsewhere.clone(), |asked| asked.beside(elsewhere))
+    }
+
+    /// Checks that its policy has a use for what was asked for it alone.
+    pub(crate) fn check_use(&self) -> Result<(), Failure> {
+        let Some(asked) = &self.asked else { return Ok(()) };
+        asked.check_use().map_err(|failure| match failure {
+            Failure::Input(text) => Failure::Input(format!("--way {}: {text}", self.name)),
+            other => other,
+        })
+    }
+
     /// The policy that runs it.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self.manner {
             Manner::Policy(kind) => kind,
             _ => Kind::Linux,
@@ -56,7 +89,7 @@ impl Way {
 
     /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
     /// mask that a program was started with.
-    pub(crate) fn can_be_simulated(self) -> bool {
+    pub(crate) fn can_be_simulated(&self) -> bool {
         match self.manner {
             Manner::Policy(_) | Manner::Passive | Manner::OneThread => true,
             Manner::Llvm | Manner::Split => false,
@@ -65,7 +98,7 @@ impl Way {
 
     /// The workload as it is run this way.
     pub(crate) fn prepare(
-        self,
+        &self,
         workload: &Workload,
         session: &Session,
     ) -> Result<Workload, Failure> {
@@ -108,10 +141,7 @@ impl fmt::Display for Manner {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number {
-            1 => self.manner.fmt(f),
-            number => write!(f, "{}-{number}", self.manner),
-        }
+        f.write_str(&self.name)
     }
 }
 
@@ -124,15 +154,17 @@ impl FromStr for Way {
             // As it is shown, and in no other form: the name is a folder's, too.
             (read > 1 && read.to_string() == number).then_some((name, read))
         });
-        let (name, number) = numbered.unwrap_or((text, 1));
-        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == name) {
+        let (known, _) = numbered.unwrap_or((text, 1));
+        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == known) {
             Some(rival) => rival,
-            None => name.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
-                let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
-                format!("{error}; the rivals are {rivals}")
-            })?,
+            None => {
+                known.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
+                    let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
+                    format!("{error}; the rivals are {rivals}")
+                })?
+            }
         };
-        Ok(Way { manner, number })
+        Ok(Way { name: text.to_owned(), manner, asked: None })
     }
 }
 
@@ -193,7 +225,7 @@ mod tests {
     #[test]
     fn a_way_that_is_there_once_more_is_the_same_under_another_name() {
         let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
-        assert_ne!(first, again);
+        assert_ne!(first.to_string(), again.to_string());
         assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
     }
 

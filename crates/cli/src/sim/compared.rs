@@ -42,7 +42,6 @@ pub(crate) struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// A machine by its name, for these programs.
     /// A hash of all that is known of the machine: a file may say something else under the same name.
     pub(crate) fn description(&self) -> String {
         let mut hasher = DefaultHasher::new();
@@ -50,6 +49,7 @@ impl<'a> Simulated<'a> {
         format!("{:016x}", hasher.finish())
     }
 
+    /// A machine by its name, for these programs.
     pub(crate) fn new(
         workload: &'a Workload,
         machine: &str,
@@ -66,6 +66,12 @@ impl<'a> Simulated<'a> {
         let signals = Poll::new(&SIGNALS.map(|(number, _)| number.as_raw()));
         let signals = signals.map_err(Failure::broken)?;
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
+    }
+
+    /// The machine of the round, for a way in which policies do their work like this.
+    fn told(&self, how: &HowArgs) -> Simulator {
+        let scene = Scene { how: how.clone(), ..self.simulator.scene.clone() };
+        Simulator::of(self.hardware.clone(), &scene)
     }
 
     /// Whether the user has ended it meanwhile.
@@ -92,9 +98,10 @@ impl Site for Simulated<'_> {
         true
     }
 
-    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure> {
-        self.simulator.jobs(workload)?;
-        self.simulator.session.plan(&self.simulator.request(workload, kind, &self.profiles))?;
+    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+        let simulator = self.told(how);
+        simulator.jobs(workload)?;
+        simulator.session.plan(&simulator.request(workload, kind, &self.profiles))?;
         Ok(())
     }
 
@@ -114,8 +121,9 @@ impl Site for Simulated<'_> {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
-        let jobs = self.simulator.jobs(turn.workload)?;
-        let (_, result) = self.simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
+        let simulator = self.told(turn.how);
+        let jobs = simulator.jobs(turn.workload)?;
+        let (_, result) = simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();
