@@ -77,7 +77,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {
-            check_ways(ways)?;
+            check_ways(&args.policies)?;
             let used = ["--quantum", "--max-frozen", "--placement", "--fill"];
             args.how.check_use_by("compare --machine", &used)?;
             args.how.check_use(&kinds)?;
