@@ -34,7 +34,7 @@ class Cell:
     programs: list
     # Of work, for a first short run; whole numbers stay whole.
     first: float
-    # The time that counts is this program's own word; else it is that of the whole run.
+    # The time that counts is what sysbench tells in this program's output; else it is that of the only program.
     timed_by: str = None
 
     def workload(self, amount):
@@ -50,11 +50,14 @@ class Cell:
         amount = self.first * of_first
         return max(1, round(amount)) if isinstance(self.first, int) else float(f"{amount:.4g}")
 
-    def seconds(self, folder):
-        """How long a run took, by what cosched left in its folder; None if that cannot be told."""
+    def times(self, folder):
+        """How long a run took from the program's start on, and how long that was in coming, by what cosched left in
+        its folder."""
+        program = json.loads((folder / "run.json").read_text())["programs"][0]
+        start = program["started_seconds"]
         if self.timed_by:
-            return mariadb.seconds((folder / f"{self.timed_by}.stdout").read_text())
-        return json.loads((folder / "run.json").read_text())["total_seconds"]
+            return mariadb.seconds((folder / f"{self.timed_by}.stdout").read_text()), start
+        return program["arrived_seconds"] + program["turnaround_seconds"] - start, start
 
 
 def kernel(name, kind, threads, *options):

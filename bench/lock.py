@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import time
@@ -132,9 +133,11 @@ def measured(options, cell, report):
     document = json.loads(done.stdout)
     report["machine"] = document["machine"]
     rounds = sorted((folder / "runs").glob("round-*")) or [folder / "runs"]
-    ways = {way["way"]: {"seconds": [cell.seconds(one / way["way"]) for one in rounds], "failed": way["failed"],
-                         "deviations": way["deviations"], "own_cpu_percent": way["own_cpu_percent"]["value"]}
-            for way in document["ways"]}
+    ways = {}
+    for way in document["ways"]:
+        seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
+        ways[way["way"]] = {"seconds": seconds, "start_seconds": statistics.median(starts), "failed": way["failed"],
+                            "deviations": way["deviations"], "own_cpu_percent": way["own_cpu_percent"]["value"]}
     report["cells"].append({"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount,
                             "failed": any(way["failed"] for way in ways.values()), "ways": ways})
     verdicts.judge(report, ACTUATORS)
@@ -152,7 +155,7 @@ def fitted(options, cell, file):
             raise KeyboardInterrupt
         if done.returncode != 0:
             sys.exit(f"bench: a first run of {cell.name} failed:\n{done.stderr}")
-        took = cell.seconds(folder)
+        took, _ = cell.times(folder)
         if took >= ENOUGH * options.seconds:
             break
         times *= min(10.0, 0.5 * options.seconds / max(took, 1e-3))

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """tests.py: the statistics and documents of the benches, on made-up times. `make test` runs it."""
 
+import json
 import pathlib
+import tempfile
 import unittest
 from xml.etree import ElementTree
 
@@ -128,6 +130,16 @@ class Cells(unittest.TestCase):
         text = found["lock-loop"].workload(1.667)
         self.assertIn('"--work", "1.667"]', text)
         self.assertIn('"--threads", "8"', text)
+
+    def test_the_time_of_a_program_begins_with_its_start(self):
+        program = {"arrived_seconds": 0.5, "started_seconds": 0.75, "turnaround_seconds": 3.25}
+        found = {each.kind: each for each in cells.all_cells(2, pathlib.Path("/data"))}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "run.json").write_text(json.dumps({"programs": [program]}))
+            self.assertEqual(found["lock-loop"].times(folder), (3.0, 0.75))
+            (folder / "client.stdout").write_text("    total time:                          2.5s\n")
+            self.assertEqual(found["mariadb"].times(folder), (2.5, 0.75))
 
     def test_the_time_of_a_database_is_what_sysbench_tells(self):
         printed = "General statistics:\n    total time:                          3.0417s\n    total number of events: 5\n"
