@@ -116,30 +116,18 @@ def left(options, report, done, all_of_them, began):
 
 
 def measured(options, cell, report):
-    """Adds what all ways make of one cell."""
+    """Adds what all ways make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / cell.name.replace("/", "-").replace(" ", "-")
     folder.mkdir()
     file = folder / "workload.toml"
     amount = fitted(options, cell, file)
-    file.write_text(cell.workload(amount))
-    words = [word for way in report["ways"] if way not in ("linux", "faithful") for word in WAYS[way]]
-    words += ["--interval", options.interval] if options.interval else []
-    done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
-                           "--out", folder / "runs", "--json", stdout=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if not done.stdout:
-        sys.exit(f"bench: cosched compare failed on {file}")
-    document = json.loads(done.stdout)
-    report["machine"] = document["machine"]
-    rounds = sorted((folder / "runs").glob("round-*")) or [folder / "runs"]
-    ways = {}
-    for way in document["ways"]:
-        seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
-        ways[way["way"]] = {"seconds": seconds, "start_seconds": statistics.median(starts), "failed": way["failed"],
-                            "deviations": way["deviations"], "own_cpu_percent": way["own_cpu_percent"]["value"]}
-    report["cells"].append({"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount,
-                            "failed": any(way["failed"] for way in ways.values()), "ways": ways})
+    document = compared(options, cell, amount, file, report["ways"]) if amount else None
+    found = {"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount, "failed": True, "ways": {}}
+    if document:
+        report["machine"] = document["machine"]
+        found["failed"] = any(way["failed"] for way in document["ways"])
+        found["ways"] = {way["way"]: figures(cell, folder / "runs", way) for way in document["ways"]}
+    report["cells"].append(found)
     verdicts.judge(report, ACTUATORS)
 
 
@@ -154,12 +142,36 @@ def fitted(options, cell, file):
         if options.cosched.interrupted:
             raise KeyboardInterrupt
         if done.returncode != 0:
-            sys.exit(f"bench: a first run of {cell.name} failed:\n{done.stderr}")
+            say(f"a first run of {cell.name} failed, see {folder}:\n{done.stderr}")
+            return None
         took, _ = cell.times(folder)
         if took >= ENOUGH * options.seconds:
             break
         times *= min(10.0, 0.5 * options.seconds / max(took, 1e-3))
     return cell.amount(times * options.seconds / took)
+
+
+def compared(options, cell, amount, file, ways):
+    """What `cosched compare` tells of a cell with so much work."""
+    file.write_text(cell.workload(amount))
+    words = [word for way in ways if way not in ("linux", "faithful") for word in WAYS[way]]
+    words += ["--interval", options.interval] if options.interval else []
+    done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
+                           "--out", file.parent / "runs", "--json", stdout=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def figures(cell, runs, way):
+    """A way's figures: those of compare's document, and the times of its runs."""
+    found = {"failed": way["failed"], "deviations": way["deviations"],
+             "own_cpu_percent": way["own_cpu_percent"]["value"]}
+    if not way["failed"]:
+        rounds = sorted(runs.glob("round-*")) or [runs]
+        seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
+        found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
+    return found
 
 
 def save(out, report):
