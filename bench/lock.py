@@ -27,10 +27,12 @@ from gang import Cosched, elapsed, plain_environment, possible, say
 
 SCHEMA = "cosched-bench-lock/1"
 ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
+# A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
+FIXED_EVERY = "100ms"
 # What each way is asked for by; the first one is what the others are held against.
 WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
         "unguarded": ["--way", "unguarded=faithful --no-guard"],
-        **{name: ["--way", f"{name}=faithful --no-guard --actuators {name}"] for name in ACTUATORS}}
+        **{name: ["--way", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
 # A first run takes at least this share of the time that is wanted, before its amount of work is scaled.
 ENOUGH = 0.2
 

@@ -56,14 +56,14 @@ pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
 impl Asked {
     /// An option that its policy has no use for is a misunderstanding.
     pub(super) fn check_use(&self) -> Result<(), Failure> {
-        let how = HowArgs { measure: self.measure, ..self.options.clone().into() };
+        let how = HowArgs { measure: self.measure.clone(), ..self.options.clone().into() };
         how.check_use(&[self.policy])
     }
 
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen } = self.options.clone();
-        let MeasureArgs { interval, class, usual_class } = self.measure;
+        let MeasureArgs { interval, actuators, no_guard, usual_class } = self.measure.clone();
         HowArgs {
             policy: PolicyArgs {
                 placement: placement.or(all.policy.placement),
@@ -74,7 +74,8 @@ impl Asked {
             },
             measure: MeasureArgs {
                 interval: interval.or(all.measure.interval),
-                class: class.or(all.measure.class),
+                actuators: actuators.or_else(|| all.measure.actuators.clone()),
+                no_guard: no_guard || all.measure.no_guard,
                 usual_class: usual_class.or(all.measure.usual_class),
             },
             ..all.clone()
@@ -85,6 +86,8 @@ impl Asked {
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
+
+    use cosched_core::Actuator;
 
     use super::*;
     use crate::experiment::Way;
@@ -104,6 +107,9 @@ mod tests {
         assert_eq!(how.policy.quantum, Some(Duration::from_millis(5)));
         assert!(how.policy.fill);
         assert_eq!(how.measure.interval, Some(Duration::from_millis(100)), "as for all");
+        let how = Way::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
+        assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
+        assert!(how.measure.no_guard && !all().measure.no_guard);
         let plain = "gang".parse::<Way>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
     }

@@ -124,7 +124,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 10] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 11] {
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -136,7 +136,8 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 10] {
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
         ("--interval", told(&how.measure.interval)),
-        ("--class", told(&how.measure.class)),
+        ("--actuators", told(&how.measure.actuators)),
+        ("--no-guard", json!(how.measure.no_guard)),
         ("--freezer", told(&how.freezer)),
         ("--pinning", told(&how.pinning)),
         ("--grace", told(&Some(how.grace))),
