@@ -19,6 +19,7 @@ import sys
 import time
 
 import cells
+import guarded
 import mariadb
 import picture
 import ratio
@@ -173,6 +174,9 @@ def figures(cell, runs, way):
         rounds = sorted(runs.glob("round-*")) or [runs]
         seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
+        if way["way"] == "faithful":
+            runs = [json.loads((one / "faithful" / "run.json").read_text()) for one in rounds]
+            found["guard"] = [guarded.told(run) for run in runs]
     return found
 
 

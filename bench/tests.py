@@ -8,6 +8,7 @@ import unittest
 from xml.etree import ElementTree
 
 import cells
+import guarded
 import lock
 import mariadb
 import monitor
@@ -22,7 +23,8 @@ def cell(name="a", failed=False, **seconds):
     """A cell in which each way took so long in every round; a list tells each round."""
     rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
               for way, times in seconds.items()}
-    ways = {way: {"seconds": times, "failed": int(failed), "deviations": 0, "own_cpu_percent": 0.1}
+    guard = [{"left_with": "batch", "trying_seconds": 1.0, "progress": {"batch": 1.2}}] * ROUNDS
+    ways = {way: {"seconds": times, "failed": int(failed), "deviations": 0, "own_cpu_percent": 0.1, "guard": guard}
             for way, times in rounds.items()}
     return {"cell": name, "kind": "lock-loop", "threads": 4, "amount": 1.0, "failed": failed, "ways": ways}
 
@@ -113,6 +115,24 @@ class Verdicts(unittest.TestCase):
         self.assertEqual(len({row.count("|") for row in rows}), 1, rows)
         drawn = ElementTree.fromstring(picture.svg(found))
         self.assertIn("a", [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")])
+
+
+class Guard(unittest.TestCase):
+    def run_of(self, *reasons):
+        decisions = [{"at_seconds": float(at), "reasons": [{"program": {"slot": slot}, **why}]} for at, slot, why in reasons]
+        return guarded.told({"total_seconds": 10.0, "decisions": [{"at_seconds": 0.0, "reasons": [{"why": "x"}]}, *decisions]})
+
+    def test_a_program_is_left_with_what_was_kept_last_or_with_what_stood_before_it(self):
+        tried = {"why": "tried", "actuator": "slice", "against": "none"}
+        kept = {"why": "kept", "actuator": "slice", "progress": 1.2}
+        next_ = {"why": "tried", "actuator": "batch", "against": "slice"}
+        back = {"why": "put-back", "actuator": "batch", "progress": 0.9}
+        other = {"why": "kept", "actuator": "batch", "progress": 2.0}
+        found = self.run_of((1, 0, tried), (3, 0, kept), (4, 0, next_), (4.5, 1, other), (5, 0, back))
+        self.assertEqual(found, {"left_with": "slice", "trying_seconds": 3.0, "progress": {"slice": 1.2, "batch": 0.9}})
+        self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), (6, 0, {"why": "slice"}))["left_with"], "none")
+        self.assertEqual(self.run_of((1, 0, tried))["trying_seconds"], 9.0)
+        self.assertEqual(guarded.shown([found, found, {"left_with": "none"}]), "slice 2, none 1")
 
 
 class Cells(unittest.TestCase):

@@ -8,6 +8,7 @@ that: in each round, the actuator that was best in all *other* rounds.
 
 import statistics
 
+import guarded
 from gang import interval
 from ratio import differs, geometric_mean, ratio
 
@@ -116,12 +117,12 @@ def markdown(report):
            f"{report['seconds']:g} s each, {report['started_at']}.\n")
     yield from (f"- {sentence}" for sentence in sentences(report))
     others = [way for way in report["ways"] if way != "linux"]
-    yield f"\n| cell | linux s | {' | '.join(others)} | best fixed | faithful / best |"
-    yield "|---" * (len(others) + 4) + "|"
+    yield f"\n| cell | linux s | {' | '.join(others)} | best fixed | faithful / best | left with |"
+    yield "|---" * (len(others) + 5) + "|"
     for cell in report["cells"]:
         if cell["failed"]:
-            yield f"| {cell['cell']} | failed " + "| " * (len(others) + 2) + "|"
+            yield f"| {cell['cell']} | failed " + "| " * (len(others) + 3) + "|"
             continue
         ratios = " | ".join(interval(cell["ways"][way]["ratio"]) for way in others)
         yield (f"| {cell['cell']} | {cell['ways']['linux']['median_seconds']:.2f} | {ratios} | {cell['best_fixed']} "
-               f"| {interval(cell['faithful_to_best'])} |")
+               f"| {interval(cell['faithful_to_best'])} | {guarded.shown(cell['ways']['faithful']['guard'])} |")
