@@ -84,7 +84,7 @@ bench-lock: setup build kernels
 	@export PYTHONDONTWRITEBYTECODE=1
 	python3 bench/lock.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(CELLS),--cells $(CELLS)) $(if $(INTERVAL),--interval $(INTERVAL))
+	    $(if $(CELLS),--cells "$(CELLS)") $(if $(INTERVAL),--interval $(INTERVAL))
 	python3 bench/monitor.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS))
 

@@ -171,7 +171,7 @@ def figures(cell, runs, way):
     found = {"failed": way["failed"], "deviations": way["deviations"],
              "own_cpu_percent": way["own_cpu_percent"]["value"]}
     if not way["failed"]:
-        rounds = sorted(runs.glob("round-*")) or [runs]
+        rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
         seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
         if way["way"] == "faithful":

@@ -201,8 +201,8 @@ def named(one):
 
 
 def judged(found):
-    """What is above the bar is missed only where it can be told apart from no cost at all."""
-    if found["value"] <= MOST_IN_STORM:
+    """What is above the bar is missed only where it can be told apart from no cost at all; few rounds tell nothing."""
+    if found["interval"] and found["value"] <= MOST_IN_STORM:
         return "met"
     return "missed" if differs(found) else "cannot be told"
 
