@@ -86,6 +86,9 @@ def arguments():
     try:
         shutil.rmtree(options.folder, ignore_errors=True)
         options.folder.mkdir(parents=True)
+        # Nothing of an earlier run may pass for this one's.
+        for name in ["lock.json", "lock.md", "lock.svg"]:
+            (options.out / name).unlink(missing_ok=True)
     except OSError as error:
         parser.error(f"--out: {error}")
     return options

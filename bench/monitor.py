@@ -47,6 +47,8 @@ def main():
               "source": source(options), "storm": [], "bystander": [], "own": None}
     if report["source"] != "kernel":
         say("cosched may not attach programs in the kernel here (BPF; `cosched doctor` tells more): it samples /proc")
+    # Nothing of an earlier run may pass for this one's.
+    save(options.out, report)
     cpus = report["cpus"]
     storms = [["lock-loop", "--threads", 4 * cpus, "--hold", 100, "--gap", 100],
               *(["nested-locks", "--threads", 4 * cpus, "--accounts", accounts] for accounts in [2, 8])]
