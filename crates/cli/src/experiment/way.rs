@@ -123,6 +123,65 @@ impl Way {
     }
 }
 
+/// Each way is there once: a name is a column of the table, and a folder. Names that [`Way::asked`] gives are free
+/// beside that; all others [are numbered](misnumbered).
+pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
+    let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
+    for (i, way) in ways.iter().enumerate() {
+        let (name, twice) = (names[i], names[..i].contains(&names[i]));
+        let wrong = match way.asked {
+            Some(_) if twice => {
+                Some(format!("--way: '{name}' is there twice; give each way a name of its own"))
+            }
+            Some(_) => None,
+            None => misnumbered(name, twice, &names).map(|why| format!("--policies: {why}")),
+        };
+        if let Some(wrong) = wrong {
+            return Err(Failure::Input(wrong));
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with a name among these. What is there once more stands beside what it repeats, in the order of the
+/// numbers: `linux-3` without `linux-2` tells of a way that is missing.
+fn misnumbered(name: &str, twice: bool, names: &[&str]) -> Option<String> {
+    let (first, number) = numbered(name);
+    let missing = |number: &u16| !names.contains(&again(first, *number).as_str());
+    if twice {
+        let unused = (2..).find(missing).unwrap_or(u16::MAX);
+        return Some(format!(
+            "'{name}' is there twice; name each way once, and use --runs. To hold a way against itself, call it '{}' \
+             the second time",
+            again(first, unused)
+        ));
+    }
+    (1..number).find(missing).map(|missing| {
+        let missing = again(first, missing);
+        format!(
+            "'{name}' is '{first}' once more, and '{missing}' is not there: call it '{missing}'"
+        )
+    })
+}
+
+/// What a way is called that is there for the second time, or the third.
+fn again(first: &str, number: u16) -> String {
+    match number {
+        1 => first.to_owned(),
+        number => format!("{first}-{number}"),
+    }
+}
+
+/// The name that a name repeats, and how many there are with it: only as [`again`] writes it, since it is a folder's
+/// name, too.
+fn numbered(name: &str) -> (&str, u16) {
+    let split = name.rsplit_once('-').and_then(|(first, number)| {
+        let number: u16 = number.parse().ok()?;
+        (number > 1 && again(first, number) == name).then_some((first, number))
+    });
+    split.unwrap_or((name, 1))
+}
+
 fn set(spec: &mut ProgramSpec, key: &str, value: &str) {
     spec.env.insert(key.into(), value.into());
 }
@@ -149,16 +208,11 @@ impl FromStr for Way {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Way, String> {
-        let numbered = text.rsplit_once('-').and_then(|(name, number)| {
-            let read: u16 = number.parse().ok()?;
-            // As it is shown, and in no other form: the name is a folder's, too.
-            (read > 1 && read.to_string() == number).then_some((name, read))
-        });
-        let (known, _) = numbered.unwrap_or((text, 1));
-        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == known) {
+        let (first, _) = numbered(text);
+        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == first) {
             Some(rival) => rival,
             None => {
-                known.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
+                first.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
                     let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
                     format!("{error}; the rivals are {rivals}")
                 })?
@@ -227,6 +281,33 @@ mod tests {
         let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
         assert_ne!(first.to_string(), again.to_string());
         assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
+    }
+
+    #[test]
+    fn a_way_is_there_once_more_only_beside_those_before_it() {
+        let check = |names: &str| {
+            let way = |text: &str| text.parse().or_else(|_| Way::asked(text)).unwrap();
+            let ways: Vec<Way> = names.split(',').map(way).collect();
+            check_names(&ways).map_err(|failure| format!("{failure:?}"))
+        };
+        for fine in ["linux", "linux,linux-2", "gang-2,linux,gang", "linux,linux-2,linux-3"] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        assert_eq!(check("linux,fine-2=gang --quantum 5ms"), Ok(()), "a name that repeats none");
+        for (refused, told) in [
+            ("linux,gang,linux", "call it 'linux-2' the second time"),
+            ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
+            (
+                "linux-2",
+                "'linux-2' is 'linux' once more, and 'linux' is not there: call it 'linux'",
+            ),
+            ("linux,linux-3", "and 'linux-2' is not there: call it 'linux-2'"),
+            ("gang,linux-2", "'linux' is not there"),
+            ("linux,a=gang,a=gang --fill", "--way: 'a' is there twice; give each way a name"),
+        ] {
+            let found = check(refused).unwrap_err();
+            assert!(found.contains(told), "{refused}: {found}");
+        }
     }
 
     #[test]
