@@ -5,7 +5,10 @@
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
 #                RUNS=6 MIXES=numpy,few SOLO=0.5 makes it shorter (SOLO: seconds of each of the thesis' programs
-#                alone), PROGRAMS=DIR takes the executables in a folder
+#                alone), PROGRAMS=DIR takes the executables in a folder. Then bench-lock; LOCK=0, MIXES and PROGRAMS
+#                leave that out
+#   make bench-lock  measures faithful scheduling where threads wait for locks, and what watching costs: three hours;
+#                RUNS=7 SECONDS=1 CELLS=lock-loop,mariadb INTERVAL=100ms makes it shorter or other
 #   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
 #                machine
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
@@ -31,7 +34,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -56,6 +59,7 @@ lint: setup
 
 test: lint kernels
 	@workloads/check.sh
+	python3 -B bench/tests.py
 	if cargo nextest --version >/dev/null 2>&1; then
 	    cargo test --workspace --locked --doc
 	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
@@ -72,6 +76,17 @@ bench: setup build kernels
 	python3 bench/gang.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(MIXES),--mixes $(MIXES)) \
 	    $(if $(SOLO),--seconds $(SOLO)) $(if $(PROGRAMS),--programs "$(PROGRAMS)")
+	$(if $(filter 0,$(LOCK))$(MIXES)$(PROGRAMS),,$(MAKE) --no-print-directory bench-lock)
+
+# The database's program alone, without the package that makes a service of it.
+bench-lock: PACKAGES += sysbench mariadb-server-core mariadb-client-core
+bench-lock: setup build kernels
+	@export PYTHONDONTWRITEBYTECODE=1
+	python3 bench/lock.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) \
+	    $(if $(CELLS),--cells "$(CELLS)") $(if $(INTERVAL),--interval $(INTERVAL))
+	python3 bench/monitor.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration

@@ -43,10 +43,7 @@ def say(text):
 def main():
     options = arguments()
     began = time.time()
-    # What a shell has set for OpenMP would turn plain Linux into another way.
-    for name in [name for name in os.environ if name.startswith(("OMP_", "GOMP_", "OPENBLAS_", "MKL_"))]:
-        say(f"{name} is set in this shell; the programs run without it")
-        del os.environ[name]
+    plain_environment()
     mixes = programs_of(options.programs, options.out) if options.programs else our_mixes(options)
     report = {
         "schema": SCHEMA,
@@ -57,7 +54,7 @@ def main():
     }
     # Nothing of an earlier run may pass for this one's.
     save(options.out, report)
-    ways, report["left_out"] = possible(options)
+    ways, report["left_out"] = possible(options.cosched, {way: ["--policies", way] for way in options.ways})
     for number, (name, file) in enumerate(mixes, 1):
         say(f"mix {number} of {len(mixes)}: {name}; {elapsed(began)} so far")
         report["mixes"][name] = compare(options, file, ways, report)
@@ -73,6 +70,13 @@ def main():
     failed = [name for name, ways in report["mixes"].items() if any(way["failed"] for way in ways.values())]
     if failed:
         sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures mean little")
+
+
+def plain_environment():
+    """What a shell has set for OpenMP would turn plain Linux into another way."""
+    for name in [name for name in os.environ if name.startswith(("OMP_", "GOMP_", "OPENBLAS_", "MKL_"))]:
+        say(f"{name} is set in this shell; the programs run without it")
+        del os.environ[name]
 
 
 def arguments():
@@ -194,16 +198,15 @@ class Cosched:
         return done
 
 
-def possible(options):
-    """The ways that can be had here, and why the others cannot."""
+def possible(cosched, asked):
+    """The ways that can be had here, and why the others cannot; `asked` are the words for each."""
     ways, left_out = [], {}
     program = '[[program]]\ncommand = "true"\nthreads = 1\nmisses_per_kilo_instruction = 1.0\n'
     with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
         file.write(program)
         file.flush()
-        for way in options.ways:
-            tried = options.cosched("compare", file.name, "--policies", way, "--runs", 1,
-                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        for way, words in asked.items():
+            tried = cosched("compare", file.name, *words, "--runs", 1, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             if tried.returncode == 0:
                 ways.append(way)
             else:

@@ -61,9 +61,11 @@ abed8fb95e6c4aa5 bucket-sort --threads 2
 863b64140570ef03 lock-loop --threads 3
 fffff80faa9cb790 nested-locks --threads 3
 7c5cfea83cec90d9 phases --threads 2 --compute 5 --memory 5 --lock 5
+0a8a3836e5223cc0 pipe-ring --threads 2
 298b4cf93d45491d pipeline --threads 2
 afecd482559bc12f reader-writer --threads 3
 d871f36ceadac481 sleeper --threads 2
+b215f3132931aa21 system-calls --threads 2
 0000000043c4c9e8 triad --threads 2 --mebibytes 12
 KNOWN
 

@@ -48,6 +48,9 @@ mutant nested-locks '/pthread_mutex_.*lock(&inner/d' --accounts 3 --gap 0 --work
 mutant phases '/pthread_mutex_.*lock(/d' --compute 0 --memory 0 --lock 100 --work 0.2
 mutant phases 's/elements\[i\]++/elements[i] += omp_get_thread_num() == 0/' --compute 0 --memory 30
 
+mutant pipe-ring 's/random_walk(token, steps)/random_walk(token, steps - (lap == 7))/'
+mutant pipe-ring 's/random_walk(token, steps)/me->number == 1 ? token : &/'
+
 mutant pipeline 's/push(&to_collector, item);/if (item.number != 5) &/'
 mutant pipeline 's/random_walk(item.state, middle_steps)/item.state/'
 
@@ -58,6 +61,9 @@ mutant sleeper 's/nanosleep(&rest, NULL)/nanosleep(\&(struct timespec){0, rest.t
 
 mutant stencil 's/new\[column\] = 0.25/new[column] = NAN/'
 mutant stencil 's/sweep < sweeps;/sweep < sweeps - 1;/'
+
+mutant system-calls 's/- right_answer/& + (i == 7)/'
+mutant system-calls 's/i < turns;/i < turns - (me->number == 1);/'
 
 triad='a\[line + i\] = b\[line + i\] + s'
 mutant triad "/$triad/s/a\[.*/(void)s;/" --mebibytes 6

@@ -26,8 +26,13 @@ pub(crate) struct CompareArgs {
     /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
     /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
     /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
-    #[arg(long, value_delimiter = ',', required = true, value_parser = named::<Way>)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "asked", value_parser = named::<Way>)]
     policies: Vec<Way>,
+    /// One more way, after those of --policies: a policy with options of its own, under a name of its own, such as
+    /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be
+    /// repeated.
+    #[arg(long = "way", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
+    asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
@@ -63,18 +68,19 @@ pub(crate) struct CompareArgs {
 
 /// Runs the workload in each way, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
-    let ways = &args.policies;
+    let ways = &[&args.policies[..], &args.asked[..]].concat();
     check_names(ways)?;
+    ways.iter().try_for_each(Way::check_use)?;
     let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
     match &args.machine {
         None => {
             args.how.check_use(&kinds)?;
             let workload = source::workload(&args.source)?;
             let mut here = Here::new(&workload, &args.how, args.solo)?;
-            run(args, &workload, &mut here, |record| record.with("--solo", args.solo))
+            run(args, ways, &workload, &mut here, |record| record.with("--solo", args.solo))
         }
         Some(machine) => {
-            check_ways(ways)?;
+            check_ways(&args.policies)?;
             let used = ["--quantum", "--max-frozen", "--placement", "--fill"];
             args.how.check_use_by("compare --machine", &used)?;
             args.how.check_use(&kinds)?;
@@ -84,7 +90,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             check_seed(seed, args.runs)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
             let description = simulated.description();
-            run(args, &workload, &mut simulated, |record| {
+            run(args, ways, &workload, &mut simulated, |record| {
                 let record = record.with("--kernel", kernel.name()).with("--seed", seed);
                 record.with("the machine's description (its hash)", description)
             })
@@ -122,14 +128,16 @@ fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
 
 fn run(
     args: &CompareArgs,
+    ways: &[Way],
     workload: &Workload,
     site: &mut dyn Site,
     settings: impl FnOnce(Record) -> Record,
 ) -> Result<ExitCode, Failure> {
-    let record = Record::new(workload, &args.policies, site.session()).with_how(&args.how);
+    let record = Record::new(workload, ways, site.session()).with_how(&args.how, ways);
     let plan = Plan {
         workload,
-        ways: &args.policies,
+        ways,
+        how: &args.how,
         rounds: args.runs,
         out: args.out.as_deref(),
         resume: args.resume,
@@ -146,7 +154,10 @@ fn run(
         }
         Ok(comparison) => {
             let interrupted = comparison.rounds < usize::from(args.runs);
-            let comparison = Comparison { interrupted, ..comparison };
+            let mut comparison = Comparison { interrupted, ..comparison };
+            for (compared, way) in comparison.ways.iter_mut().zip(ways) {
+                compared.asked = way.words().map(str::to_owned);
+            }
             match args.json {
                 true => {
                     print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?

@@ -5,6 +5,7 @@
 //! alone, where they are asked for, are measured in every round too. One run that does not count comes first: it fills
 //! the page cache. All that is the same [on this machine and on a simulated one](site).
 
+mod asked;
 mod environment;
 mod here;
 mod lock;

@@ -28,9 +28,13 @@ fn place() -> tempfile::TempDir {
 }
 
 fn compare(folder: &Path, options: &str) -> Output {
+    compare_with(folder, &options.split_whitespace().collect::<Vec<_>>())
+}
+
+fn compare_with(folder: &Path, options: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
-    command.current_dir(folder).args(fixed).args(options.split_whitespace()).output().unwrap()
+    command.current_dir(folder).args(fixed).args(options).output().unwrap()
 }
 
 fn told(output: &Output) -> String {
@@ -106,6 +110,42 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
     let output = output.unwrap();
     assert_eq!(output.status.code(), Some(2));
     assert!(told(&output).contains("--machine"), "{}", told(&output));
+}
+
+#[test]
+fn a_policy_is_compared_with_itself_under_other_options() {
+    let place = place();
+    let long = ["--way", "long=gang --quantum 200ms", "--way", "plain=gang"];
+    let shared = ["--runs", "1", "--quantum", "10ms", "--json"];
+    let policies = ["--policies", "gang"];
+    let output = compare_with(place.path(), &[&policies[..], &long, &shared].concat());
+    let found = document(&output);
+    let ways = found["ways"].as_array().unwrap();
+    let told = ways.iter().map(|way| (way["way"].as_str().unwrap(), way["asked"].as_str()));
+    let wanted = [("gang", None), ("long", Some("gang --quantum 200ms")), ("plain", Some("gang"))];
+    assert_eq!(told.collect::<Vec<_>>(), wanted);
+    let longest = |i: usize| ways[i]["responsiveness_longest_gap_seconds"]["value"].as_f64();
+    assert!(longest(1) > longest(0), "{found}");
+    assert_eq!(longest(2), longest(0), "the options beside it hold for it, too");
+
+    let alone = document(&compare_with(place.path(), &[&long[..], &shared].concat()));
+    assert_eq!(alone["ways"][1]["against"]["way"], "long");
+}
+
+#[test]
+fn ways_with_options_that_make_no_sense_are_refused() {
+    let place = place();
+    for (ways, said) in [
+        (&["--way", "a=gang", "--way", "a=greedy"][..], "--way: 'a' is there twice"),
+        (&["--way", "gang=greedy"], "'gang' is the name of a way already"),
+        (&["--way", "a=linux --quantum 5ms"], "--way a: --quantum is for policies"),
+        (&["--way", "a=gang --json"], "unexpected argument '--json'"),
+        (&[], "--policies"),
+    ] {
+        let refused = compare_with(place.path(), ways);
+        assert_eq!(refused.status.code(), Some(2), "{ways:?}");
+        assert!(told(&refused).contains(said), "{ways:?}: {}", told(&refused));
+    }
 }
 
 /// A comparison of very many rounds in the folder `d`, once it has begun.

@@ -40,6 +40,9 @@ pub struct Comparison {
 pub struct Compared {
     /// Its name.
     pub way: String,
+    /// The policy and the options that were asked for it alone, where any were.
+    #[serde(default)]
+    pub asked: Option<String>,
     /// How programs were frozen and bound.
     pub rungs: Rungs,
     /// From the first start to the last end.
@@ -260,6 +263,7 @@ impl Compared {
             |samples: &[Option<f64>]| known(samples).and_then(|known| median_estimate(&known));
         Some(Compared {
             way: way.name.clone(),
+            asked: None,
             rungs: way.runs.first()?.rungs.clone(),
             total_seconds: median_estimate(&samples.total_seconds)?,
             ratio_to_solo_sum: known(&samples.solo_sum_seconds)

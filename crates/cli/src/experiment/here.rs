@@ -16,6 +16,7 @@ use crate::store::Store;
 pub(crate) struct Here<'a> {
     session: Session,
     workload: &'a Workload,
+    /// How programs run alone.
     how: &'a HowArgs,
     /// Whether to measure the times alone in every round.
     solo: bool,
@@ -37,11 +38,11 @@ impl<'a> Here<'a> {
         Ok(Here { session, workload, how, solo, store, profiles })
     }
 
-    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind) -> Request<'r> {
+    fn request<'r>(&'r self, workload: &'r Workload, kind: Kind, how: &'r HowArgs) -> Request<'r> {
         Request {
             workload,
             kind,
-            how: self.how,
+            how,
             out: None,
             stdout_is_taken: true,
             profiles: &self.profiles,
@@ -64,8 +65,8 @@ impl Site for Here<'_> {
         self.solo
     }
 
-    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure> {
-        self.session.check(&self.request(workload, kind)).map(drop)
+    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+        self.session.check(&self.request(workload, kind, how)).map(drop)
     }
 
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
@@ -76,7 +77,7 @@ impl Site for Here<'_> {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
-        let request = self.request(turn.workload, turn.kind);
+        let request = self.request(turn.workload, turn.kind, turn.how);
         self.session.execute(&Request { out: Some(turn.out), ..request })
     }
 }

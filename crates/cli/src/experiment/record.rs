@@ -63,23 +63,16 @@ impl Record {
         self
     }
 
-    /// With how policies and the machine do their work.
-    pub(crate) fn with_how(self, how: &HowArgs) -> Record {
-        // Everything in there tells itself completely, tables of slowdowns included.
-        fn told<T: Debug>(value: &Option<T>) -> String {
-            value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}"))
+    /// With how policies and the machine do their work, in all ways and in those that have options of their own.
+    pub(crate) fn with_how(mut self, how: &HowArgs, ways: &[Way]) -> Record {
+        self.settings.extend(settings(how).map(|(option, value)| (option.to_owned(), value)));
+        for way in ways.iter().filter(|way| way.words().is_some()) {
+            let of_way = |(option, value)| (format!("{option} of the way '{way}'"), value);
+            self.settings.extend(settings(&way.how(how)).map(of_way));
+            self.settings
+                .insert(format!("the policy of the way '{way}'"), json!(way.kind().name()));
         }
-        self.with("--quantum", told(&how.policy.quantum))
-            .with("--placement", told(&how.policy.placement))
-            .with("--fill", how.policy.fill)
-            .with("--slowdowns", told(&how.policy.slowdowns))
-            .with("--max-frozen", told(&how.policy.max_frozen))
-            .with("--interval", told(&how.measure.interval))
-            .with("--actuators", told(&how.measure.actuators))
-            .with("--no-guard", how.measure.no_guard)
-            .with("--freezer", told(&how.freezer))
-            .with("--pinning", told(&how.pinning))
-            .with("--grace", told(&Some(how.grace)))
+        self
     }
 
     /// Checks that the folder holds no comparison yet.
@@ -158,6 +151,27 @@ impl Record {
             ))
         })
     }
+}
+
+/// How policies and the machine do their work, by the options of the command line.
+fn settings(how: &HowArgs) -> [(&'static str, Value); 11] {
+    // Everything in there tells itself completely, tables of slowdowns included.
+    fn told<T: Debug>(value: &Option<T>) -> Value {
+        json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
+    }
+    [
+        ("--quantum", told(&how.policy.quantum)),
+        ("--placement", told(&how.policy.placement)),
+        ("--fill", json!(how.policy.fill)),
+        ("--slowdowns", told(&how.policy.slowdowns)),
+        ("--max-frozen", told(&how.policy.max_frozen)),
+        ("--interval", told(&how.measure.interval)),
+        ("--actuators", told(&how.measure.actuators)),
+        ("--no-guard", json!(how.measure.no_guard)),
+        ("--freezer", told(&how.freezer)),
+        ("--pinning", told(&how.pinning)),
+        ("--grace", told(&Some(how.grace))),
+    ]
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -18,6 +18,7 @@ use cosched_core::workload::{Workload, escaped, shown_path};
 use super::lock::Lock;
 use super::pace::Pace;
 use super::{Record, Site, Turn, Way};
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
 use crate::session::say;
@@ -30,6 +31,8 @@ pub(crate) const MOST_ROUNDS: u16 = 1000;
 pub(crate) struct Plan<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) ways: &'a [Way],
+    /// How policies and the machine do their work, where a way says nothing else.
+    pub(crate) how: &'a HowArgs,
     pub(crate) rounds: u16,
     /// A folder with a folder for every run.
     pub(crate) out: Option<&'a Path>,
@@ -64,9 +67,10 @@ impl Experiment {
             .iter()
             .map(|way| way.prepare(plan.workload, site.session()))
             .collect::<Result<Vec<_>, _>>()?;
+        let hows: Vec<HowArgs> = plan.ways.iter().map(|way| way.how(plan.how)).collect();
         // What is wrong with the last one is said before the first one runs.
-        for (way, workload) in plan.ways.iter().zip(&workloads) {
-            site.check(workload, way.kind())?;
+        for ((way, workload), how) in plan.ways.iter().zip(&workloads).zip(&hows) {
+            site.check(workload, way.kind(), how)?;
         }
         let _lock = plan.out.map(Lock::take).transpose()?;
         let goes_on = plan.resume && plan.record.is_in(folder)?;
@@ -101,8 +105,8 @@ impl Experiment {
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             say(format_args!("{} once, to warm up", plan.ways[0]));
             let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
-            let (workload, kind) = (&workloads[0], plan.ways[0].kind());
-            ended = site.run(&Turn { workload, kind, out: warm_up.path() })?.ended;
+            let (workload, kind, how) = (&workloads[0], plan.ways[0].kind(), &hows[0]);
+            ended = site.run(&Turn { workload, kind, how, out: warm_up.path() })?.ended;
         }
         for round in open {
             if ended == Ended::Complete && site.finds_times_alone() {
@@ -114,10 +118,10 @@ impl Experiment {
                 if ended != Ended::Complete {
                     break;
                 }
-                let way = plan.ways[i];
+                let way = &plan.ways[i];
                 pace.begin(round, &way.to_string());
                 let out = &run_folder(folder, plan, round, i);
-                let turn = Turn { workload: &workloads[i], kind: way.kind(), out };
+                let turn = Turn { workload: &workloads[i], kind: way.kind(), how: &hows[i], out };
                 let ran = site.run(&turn)?;
                 ended = ran.ended;
                 untroubled &= ran.report_troubles();

@@ -6,6 +6,7 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::{Ran, Session};
 
@@ -15,6 +16,8 @@ pub(crate) struct Turn<'a> {
     /// The programs as they are started in this way.
     pub(crate) workload: &'a Workload,
     pub(crate) kind: Kind,
+    /// How policies and machine do their work in it.
+    pub(crate) how: &'a HowArgs,
     /// The folder for its result and outputs, where nothing lies that it would write.
     pub(crate) out: &'a Path,
 }
@@ -31,7 +34,7 @@ pub(crate) trait Site {
     fn finds_times_alone(&self) -> bool;
 
     /// Checks everything that can be wrong with such a run. Nothing is started or written.
-    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure>;
+    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure>;
 
     /// Finds how long each program takes alone, for the runs that follow.
     fn alone(&mut self, round: u16) -> Result<Ended, Failure>;

@@ -54,7 +54,12 @@ pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
         told.map(move |sentence| format!("{}: {sentence}", way.name))
     });
     let lines = [format!("{shown}")].into_iter().chain(simulated);
-    let lines = lines.chain([rounds, longest.to_owned()]).chain(sentences).chain(deviated);
+    let asked = comparison
+        .ways
+        .iter()
+        .filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
+    let lines = lines.chain([rounds, longest.to_owned()]).chain(asked);
+    let lines = lines.chain(sentences).chain(deviated);
     lines.collect::<Vec<_>>().join("\n")
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Duration;
 
 use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
@@ -13,6 +14,7 @@ use cosched_report::Comparison;
 
 use super::rounds::order;
 use super::{Experiment, Plan, Record, Site, Turn, Way};
+use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::{Ran, Session};
@@ -31,6 +33,8 @@ struct MadeUp {
     patience: usize,
     /// The folders of the runs that were made.
     made: Vec<String>,
+    /// The quantum that was asked for in each.
+    quanta: Vec<Option<Duration>>,
 }
 
 fn made_up(seed: u64) -> MadeUp {
@@ -43,6 +47,7 @@ fn made_up(seed: u64) -> MadeUp {
         gang: 1.0,
         patience: usize::MAX,
         made: Vec::new(),
+        quanta: Vec::new(),
     }
 }
 
@@ -82,7 +87,7 @@ impl Site for MadeUp {
         false
     }
 
-    fn check(&self, _workload: &Workload, _kind: Kind) -> Result<(), Failure> {
+    fn check(&self, _: &Workload, _: Kind, _: &HowArgs) -> Result<(), Failure> {
         Ok(())
     }
 
@@ -98,6 +103,7 @@ impl Site for MadeUp {
         self.patience = self.patience.saturating_sub(1);
         let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
         self.made.push(format!("{}/{}", name(turn.out.parent().unwrap()), name(turn.out)));
+        self.quanta.push(turn.how.policy.quantum);
         let result = self.make(turn, ended);
         out::prepare(turn.out, turn.workload)?;
         result.save(&out::result(turn.out)).unwrap();
@@ -157,15 +163,19 @@ fn experiment(
     resume: bool,
 ) -> Result<Experiment, Failure> {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let ways: Vec<Way> = ways.split(',').map(|way| way.parse().unwrap()).collect();
-    let record = Record::new(&workload, &ways, &site.session);
-    Experiment::run(site, &Plan { workload: &workload, ways: &ways, rounds, out, resume, record })
+    let way = |text: &str| text.parse().or_else(|_| Way::asked(text)).unwrap();
+    let ways: Vec<Way> = ways.split(',').map(way).collect();
+    let how = HowArgs::from(PolicyArgs::default());
+    let record = Record::new(&workload, &ways, &site.session).with_how(&how, &ways);
+    let plan = Plan { workload: &workload, ways: &ways, how: &how, rounds, out, resume, record };
+    Experiment::run(site, &plan)
 }
 
 /// How many of so many comparisons of a way with itself claim a difference.
 fn claims(rounds: u16, comparisons: u64) -> usize {
     let workload = Workload::from_commands(vec![vec!["cg".to_owned()]], "/tmp".as_ref()).unwrap();
-    let turn = Turn { workload: &workload, kind: Kind::Linux, out: Path::new("") };
+    let how = HowArgs::from(PolicyArgs::default());
+    let turn = Turn { workload: &workload, kind: Kind::Linux, how: &how, out: Path::new("") };
     let claims = |seed: &u64| {
         let mut site = made_up(*seed);
         let mut ways = ["linux", "linux-2"]
@@ -239,6 +249,35 @@ fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
     let mut third = made_up(3);
     let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
     assert_eq!((third.made.len(), Comparison::of(&again.ways).unwrap()), (0, resumed));
+}
+
+#[test]
+fn a_way_has_the_options_that_were_asked_for_it_and_a_resumed_one_must_have_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let mut site = made_up(1);
+    experiment(&mut site, "gang,fine=gang --quantum 5ms", 2, out, false).unwrap();
+    let fine = Some(Duration::from_millis(5));
+    assert_eq!(site.made, ["round-001/gang", "round-001/fine", "round-002/fine", "round-002/gang"]);
+    assert_eq!(site.quanta, [None, fine, fine, None]);
+    let again = "gang,fine=gang --quantum 5ms";
+    assert_eq!(experiment(&mut made_up(1), again, 2, out, true).unwrap().ways[1].runs.len(), 2);
+    for (other, said) in [
+        (
+            "gang,fine=gang --quantum 6ms",
+            "there, --quantum of the way 'fine': \"5ms\"; now: \"6ms\"",
+        ),
+        (
+            "gang,fine=greedy --quantum 5ms",
+            "there, the policy of the way 'fine': \"gang\"; now: \"greedy\"",
+        ),
+        ("gang,fine=gang", "now: \"the default\""),
+    ] {
+        match experiment(&mut made_up(1), other, 2, out, true) {
+            Err(Failure::Input(text)) => assert!(text.contains(said), "{other}: {text}"),
+            other => panic!("{other:?}"),
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! Linux with programs that were started differently, so it is measured by the same code as every policy.
 //!
 //! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is `linux` once more.
+//! And one policy can be there several times, with [options](super::asked) of its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,9 @@ use std::str::FromStr;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_policy::Kind;
 
+use super::asked::{self, Asked};
 use super::split;
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::Session;
 
@@ -21,11 +24,13 @@ use crate::session::Session;
 const LLVM_RUNTIME: [&str; 3] = ["libomp.so.5", "libomp.so", "libiomp5.so"];
 
 /// One way of running a workload.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct Way {
+    /// As it is shown, and as its folder is called.
+    name: String,
     manner: Manner,
-    /// 1, or higher for the same once more.
-    number: u16,
+    /// What was asked for it alone.
+    asked: Option<Asked>,
 }
 
 /// What is done.
@@ -46,8 +51,36 @@ enum Manner {
 const RIVALS: [Manner; 4] = [Manner::Passive, Manner::Llvm, Manner::OneThread, Manner::Split];
 
 impl Way {
+    /// Reads `NAME=POLICY OPTIONS`.
+    pub(crate) fn asked(text: &str) -> Result<Way, String> {
+        let (name, asked) = asked::read(text)?;
+        if name.parse::<Way>().is_ok() {
+            return Err(format!("'{name}' is the name of a way already: choose another one"));
+        }
+        Ok(Way { name: name.to_owned(), manner: Manner::Policy(asked.policy), asked: Some(asked) })
+    }
+
+    /// The policy and the options that were asked for it alone, in words.
+    pub(crate) fn words(&self) -> Option<&str> {
+        self.asked.as_ref().map(|asked| asked.words.as_str())
+    }
+
+    /// How policies do their work in it, where they do it so elsewhere.
+    pub(crate) fn how(&self, elsewhere: &HowArgs) -> HowArgs {
+        self.asked.as_ref().map_or_else(|| elsewhere.clone(), |asked| asked.beside(elsewhere))
+    }
+
+    /// Checks that its policy has a use for what was asked for it alone.
+    pub(crate) fn check_use(&self) -> Result<(), Failure> {
+        let Some(asked) = &self.asked else { return Ok(()) };
+        asked.check_use().map_err(|failure| match failure {
+            Failure::Input(text) => Failure::Input(format!("--way {}: {text}", self.name)),
+            other => other,
+        })
+    }
+
     /// The policy that runs it.
-    pub(crate) fn kind(self) -> Kind {
+    pub(crate) fn kind(&self) -> Kind {
         match self.manner {
             Manner::Policy(kind) => kind,
             _ => Kind::Linux,
@@ -56,7 +89,7 @@ impl Way {
 
     /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
     /// mask that a program was started with.
-    pub(crate) fn can_be_simulated(self) -> bool {
+    pub(crate) fn can_be_simulated(&self) -> bool {
         match self.manner {
             Manner::Policy(_) | Manner::Passive | Manner::OneThread => true,
             Manner::Llvm | Manner::Split => false,
@@ -65,7 +98,7 @@ impl Way {
 
     /// The workload as it is run this way.
     pub(crate) fn prepare(
-        self,
+        &self,
         workload: &Workload,
         session: &Session,
     ) -> Result<Workload, Failure> {
@@ -90,30 +123,45 @@ impl Way {
     }
 }
 
-/// Each way is there once, and what is there once more stands beside what it repeats, in the order of the numbers: a
-/// name is a column of the table, and `linux-3` without `linux-2` tells of a way that is missing.
+/// Each way is there once: a name is a column of the table, and a folder. Names that [`Way::asked`] gives are free
+/// beside that; all others [are numbered](misnumbered).
 pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
-    let names: Vec<String> = ways.iter().map(Way::to_string).collect();
-    let refuse = |why: String| Err(Failure::Input(format!("--policies: {why}")));
-    for (i, way) in names.iter().enumerate() {
-        let (first, number) = numbered(way);
-        let missing = |number: &u16| !names.contains(&again(first, *number));
-        if names[..i].contains(way) {
-            let unused = (2..).find(missing).unwrap_or(u16::MAX);
-            return refuse(format!(
-                "'{way}' is there twice; name each way once, and use --runs. To hold a way against itself, call it \
-                 '{}' the second time",
-                again(first, unused)
-            ));
-        }
-        if let Some(missing) = (1..number).find(missing) {
-            let missing = again(first, missing);
-            return refuse(format!(
-                "'{way}' is '{first}' once more, and '{missing}' is not there: call it '{missing}'"
-            ));
+    let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
+    for (i, way) in ways.iter().enumerate() {
+        let (name, twice) = (names[i], names[..i].contains(&names[i]));
+        let wrong = match way.asked {
+            Some(_) if twice => {
+                Some(format!("--way: '{name}' is there twice; give each way a name of its own"))
+            }
+            Some(_) => None,
+            None => misnumbered(name, twice, &names).map(|why| format!("--policies: {why}")),
+        };
+        if let Some(wrong) = wrong {
+            return Err(Failure::Input(wrong));
         }
     }
     Ok(())
+}
+
+/// What is wrong with a name among these. What is there once more stands beside what it repeats, in the order of the
+/// numbers: `linux-3` without `linux-2` tells of a way that is missing.
+fn misnumbered(name: &str, twice: bool, names: &[&str]) -> Option<String> {
+    let (first, number) = numbered(name);
+    let missing = |number: &u16| !names.contains(&again(first, *number).as_str());
+    if twice {
+        let unused = (2..).find(missing).unwrap_or(u16::MAX);
+        return Some(format!(
+            "'{name}' is there twice; name each way once, and use --runs. To hold a way against itself, call it '{}' \
+             the second time",
+            again(first, unused)
+        ));
+    }
+    (1..number).find(missing).map(|missing| {
+        let missing = again(first, missing);
+        format!(
+            "'{name}' is '{first}' once more, and '{missing}' is not there: call it '{missing}'"
+        )
+    })
 }
 
 /// What a way is called that is there for the second time, or the third.
@@ -152,7 +200,7 @@ impl fmt::Display for Manner {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&again(&self.manner.to_string(), self.number))
+        f.write_str(&self.name)
     }
 }
 
@@ -160,15 +208,17 @@ impl FromStr for Way {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Way, String> {
-        let (name, number) = numbered(text);
-        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == name) {
+        let (first, _) = numbered(text);
+        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == first) {
             Some(rival) => rival,
-            None => name.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
-                let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
-                format!("{error}; the rivals are {rivals}")
-            })?,
+            None => {
+                first.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
+                    let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
+                    format!("{error}; the rivals are {rivals}")
+                })?
+            }
         };
-        Ok(Way { manner, number })
+        Ok(Way { name: text.to_owned(), manner, asked: None })
     }
 }
 
@@ -229,19 +279,21 @@ mod tests {
     #[test]
     fn a_way_that_is_there_once_more_is_the_same_under_another_name() {
         let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
-        assert_ne!(first, again);
+        assert_ne!(first.to_string(), again.to_string());
         assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
     }
 
     #[test]
     fn a_way_is_there_once_more_only_beside_those_before_it() {
         let check = |names: &str| {
-            let ways: Vec<Way> = names.split(',').map(|name| name.parse().unwrap()).collect();
+            let way = |text: &str| text.parse().or_else(|_| Way::asked(text)).unwrap();
+            let ways: Vec<Way> = names.split(',').map(way).collect();
             check_names(&ways).map_err(|failure| format!("{failure:?}"))
         };
         for fine in ["linux", "linux,linux-2", "gang-2,linux,gang", "linux,linux-2,linux-3"] {
             assert_eq!(check(fine), Ok(()), "{fine}");
         }
+        assert_eq!(check("linux,fine-2=gang --quantum 5ms"), Ok(()), "a name that repeats none");
         for (refused, told) in [
             ("linux,gang,linux", "call it 'linux-2' the second time"),
             ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
@@ -251,6 +303,7 @@ mod tests {
             ),
             ("linux,linux-3", "and 'linux-2' is not there: call it 'linux-2'"),
             ("gang,linux-2", "'linux' is not there"),
+            ("linux,a=gang,a=gang --fill", "--way: 'a' is there twice; give each way a name"),
         ] {
             let found = check(refused).unwrap_err();
             assert!(found.contains(told), "{refused}: {found}");

@@ -61,6 +61,12 @@ impl<'a> Simulated<'a> {
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
     }
 
+    /// The machine of the round, for a way in which policies do their work like this.
+    fn told(&self, how: &HowArgs) -> Simulator {
+        let scene = Scene { how: how.clone(), ..self.simulator.scene.clone() };
+        Simulator::of(self.hardware.clone(), &scene)
+    }
+
     /// Whether the user has ended it meanwhile; it ends after the simulation that is under way.
     fn ended(&mut self) -> Result<Ended, Failure> {
         let mut ready = Vec::new();
@@ -86,9 +92,10 @@ impl Site for Simulated<'_> {
         true
     }
 
-    fn check(&self, workload: &Workload, kind: Kind) -> Result<(), Failure> {
-        self.simulator.jobs(workload)?;
-        self.simulator.session.plan(&self.simulator.request(workload, kind, &self.profiles))?;
+    fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+        let simulator = self.told(how);
+        simulator.jobs(workload)?;
+        simulator.session.plan(&simulator.request(workload, kind, &self.profiles))?;
         Ok(())
     }
 
@@ -108,8 +115,9 @@ impl Site for Simulated<'_> {
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
-        let jobs = self.simulator.jobs(turn.workload)?;
-        let (_, result) = self.simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
+        let simulator = self.told(turn.how);
+        let jobs = simulator.jobs(turn.workload)?;
+        let (_, result) = simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();

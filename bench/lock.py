@@ -1,0 +1,196 @@
+#!/usr/bin/env python3
+"""lock.py: what faithful scheduling gains where threads wait for locks. `make bench-lock` runs it.
+
+In each cell (see cells.py) `cosched compare` runs all ways in turn (A B C, B C A): plain Linux, `faithful`, `faithful`
+without its guard, and each actuator held fixed. Then faithful is held against the actuator that was best there.
+
+It writes lock.json (for scripts; docs/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only the standard library
+is needed. A way or cell that cannot be had here is left out, and said so.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+import cells
+import guarded
+import mariadb
+import picture
+import ratio
+import verdicts
+from gang import Cosched, elapsed, plain_environment, possible, say
+
+SCHEMA = "cosched-bench-lock/1"
+ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
+# A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
+FIXED_EVERY = "100ms"
+# What each way is asked for by; the first one is what the others are held against.
+WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
+        "unguarded": ["--way", "unguarded=faithful --no-guard"],
+        **{name: ["--way", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
+# A first run takes at least this share of the time that is wanted, before its amount of work is scaled.
+ENOUGH = 0.2
+
+
+def main():
+    options = arguments()
+    began = time.time()
+    plain_environment()
+    ways, left_out = possible(options.cosched, WAYS)
+    if ways[:2] != list(WAYS)[:2] or not set(ways) & set(ACTUATORS):
+        sys.exit("bench: without linux, faithful and a fixed actuator there is nothing to compare")
+    report = {
+        "schema": SCHEMA,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "rounds": options.runs,
+        "seconds": options.seconds,
+        "interval": options.interval,
+        "ways": {way: WAYS[way][1].partition("=")[2] or way for way in ways},
+        "left_out": left_out,
+        "cells": [],
+    }
+    chosen = chosen_cells(options, left_out)
+    for number, cell in enumerate(chosen):
+        say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {left(options, report, number, len(chosen), began)}")
+        measured(options, cell, report)
+        save(options.out, report)
+    say(f"done in {elapsed(began)}: {options.out}/lock.json, lock.md and lock.svg")
+    print("\n".join(verdicts.sentences(report)))
+    failed = [cell["cell"] for cell in report["cells"] if cell["failed"]]
+    if failed:
+        sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures count nowhere")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
+    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
+    parser.add_argument("--seconds", type=float, default=4.0, help="of each program, under plain Linux")
+    parser.add_argument("--interval", help="how often faithful measures; the default is its own")
+    parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
+    options = parser.parse_args()
+    if not os.access(options.cosched, os.X_OK):
+        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
+    if options.runs < ratio.FEWEST:
+        say(f"{options.runs} rounds show no difference with certainty: that takes {ratio.FEWEST}")
+    options.cosched = Cosched(options.cosched.resolve())
+    options.out = options.out.resolve()
+    options.folder = options.out / "lock"
+    try:
+        shutil.rmtree(options.folder, ignore_errors=True)
+        options.folder.mkdir(parents=True)
+        # Nothing of an earlier run may pass for this one's.
+        for name in ["lock.json", "lock.md", "lock.svg"]:
+            (options.out / name).unlink(missing_ok=True)
+    except OSError as error:
+        parser.error(f"--out: {error}")
+    return options
+
+
+def chosen_cells(options, left_out):
+    """The cells that were asked for and can be had."""
+    data = options.folder / "mariadb"
+    found = cells.all_cells(len(os.sched_getaffinity(0)), data)
+    if options.cells:
+        parts = options.cells.split(",")
+        found = [cell for cell in found if any(part in cell.name for part in parts)]
+        if not found:
+            sys.exit("bench: --cells: no cell is called like that")
+    for kind, programs in [("sysbench", ["sysbench"]), ("mariadb", mariadb.NEEDED)]:
+        missing = [program for program in programs if not mariadb.found(program)]
+        if missing and any(cell.kind.startswith(kind) for cell in found):
+            left_out[kind] = f"there is no {', '.join(missing)} here"
+            say(f"{kind} is left out: {left_out[kind]}")
+            found = [cell for cell in found if not cell.kind.startswith(kind)]
+    if any(cell.kind == "mariadb" for cell in found):
+        say("making the data of a MariaDB server")
+        mariadb.prepare(data)
+    return found
+
+
+def left(options, report, done, all_of_them, began):
+    """How long it still takes: as long for each cell as for the others, or as long as was asked for."""
+    per_cell = (time.time() - began) / done if done else options.seconds * (len(report["ways"]) * options.runs + 2)
+    return f"{elapsed(began)} so far, about {per_cell * (all_of_them - done) / 60:.0f} min left"
+
+
+def measured(options, cell, report):
+    """Adds what all ways make of one cell. One that fails is no reason to throw the others away."""
+    folder = options.folder / cell.name.replace("/", "-").replace(" ", "-")
+    folder.mkdir()
+    file = folder / "workload.toml"
+    amount = fitted(options, cell, file)
+    document = compared(options, cell, amount, file, report["ways"]) if amount else None
+    found = {"cell": cell.name, "kind": cell.kind, "threads": cell.threads, "amount": amount, "failed": True, "ways": {}}
+    if document:
+        report["machine"] = document["machine"]
+        found["failed"] = any(way["failed"] for way in document["ways"])
+        found["ways"] = {way["way"]: figures(cell, folder / "runs", way) for way in document["ways"]}
+    report["cells"].append(found)
+    verdicts.judge(report, ACTUATORS)
+
+
+def fitted(options, cell, file):
+    """How much work takes the time that is wanted, under plain Linux: more and more until it takes some time at all."""
+    times = 1.0
+    for attempt in range(8):
+        file.write_text(cell.workload(cell.amount(times)))
+        folder = file.parent / f"first-{attempt}"
+        done = options.cosched("run", file, "--policy", "linux", "--out", folder, "--json",
+                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        if options.cosched.interrupted:
+            raise KeyboardInterrupt
+        if done.returncode != 0:
+            say(f"a first run of {cell.name} failed, see {folder}:\n{done.stderr}")
+            return None
+        took, _ = cell.times(folder)
+        if took >= ENOUGH * options.seconds:
+            break
+        times *= min(10.0, 0.5 * options.seconds / max(took, 1e-3))
+    return cell.amount(times * options.seconds / took)
+
+
+def compared(options, cell, amount, file, ways):
+    """What `cosched compare` tells of a cell with so much work."""
+    file.write_text(cell.workload(amount))
+    words = [word for way in ways if way not in ("linux", "faithful") for word in WAYS[way]]
+    words += ["--interval", options.interval] if options.interval else []
+    done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
+                           "--out", file.parent / "runs", "--json", stdout=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    return json.loads(done.stdout) if done.stdout else None
+
+
+def figures(cell, runs, way):
+    """A way's figures: those of compare's document, and the times of its runs."""
+    found = {"failed": way["failed"], "deviations": way["deviations"],
+             "own_cpu_percent": way["own_cpu_percent"]["value"]}
+    if not way["failed"]:
+        rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
+        seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
+        found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
+        if way["way"] == "faithful":
+            runs = [json.loads((one / "faithful" / "run.json").read_text()) for one in rounds]
+            found["guard"] = [guarded.told(run) for run in runs]
+    return found
+
+
+def save(out, report):
+    (out / "lock.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "lock.md").write_text("\n".join(verdicts.markdown(report)) + "\n")
+    (out / "lock.svg").write_text(picture.svg(report))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; what was measured before is in lock.json")

@@ -1,0 +1,190 @@
+#!/usr/bin/env python3
+"""tests.py: the statistics and documents of the benches, on made-up times. `make test` runs it."""
+
+import json
+import pathlib
+import tempfile
+import unittest
+from xml.etree import ElementTree
+
+import cells
+import guarded
+import lock
+import mariadb
+import monitor
+import picture
+import ratio
+import verdicts
+
+ROUNDS = 7
+
+
+def cell(name="a", failed=False, **seconds):
+    """A cell in which each way took so long in every round; a list tells each round."""
+    rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
+              for way, times in seconds.items()}
+    guard = [{"left_with": "batch", "trying_seconds": 1.0, "progress": {"batch": 1.2}}] * ROUNDS
+    ways = {way: {"seconds": times, "failed": int(failed), "deviations": 0, "own_cpu_percent": 0.1, "guard": guard}
+            for way, times in rounds.items()}
+    return {"cell": name, "kind": "lock-loop", "threads": 4, "amount": 1.0, "failed": failed, "ways": ways}
+
+
+def report(*made_up):
+    found = {"schema": lock.SCHEMA, "rounds": ROUNDS, "seconds": 4.0, "started_at": "2026-01-01T00:00:00Z",
+             "ways": {way: way for way in made_up[0]["ways"]}, "cells": list(made_up)}
+    verdicts.judge(found, lock.ACTUATORS)
+    return found
+
+
+class Ratios(unittest.TestCase):
+    def test_intervals_are_those_of_the_tables_of_the_signed_rank_test_as_in_cosched_itself(self):
+        for pairs, wanted in [(5, 0), (6, 0), (7, 1), (10, 6), (20, 44)]:
+            self.assertEqual(ratio.rejected(pairs), wanted, f"{pairs} pairs")
+
+    def test_a_ratio_is_taken_pair_by_pair(self):
+        theirs = [1.0, 10.0, 3.0, 7.0, 2.0, 5.0, 4.0]
+        found = ratio.ratio([2 * each for each in theirs], theirs)
+        self.assertAlmostEqual(found["value"], 2.0)
+        self.assertAlmostEqual(found["interval"][0], 2.0)
+        self.assertTrue(ratio.differs(found))
+
+    def test_one_pair_out_of_line_hardly_moves_it(self):
+        found = ratio.ratio([1.01, 1.0, 1.02, 0.99, 1.01, 1.0, 1.4, 1.01], [1.0] * 8)
+        self.assertTrue(1.0 < found["value"] < 1.02, found)
+        self.assertFalse(ratio.differs(found))
+
+    def test_too_few_rounds_tell_nothing_apart(self):
+        few = ratio.FEWEST - 1
+        self.assertIsNotNone(ratio.ratio([2.0] * ratio.FEWEST, [1.0] * ratio.FEWEST)["interval"])
+        found = ratio.ratio([2.0] * few, [1.0] * few)
+        self.assertIsNone(found["interval"])
+        self.assertFalse(ratio.differs(found))
+
+
+class Verdicts(unittest.TestCase):
+    def test_faithful_is_held_against_the_fixed_actuator_with_the_least_median(self):
+        # On average, slice is faster; in the middle, batch is.
+        of_slice = [1.0, 0.1, 1.0, 1.0, 0.1, 1.0, 1.0]
+        found = report(cell(linux=1.2, faithful=0.99, unguarded=1.0, none=1.2, slice=of_slice, batch=0.9))["cells"][0]
+        self.assertEqual(found["best_fixed"], "batch")
+        self.assertAlmostEqual(found["faithful_to_best"]["value"], 1.1)
+        self.assertAlmostEqual(found["ways"]["batch"]["ratio"]["value"], 0.75)
+        self.assertIsNone(found["ways"]["linux"]["ratio"])
+
+    def test_bars_are_met_at_their_limits_and_missed_beyond(self):
+        for worst, wanted in [(1.0999, "met"), (1.11, "missed")]:
+            bars = report(cell(linux=2, faithful=worst, none=1), cell("b", linux=2, faithful=0.95, none=1))["summary"]["bars"]
+            self.assertEqual(bars, {"geometric_mean": "met", "worst": wanted, "linux": "met"})
+        found = report(cell(linux=2, faithful=1.07, none=1), cell("b", linux=2, faithful=1.0, none=1))["summary"]
+        self.assertAlmostEqual(found["geometric_mean"], 1.07 ** 0.5)
+        self.assertEqual(found["bars"]["geometric_mean"], "missed")
+        self.assertEqual(found["worst"]["cell"], "a")
+
+    def test_it_is_below_linux_only_where_that_can_be_told_apart_and_is_more_than_two_percent(self):
+        noisy = [0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2]
+        for times, wanted in [(1.015, []), (1.03, ["a"]), (noisy, [])]:
+            found = report(cell(linux=1.0, faithful=times, none=1.0))["summary"]
+            self.assertEqual(found["below_linux"], wanted, times)
+            self.assertEqual(found["bars"]["linux"], "missed" if wanted else "met")
+
+    def test_with_few_rounds_it_cannot_be_told_whether_it_is_below_linux(self):
+        found = report(cell(linux=[1.0] * 3, faithful=[1.5] * 3, none=[1.0] * 3))["summary"]
+        self.assertEqual((found["below_linux"], found["bars"]["linux"]), ([], "cannot be told"))
+
+    def test_round_robin_is_judged_apart_because_it_is_never_chosen_unasked(self):
+        found = report(cell(linux=1.0, faithful=1.0, none=1.0, round_robin=0.5))
+        self.assertEqual(found["cells"][0]["best_fixed"], "none")
+        self.assertEqual(found["cells"][0]["with_round_robin"]["best_fixed"], "round-robin")
+        self.assertAlmostEqual(found["summary"]["geometric_mean_with_round_robin"], 2.0)
+        self.assertEqual(found["summary"]["bars"]["geometric_mean"], "met")
+
+    def test_what_chance_made_the_best_is_not_the_best_of_the_other_rounds(self):
+        # None of them is better; in each round another one happens to be fast.
+        lucky = [[0.5 if i == round_ else 1.0 for round_ in range(3)] for i in range(3)]
+        found = report(cell(linux=[1.0] * 3, faithful=[1.0] * 3, none=lucky[0], slice=lucky[1], batch=lucky[2]))
+        self.assertLessEqual(found["cells"][0]["faithful_to_best_of_other_rounds"], 1.0 + 1e-9)
+
+    def test_a_cell_whose_programs_failed_counts_nowhere(self):
+        found = report(cell(linux=1, faithful=1, none=1), cell("b", True, linux=1, faithful=9, none=1))
+        self.assertEqual((found["summary"]["cells"], found["summary"]["worst"]["cell"]), (1, "a"))
+        self.assertIn("| b | failed", "\n".join(verdicts.markdown(found)))
+        nothing = report(cell("b", True, linux=1, faithful=9, none=1))
+        self.assertIsNone(nothing["summary"])
+        self.assertEqual(list(verdicts.sentences(nothing)), ["No cell was measured."])
+
+    def test_tables_have_as_many_columns_in_every_row_and_the_picture_is_a_picture(self):
+        found = report(cell(linux=1, faithful=9.0, unguarded=1, none=0.1), cell("b <&>", True, linux=1, faithful=9, none=1))
+        rows = [line for line in verdicts.markdown(found) if line.startswith("|")]
+        rows = [line for text in rows for line in text.splitlines()]
+        self.assertEqual(len({row.count("|") for row in rows}), 1, rows)
+        drawn = ElementTree.fromstring(picture.svg(found))
+        self.assertIn("a", [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")])
+
+
+class Guard(unittest.TestCase):
+    def run_of(self, *reasons):
+        decisions = [{"at_seconds": float(at), "reasons": [{"program": {"slot": slot}, **why}]} for at, slot, why in reasons]
+        return guarded.told({"total_seconds": 10.0, "decisions": [{"at_seconds": 0.0, "reasons": [{"why": "x"}]}, *decisions]})
+
+    def test_a_program_is_left_with_what_was_kept_last_or_with_what_stood_before_it(self):
+        tried = {"why": "tried", "actuator": "slice", "against": "none"}
+        kept = {"why": "kept", "actuator": "slice", "progress": 1.2}
+        next_ = {"why": "tried", "actuator": "batch", "against": "slice"}
+        back = {"why": "put-back", "actuator": "batch", "progress": 0.9}
+        other = {"why": "kept", "actuator": "batch", "progress": 2.0}
+        found = self.run_of((1, 0, tried), (3, 0, kept), (4, 0, next_), (4.5, 1, other), (5, 0, back))
+        self.assertEqual(found, {"left_with": "slice", "trying_seconds": 3.0, "progress": {"slice": 1.2, "batch": 0.9}})
+        self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), (6, 0, {"why": "slice"}))["left_with"], "none")
+        self.assertEqual(self.run_of((1, 0, tried))["trying_seconds"], 9.0)
+        self.assertEqual(guarded.shown([found, found, {"left_with": "none"}]), "slice 2, none 1")
+
+
+class Cells(unittest.TestCase):
+    def test_cells_have_names_of_their_own_and_all_thread_counts(self):
+        found = cells.all_cells(2, pathlib.Path("/data"))
+        self.assertEqual(len({each.name for each in found}), len(found))
+        self.assertEqual(len(found), 7 * 3 + 3 * 2 + 2 * 3 + 3)
+        self.assertEqual({each.threads for each in found if each.kind == "mariadb"}, {2, 4, 8})
+
+    def test_the_amount_of_work_is_scaled_and_whole_where_it_counts_things(self):
+        found = {each.kind: each for each in cells.all_cells(2, pathlib.Path("/data"))}
+        self.assertEqual(found["lock-loop"].amount(3.33333), 1.667)
+        self.assertEqual(found["mariadb"].amount(2.0011), 1001)
+        self.assertEqual(found["sysbench-threads"].amount(1e-9), 1)
+        text = found["lock-loop"].workload(1.667)
+        self.assertIn('"--work", "1.667"]', text)
+        self.assertIn('"--threads", "8"', text)
+
+    def test_the_time_of_a_program_begins_with_its_start(self):
+        program = {"arrived_seconds": 0.5, "started_seconds": 0.75, "turnaround_seconds": 3.25}
+        found = {each.kind: each for each in cells.all_cells(2, pathlib.Path("/data"))}
+        with tempfile.TemporaryDirectory() as folder:
+            folder = pathlib.Path(folder)
+            (folder / "run.json").write_text(json.dumps({"programs": [program]}))
+            self.assertEqual(found["lock-loop"].times(folder), (3.0, 0.75))
+            (folder / "client.stdout").write_text("    total time:                          2.5s\n")
+            self.assertEqual(found["mariadb"].times(folder), (2.5, 0.75))
+
+    def test_the_time_of_a_database_is_what_sysbench_tells(self):
+        printed = "General statistics:\n    total time:                          3.0417s\n    total number of events: 5\n"
+        self.assertEqual(mariadb.seconds(printed), 3.0417)
+        self.assertIsNone(mariadb.seconds("FATAL: unable to connect"))
+
+
+class Monitor(unittest.TestCase):
+    def test_each_round_begins_with_the_next_way(self):
+        order = []
+        ways = {name: lambda name=name: order.append(name) or len(order) for name in "abc"}
+        samples = monitor.in_turn(4, ways)
+        self.assertEqual("".join(order), "abcbcacababc")
+        self.assertEqual([len(times) for times in samples.values()], [4, 4, 4])
+
+    def test_a_cost_above_the_bar_is_missed_only_where_it_can_be_told_apart(self):
+        for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"),
+                             ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
+            found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
+            self.assertEqual(monitor.judged(found), wanted)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,164 @@
+//! Ways with options of their own: `--way unguarded="faithful --no-guard"`.
+//!
+//! So one policy can be there several times, each time told something else. The words behind the name are read by the
+//! definitions that `cosched run` has: what is an option of policies there is one here. What is not said for a way holds as
+//! it was said for all ways.
+
+use clap::Parser;
+use cosched_policy::Kind;
+
+use crate::args::{HowArgs, MeasureArgs, PolicyArgs};
+use crate::choices;
+use crate::failure::Failure;
+
+/// How a way is asked for.
+const FORM: &str = "write NAME=\"POLICY OPTIONS\", such as unguarded=\"faithful --no-guard\"";
+/// A name is the name of a folder, too, and a column's in tables.
+const LONGEST_NAME: usize = 40;
+
+/// A policy, and what it is told beside what all are told.
+#[derive(Clone, Debug, Parser)]
+#[command(no_binary_name = true, disable_help_flag = true)]
+pub(super) struct Asked {
+    /// What decides.
+    #[arg(value_parser = choices::policy())]
+    pub(super) policy: Kind,
+    #[command(flatten)]
+    options: PolicyArgs,
+    #[command(flatten)]
+    measure: MeasureArgs,
+    /// All of it as words of a shell.
+    #[arg(skip)]
+    pub(super) words: String,
+}
+
+/// The name of a way, and what is asked for it.
+pub(super) fn read(text: &str) -> Result<(&str, Asked), String> {
+    let (name, line) = text.split_once('=').ok_or(FORM)?;
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    let begins = name.starts_with(|c: char| c.is_ascii_alphanumeric());
+    if !begins || !name.chars().all(fits) || name.len() > LONGEST_NAME {
+        return Err(format!(
+            "'{name}' cannot be its name, which has up to {LONGEST_NAME} letters, digits, '-' and '_'; {FORM}"
+        ));
+    }
+    let words = shell_words::split(line)
+        .map_err(|_| format!("'{line}' has an unclosed quote: close it"))?;
+    let asked = Asked::try_parse_from(&words).map_err(|error| {
+        let told = error.to_string();
+        // The first paragraph says what is wrong; what follows is how commands are used.
+        let wrong: Vec<&str> = told.lines().take_while(|line| !line.is_empty()).collect();
+        format!("{}; {FORM}", wrong.join(" ").trim_start_matches("error: "))
+    })?;
+    Ok((name, Asked { words: shell_words::join(words), ..asked }))
+}
+
+impl Asked {
+    /// An option that its policy has no use for is a misunderstanding.
+    pub(super) fn check_use(&self) -> Result<(), Failure> {
+        let how = HowArgs { measure: self.measure.clone(), ..self.options.clone().into() };
+        how.check_use(&[self.policy])
+    }
+
+    /// What it is told, where all are told this.
+    pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen } = self.options.clone();
+        let MeasureArgs { interval, actuators, no_guard, usual_class } = self.measure.clone();
+        HowArgs {
+            policy: PolicyArgs {
+                placement: placement.or(all.policy.placement),
+                quantum: quantum.or(all.policy.quantum),
+                fill: fill || all.policy.fill,
+                slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
+                max_frozen: max_frozen.or(all.policy.max_frozen),
+            },
+            measure: MeasureArgs {
+                interval: interval.or(all.measure.interval),
+                actuators: actuators.or_else(|| all.measure.actuators.clone()),
+                no_guard: no_guard || all.measure.no_guard,
+                usual_class: usual_class.or(all.measure.usual_class),
+            },
+            ..all.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use cosched_core::Actuator;
+
+    use super::*;
+    use crate::experiment::Way;
+
+    fn all() -> HowArgs {
+        let quantum = Some(Duration::from_millis(20));
+        let interval = Some(Duration::from_millis(100));
+        let measure = MeasureArgs { interval, ..MeasureArgs::default() };
+        HowArgs { measure, ..PolicyArgs { quantum, ..PolicyArgs::default() }.into() }
+    }
+
+    #[test]
+    fn a_way_is_a_policy_with_options_which_come_before_those_of_all() {
+        let way = Way::asked("finer=gang --quantum 5ms --fill").unwrap();
+        assert_eq!((way.to_string().as_str(), way.kind()), ("finer", Kind::Gang));
+        let how = way.how(&all());
+        assert_eq!(how.policy.quantum, Some(Duration::from_millis(5)));
+        assert!(how.policy.fill);
+        assert_eq!(how.measure.interval, Some(Duration::from_millis(100)), "as for all");
+        let how = Way::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
+        assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
+        assert!(how.measure.no_guard && !all().measure.no_guard);
+        let plain = "gang".parse::<Way>().unwrap();
+        assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
+    }
+
+    #[test]
+    fn its_words_are_told_as_a_shell_would_have_them() {
+        let way = Way::asked("a=  gang   --placement   'spread'").unwrap();
+        assert_eq!(way.words(), Some("gang --placement spread"));
+        assert_eq!("gang".parse::<Way>().unwrap().words(), None);
+    }
+
+    #[test]
+    fn a_name_must_be_a_new_one_and_fit_a_folder() {
+        for (text, said) in [
+            ("gang", "write NAME="),
+            ("gang=gang --fill", "'gang' is the name of a way already"),
+            ("linux-2=linux", "'linux-2' is the name of a way already"),
+            ("passive=linux", "'passive' is the name of a way already"),
+            ("=gang", "'' cannot be its name"),
+            ("../a=gang", "'../a' cannot be its name"),
+            ("-a=gang", "'-a' cannot be its name"),
+            ("a b=gang", "'a b' cannot be its name"),
+        ] {
+            let error = Way::asked(text).unwrap_err();
+            assert!(error.contains(said), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_no_policy_knows_is_refused_in_one_line() {
+        for (text, said) in [
+            ("a=gagn", "'gagn'"),
+            ("a=", "required"),
+            ("a=gang --quantum", "--quantum"),
+            ("a=gang --quantum 5", "write a time with its unit"),
+            ("a=gang --runs 3", "unexpected argument '--runs'"),
+            ("a=gang --help", "unexpected argument '--help'"),
+            ("a=gang 'x", "unclosed quote"),
+        ] {
+            let error = Way::asked(text).unwrap_err();
+            assert!(error.contains(said) && !error.contains('\n'), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn an_option_that_its_policy_has_no_use_for_names_the_way() {
+        let way = Way::asked("slow=linux --quantum 5ms").unwrap();
+        let Err(Failure::Input(error)) = way.check_use() else { panic!("not refused") };
+        assert!(error.starts_with("--way slow: --quantum is for policies"), "{error}");
+        assert!(Way::asked("slow=gang --quantum 5ms").unwrap().check_use().is_ok());
+    }
+}
