@@ -7,7 +7,7 @@ which counts as met within 20 %). `fig` is a point's results, see `results.py`.
 import statistics
 
 from programs import PROGRAMS
-from results import LOADS, MICRO, WATCHED, involuntary, queue, rate, stabbing, switches
+from results import LOADS, MICRO, SLICES, TRAINING, WATCHED, factor, involuntary, queue, rate, stabbing, switches
 
 CHECKS = {}
 
@@ -134,6 +134,21 @@ def _(fig):
     return Found(words, [*grow, hot])
 
 
+@check(11)
+def _(fig):
+    factors = {name: factor(fig.of("load", name, 200, "TS")) for name in TRAINING}
+    words, best = [], {}
+    for name in sorted(TRAINING, key=factors.get):
+        times = {ms: fig.of("slice", name, ms, "FF")["seconds"] for ms in SLICES}
+        best[name] = min(times, key=times.get)
+        words.append(f"{name} {factors[name]:.2f}: {best[name]} ms, {percent(max(times.values()) / min(times.values()) - 1)}")
+    found = list(best.values())
+    half = len(found) // 2
+    low, high = statistics.geometric_mean(found[:half]), statistics.geometric_mean(found[half:])
+    return Found("scaling factor at 200 %, best slice, and how much longer the worst takes: " + "; ".join(words),
+                 [all(a >= b for a, b in zip(found, found[1:])), low > high])
+
+
 @check(14)
 def _(fig):
     slices = fig.runs["load", "ammp", 100, "FF"]["slices"]
@@ -214,7 +229,7 @@ def _(fig):
 
 
 def spread(fig, name, load, policy):
-    """The largest run queue of a second over the mean."""
+    """The largest run queue, of those seen once a second, over their mean."""
     found = queue(fig.of("load", name, load, policy))
     return max(found) / max(0.1, statistics.mean(found)) if found else 1.0
 

@@ -14,23 +14,29 @@ load = SCAFF.load
 SUMS = ("cpu_seconds", "run_delay_seconds", "lock_seconds", "voluntary", "for_locks", "holder_queued", "expired",
         "by_sibling", "by_other", "holders", "turns", "priority_expired", "priority_slept", "priority_ran",
         "priority_waited", "priority_preempted")
+# A table of slices (docs/quanta.md) with one row, of so many milliseconds.
+ONE_ROW = 'schema = "cosched-quanta/1"\n[[row]]\nup_to = 1.0\nslice_milliseconds = {}\n'
 
 
 class Cosched(SCAFF.Cosched):
     """The executable. Results are kept by what they were made from."""
 
-    def watched(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=()):
-        """A run of programs, reduced to what is looked at."""
+    def watched(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=(), slice_milliseconds=None):
+        """A run of programs, reduced to what is looked at. With `slice_milliseconds`, faithful gives this slice to all."""
         arguments = ["--kernel", kernel, "--policy", policy, "--seed", str(seed), "--json", "--no-solo", *more]
         text = "".join("[[program]]\n" + SCAFF.table(program) for program in programs)
-        key = json.dumps([self.version, arguments, text, machine], sort_keys=True)
+        table = "" if slice_milliseconds is None else ONE_ROW.format(slice_milliseconds)
+        key = json.dumps([self.version, arguments, text, machine, table], sort_keys=True)
         name = SCAFF.hashlib.sha256(key.encode()).hexdigest()[:32]
         kept = self.kept / f"{name}.json"
         if not kept.exists():
-            files = [self.kept / f"{name}.{end}" for end in ("toml", "machine.toml", "jsonl")]
+            files = [self.kept / f"{name}.{end}" for end in ("toml", "machine.toml", "jsonl", "quanta.toml")]
             files[0].write_text(text)
             files[1].write_text(SCAFF.table(machine))
+            files[3].write_text(table)
             command = [self.executable, "sim", *arguments, files[0], "--machine", files[1], "--watch", files[2]]
+            if table:
+                command += ["--quanta", files[3]]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode != 0:
                 raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
@@ -53,7 +59,7 @@ def reduced(result, rows):
         share = sums["lock_seconds"] / (seconds * own[0]["threads"]) if own else 0.0
         steps = [
             {key: row[key] for key in ("from_seconds", "to_seconds", "run_delay_seconds", "lock_seconds", "expired",
-                                       "by_sibling", "by_other", "llc_references", "llc_misses", "threads")}
+                                       "by_sibling", "by_other", "llc_references", "llc_misses", "run_queue", "threads")}
             for row in own
         ]
         programs[program["name"]] = {"seconds": seconds, "lock_share": share, "steps": steps, **sums}

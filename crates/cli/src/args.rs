@@ -8,10 +8,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
 use cosched_core::{Class, Nanos};
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
+use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::attach::AttachArgs;
+use crate::calibrate::CalibrateArgs;
 use crate::choices;
 use crate::compare::CompareArgs;
 use crate::detach::DetachArgs;
@@ -53,6 +54,8 @@ pub(crate) enum Command {
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
+    /// Find by measurement what policies need to know of this machine.
+    Calibrate(CalibrateArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
     Doctor(DoctorArgs),
     /// Undo what a killed cosched may have left behind.
@@ -112,7 +115,7 @@ pub(crate) struct PolicyArgs {
 }
 
 /// How policies that measure do their work.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
     /// How often programs are measured: 10ms or more (faithful) [default: 1s]
     #[arg(long, value_parser = interval)]
@@ -120,9 +123,19 @@ pub(crate) struct MeasureArgs {
     /// The scheduling class of a program's threads (faithful) [default: as found]
     #[arg(long, value_enum)]
     pub(crate) class: Option<ClassArg>,
+    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
+    /// [default: table I of the paper]
+    #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
+    pub(crate) quanta: Option<Quanta>,
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
+}
+
+impl MeasureArgs {
+    fn is_given(&self) -> bool {
+        self.interval.is_some() || self.class.is_some() || self.quanta.is_some()
+    }
 }
 
 /// How policies and this machine do their work.
@@ -177,7 +190,7 @@ impl HowArgs {
         FaithfulOptions {
             interval: self.measure.interval.map_or(default.interval, Into::into),
             class: self.measure.class.map(ClassArg::class).or(self.measure.usual_class),
-            ..default
+            quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
         }
     }
 
@@ -208,10 +221,12 @@ impl HowArgs {
             _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
-            _ if (self.measure.interval.is_some() || self.measure.class.is_some())
-                && !kinds.iter().any(|kind| kind.measures()) =>
-            {
-                Err(refuse("--interval and --class", Kind::measures, "measure programs"))
+            _ if self.measure.is_given() && !kinds.iter().any(|kind| kind.measures()) => {
+                Err(refuse(
+                    "each of --interval, --class and --quanta",
+                    Kind::measures,
+                    "measure programs",
+                ))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -518,6 +533,13 @@ fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
+}
+
+fn quanta(file: &str) -> Result<Quanta, String> {
+    let help = "docs/quanta.md describes such a table, and `cosched calibrate quanta` makes one";
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))
 }
 
 pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
-use cosched_core::{Exit, Nanos, Profile};
+use cosched_core::{Exit, Nanos};
 use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
 use cosched_linux::cpu_time::Roots;
@@ -25,6 +25,7 @@ use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
 use crate::session::{Origins, Request, Session};
+use crate::store::Store;
 
 /// What to start, and how.
 #[derive(Debug, Args)]
@@ -49,7 +50,7 @@ pub(crate) struct ExecArgs {
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "run a program in cosched's place")?;
-    let how = HowArgs::from(args.measure);
+    let how = HowArgs::from(args.measure.clone());
     how.check_use(&[args.policy])?;
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
@@ -57,13 +58,15 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
     let session = Session::here()?;
+    let store = Store::open_if_there().map_err(Failure::input)?;
+    let profiles = session.profiles(&workload, &how, store.as_ref())?;
     let request = Request {
         workload: &workload,
         kind: args.policy,
         how: &how,
         out: args.out.as_deref(),
         stdout_is_taken: false,
-        profiles: &[Profile::default()],
+        profiles: &profiles,
         count: false,
         origins: Origins::Child,
     };

@@ -19,7 +19,7 @@ mod way;
 pub(crate) use here::Here;
 pub(crate) use pace::Pace;
 pub(crate) use record::Record;
-pub(crate) use rounds::{Experiment, Plan};
+pub(crate) use rounds::{Experiment, Plan, order};
 pub(crate) use site::{Site, Turn};
 pub(crate) use summary::show;
 pub(crate) use way::Way;

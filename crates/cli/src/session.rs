@@ -193,7 +193,18 @@ impl Session {
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
-        self.run(request, None, Roots::default())
+        self.run(request, self.check(request)?, None, Roots::default())
+    }
+
+    /// The same under a policy that has no name.
+    pub(crate) fn execute_under(
+        &self,
+        request: &Request<'_>,
+        policy: Box<dyn Policy + Send>,
+    ) -> Result<Ran, Failure> {
+        let checked = self.check(request)?;
+        let planned = Planned { policy, ..checked.planned };
+        self.run(request, Checked { planned, ..checked }, None, Roots::default())
     }
 
     /// Checks, and runs while somebody looks on, who is told the programs' shims.
@@ -203,17 +214,18 @@ impl Session {
         live: &mut Live,
         roots: Roots,
     ) -> Result<Ran, Failure> {
-        self.run(request, Some(live), roots)
+        self.run(request, self.check(request)?, Some(live), roots)
     }
 
     fn run(
         &self,
         request: &Request<'_>,
+        checked: Checked,
         live: Option<&mut Live>,
         roots: Roots,
     ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
+        let Checked { planned: Planned { threads, policy }, jobs } = checked;
         let mut setup = self.setup(request, &threads);
         if live.is_some() {
             setup.limits.heartbeat = HEARTBEAT;
@@ -288,9 +300,11 @@ impl Session {
                 None => None,
             };
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
+            let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
             Ok(Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
+                miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
             })
         };

@@ -249,6 +249,9 @@ pub enum Why {
         lock_contention: f64,
         /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
         miss_ratio: Option<f64>,
+        /// Whether that share is not measured now, but what is known of the program from runs alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        profiled: bool,
     },
     /// The machine could not do what the plan wanted.
     Deviation {

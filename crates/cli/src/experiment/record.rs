@@ -71,6 +71,7 @@ impl Record {
             .with("--max-frozen", told(&how.policy.max_frozen))
             .with("--interval", told(&how.measure.interval))
             .with("--class", told(&how.measure.class))
+            .with("--quanta", told(&how.measure.quanta))
             .with("--freezer", told(&how.freezer))
             .with("--pinning", told(&how.pinning))
             .with("--grace", told(&Some(how.grace)))
@@ -138,7 +139,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 14] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -149,6 +150,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
         start,
         weight,
         misses_per_kilo_instruction,
+        miss_ratio,
         memory_gigabytes_per_second,
         repeat,
         freezable,
@@ -168,6 +170,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
         ("start", json!(start.0)),
         ("weight", json!(weight)),
         ("misses_per_kilo_instruction", json!(misses_per_kilo_instruction)),
+        ("miss_ratio", json!(miss_ratio)),
         ("memory_gigabytes_per_second", json!(memory_gigabytes_per_second)),
         ("repeat", repeat),
         ("freezable", json!(freezable)),

@@ -215,7 +215,7 @@ fn by_way(ways: &[Way], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Way
 }
 
 /// The positions of the ways in the order of a round.
-pub(super) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
+pub(crate) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
     (0..ways).map(move |i| (i + usize::from(round)) % ways)
 }
 
