@@ -49,13 +49,12 @@ struct Run {
     found: Vec<Found>,
 }
 
-/// What a program did in the rounds that are complete.
-#[derive(Default)]
-struct Notes {
-    /// By round: with the kernel's own slice, and then with each of the others.
-    seconds: Vec<Vec<f64>>,
-    /// By round, under plain Linux.
-    found: Vec<Vec<Found>>,
+/// What a program did in a round.
+struct Round {
+    /// With the kernel's own slice, and then with each of the others.
+    seconds: Vec<f64>,
+    /// With the kernel's own slice.
+    found: Vec<Found>,
 }
 
 impl Lab<'_> {
@@ -76,7 +75,7 @@ impl Lab<'_> {
                 Ok(run) => scaled.push(trainee.scaled(run.seconds, self.seconds)),
             }
         }
-        let mut notes: Vec<Notes> = scaled.iter().map(|_| Notes::default()).collect();
+        let mut notes: Vec<Vec<Round>> = scaled.iter().map(|_| Vec::new()).collect();
         let mut pace = Pace::new(scaled.len(), rounds, rounds.into());
         for round in 0..rounds {
             let mut made = Vec::new();
@@ -87,20 +86,13 @@ impl Lab<'_> {
                     Ok(one) => made.push(one),
                 }
             }
-            for (notes, (seconds, found)) in notes.iter_mut().zip(made) {
-                notes.seconds.push(seconds);
-                notes.found.push(found);
-            }
+            notes.iter_mut().zip(made).for_each(|(notes, one)| notes.push(one));
         }
         Ok((programs(scaled, notes), rounds.into(), Ended::Complete))
     }
 
-    /// One program in one round: its seconds, with the kernel's own slice first, and what was seen with that.
-    fn compare(
-        &self,
-        trainee: &Trainee,
-        round: u16,
-    ) -> Result<Result<(Vec<f64>, Vec<Found>), Ended>, Failure> {
+    /// One program in one round.
+    fn compare(&self, trainee: &Trainee, round: u16) -> Result<Result<Round, Ended>, Failure> {
         let arms = self.slices.len() + 1;
         let (mut seconds, mut found) = (vec![0.0; arms], Vec::new());
         for arm in order(arms, round) {
@@ -115,7 +107,7 @@ impl Lab<'_> {
                 }
             }
         }
-        Ok(Ok((seconds, found)))
+        Ok(Ok(Round { seconds, found }))
     }
 
     fn run(&self, spec: &ProgramSpec, slice: Option<Nanos>) -> Result<Result<Run, Ended>, Failure> {
@@ -155,13 +147,12 @@ impl Lab<'_> {
 }
 
 /// What the rounds tell of each program; those that were never seen at work (in runs too short) are left out.
-fn programs(trainees: Vec<Trainee>, notes: Vec<Notes>) -> Vec<Program> {
-    let program = |(trainee, notes): (Trainee, Notes)| {
+fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
+    let program = |(trainee, rounds): (Trainee, Vec<Round>)| {
         let shares: Vec<(f64, Option<f64>)> =
-            notes.found.iter().filter_map(|found| means(found)).collect();
+            rounds.iter().filter_map(|round| means(&round.found)).collect();
         let Some((lock_contention, miss_ratio)) = mean_of(&shares) else {
-            let unseen = !notes.found.is_empty();
-            if unseen {
+            if !rounds.is_empty() {
                 say(format_args!(
                     "{}: its runs are too short to see what its threads wait for, so it is left out: more --seconds, or \
                      a larger --work",
@@ -173,8 +164,8 @@ fn programs(trainees: Vec<Trainee>, notes: Vec<Notes>) -> Vec<Program> {
         let factor = |(locks, misses): (f64, Option<f64>)| 1.0 - locks.max(misses.unwrap_or(0.0));
         let factors = shares.iter().map(|shares| factor(*shares));
         let range = factors.fold((1.0f64, 0.0f64), |(low, high), f| (low.min(f), high.max(f)));
-        let arms = notes.seconds.first().map_or(0, Vec::len);
-        let arm = |arm: usize| notes.seconds.iter().map(|round| round[arm]).collect();
+        let arms = rounds.first().map_or(0, |round| round.seconds.len());
+        let arm = |arm: usize| rounds.iter().map(|round| round.seconds[arm]).collect();
         Some(Program {
             command: trainee.spec.command,
             threads: trainee.spec.threads,
@@ -215,6 +206,10 @@ mod tests {
         Found { lock_contention, miss_ratio, profiled: false }
     }
 
+    fn round(seconds: &[f64], found: Vec<Found>) -> Round {
+        Round { seconds: seconds.to_vec(), found }
+    }
+
     fn trainee(name: &str) -> Trainee {
         let commands = vec![vec![name.to_owned()]];
         let workload = Workload::from_commands(commands, "/tmp".as_ref()).unwrap();
@@ -223,14 +218,11 @@ mod tests {
 
     #[test]
     fn the_scaling_factor_is_that_of_the_means_over_intervals_and_rounds() {
-        let notes = Notes {
-            seconds: vec![vec![1.0, 2.0], vec![3.0, 4.0]],
-            found: vec![
-                vec![found(0.2, Some(0.5)), found(0.4, Some(0.7))],
-                vec![found(0.5, Some(0.4))],
-            ],
-        };
-        let program = &programs(vec![trainee("cg")], vec![notes])[0];
+        let rounds = vec![
+            round(&[1.0, 2.0], vec![found(0.2, Some(0.5)), found(0.4, Some(0.7))]),
+            round(&[3.0, 4.0], vec![found(0.5, Some(0.4))]),
+        ];
+        let program = &programs(vec![trainee("cg")], vec![rounds])[0];
         assert!((program.lock_contention - 0.4).abs() < 1e-9);
         assert!((program.times.factor - 0.5).abs() < 1e-9, "misses are the larger: {program:?}");
         assert!((program.factors.0 - 0.4).abs() < 1e-9 && (program.factors.1 - 0.5).abs() < 1e-9);
@@ -242,8 +234,8 @@ mod tests {
 
     #[test]
     fn who_was_never_seen_at_work_is_left_out() {
-        let unseen = Notes { seconds: vec![vec![1.0]], found: vec![vec![]] };
-        let seen = Notes { seconds: vec![vec![1.0]], found: vec![vec![found(0.0, None)]] };
+        let unseen = vec![round(&[1.0], vec![])];
+        let seen = vec![round(&[1.0], vec![found(0.0, None)])];
         let all = programs(vec![trainee("a"), trainee("b")], vec![unseen, seen]);
         assert_eq!(all.iter().map(|one| &one.times.name[..]).collect::<Vec<_>>(), ["b"]);
         assert_eq!((all[0].times.factor, all[0].miss_ratio), (1.0, None));

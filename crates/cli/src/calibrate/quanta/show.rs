@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn people_see_the_table_beside_table_1_with_the_reason_of_each_row() {
-        let text = shown(Calibration::table);
+        let text = shown(|calibration| calibration.table());
         let line = |begin: &str| {
             let line = text.lines().find(|line| line.trim_start().starts_with(begin));
             line.unwrap_or_else(|| panic!("{begin}: {text}"))
@@ -272,7 +272,7 @@ mod tests {
     #[test]
     fn scripts_find_every_measurement_and_the_basis_of_each_row() {
         let document: serde_json::Value =
-            serde_json::from_str(&shown(Calibration::json).unwrap()).unwrap();
+            serde_json::from_str(&shown(|calibration| calibration.json()).unwrap()).unwrap();
         assert_eq!(document["schema"], SCHEMA);
         assert_eq!(document["kernel_slice_seconds"], 0.0028);
         assert_eq!(document["programs"][0]["slice_seconds"][1].as_array().unwrap().len(), 10);
