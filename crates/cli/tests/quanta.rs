@@ -193,4 +193,7 @@ fn in_a_simulation_the_slices_are_those_of_the_table() {
     let (paper, own) = (slices(""), slices("--quanta table.toml"));
     assert!(!paper.is_empty() && !paper.contains(&7_000_000), "{paper:?}");
     assert!(!own.is_empty() && own.iter().all(|slice| *slice == 7_000_000), "{own:?}");
+    let sweep = "sim jobs.toml --machine opteron-64 --sweep policy=gang,linux --quanta table.toml";
+    let useless = refusal(&place, sweep);
+    assert!(useless.contains("--quanta") && useless.contains("measure programs"), "{useless}");
 }

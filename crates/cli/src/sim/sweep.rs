@@ -16,7 +16,7 @@ use cosched_policy::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Prepared, Scene, Simulator};
-use crate::args::{HowArgs, SimRunArgs};
+use crate::args::SimRunArgs;
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;
@@ -28,7 +28,7 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let axes = axis::axes(args)?;
     let scenes = combinations(args, &axes)?;
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
-    HowArgs::from(args.how.clone()).check_use(&kinds)?;
+    super::how(args).check_use(&kinds)?;
     axis::check_use(&axes, &kinds)?;
     let workload = source::simulated(args.workload.as_deref())?;
     let points =
