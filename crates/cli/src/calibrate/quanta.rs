@@ -13,7 +13,7 @@ mod trainees;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use clap::{Args, ValueHint};
 use cosched_core::Nanos;
@@ -101,16 +101,12 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
     if let (_, Some(lack)) = Monitor::open(&Proc::own().map_err(Failure::input)?) {
         say(format_args!("lock times are estimated from samples of /proc: {lack}"));
     }
-    let arms = args.slices.len() + 1;
-    let expected =
-        (usize::from(args.runs) * arms + 1) as f64 * trainees.len() as f64 * args.seconds;
     say(format_args!(
-        "{} training programs, {} slices and the kernel's own, {} rounds of {} s: about {}",
+        "{} training programs, {} slices and the kernel's own, {} rounds of {} s",
         trainees.len(),
         args.slices.len(),
         args.runs,
         args.seconds,
-        humantime::format_duration(Duration::from_secs(expected.ceil() as u64))
     ));
     let lab = Lab { session: &session, slices: &args.slices, seconds: args.seconds };
     let (trained, rounds, ended) = lab.train(trainees, args.runs)?;

@@ -4,6 +4,7 @@
 //! begins with the next slice. A round that is not complete does not count.
 
 use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
 
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
@@ -65,16 +66,25 @@ impl Lab<'_> {
         rounds: u16,
     ) -> Result<(Vec<Program>, usize, Ended), Failure> {
         let mut scaled = Vec::new();
+        // What runs take beside the programs' own time.
+        let mut around = 0.0;
         for trainee in &trainees {
             say(format_args!(
                 "{} once, to find how much work takes {} s",
                 trainee.spec.name, self.seconds
             ));
+            let began = Instant::now();
             match self.run(&trainee.spec, None)? {
                 Err(ended) => return Ok((Vec::new(), 0, ended)),
-                Ok(run) => scaled.push(trainee.scaled(run.seconds, self.seconds)),
+                Ok(run) => {
+                    around += began.elapsed().as_secs_f64() - run.seconds;
+                    scaled.push(trainee.scaled(run.seconds, self.seconds));
+                }
             }
         }
+        let round = (self.slices.len() + 1) as f64 * (scaled.len() as f64 * self.seconds + around);
+        let all = Duration::from_secs((f64::from(rounds) * round).ceil() as u64);
+        say(format_args!("that will take about {}", humantime::format_duration(all)));
         let mut notes: Vec<Vec<Round>> = scaled.iter().map(|_| Vec::new()).collect();
         let mut pace = Pace::new(scaled.len(), rounds, rounds.into());
         for round in 0..rounds {
