@@ -23,7 +23,9 @@ class Cosched(SCAFF.Cosched):
 
     def watched(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=(), slice_milliseconds=None):
         """A run of programs, reduced to what is looked at. With `slice_milliseconds`, faithful gives this slice to all."""
-        arguments = ["--kernel", kernel, "--policy", policy, "--seed", str(seed), "--json", "--no-solo", *more]
+        # The paper's policy looks no more once it has chosen.
+        pure = ["--no-guard"] if policy == "faithful" else []
+        arguments = ["--kernel", kernel, "--policy", policy, *pure, "--seed", str(seed), "--json", "--no-solo", *more]
         text = "".join("[[program]]\n" + SCAFF.table(program) for program in programs)
         table = "" if slice_milliseconds is None else ONE_ROW.format(slice_milliseconds)
         key = json.dumps([self.version, arguments, text, machine, table], sort_keys=True)

@@ -28,3 +28,4 @@ mod rights;
 mod support;
 mod top;
 mod traps;
+mod weights;
