@@ -27,6 +27,7 @@ class Results:
     def __init__(self, cosched: Cosched, point, threads):
         machine = point.on()
         make = lambda name, count: program(name, count, scale=point.scale, memory_scale=point.memory)
+        tables = {milliseconds: cosched.one_slice(milliseconds) for milliseconds in SLICES}
         jobs = {}
         for policy in POLICIES:
             for name in PROGRAMS:
@@ -62,7 +63,7 @@ class Results:
             if key[0] == "seed":
                 options["seed"] = key[2]
             if key[0] == "slice":
-                options["slice_milliseconds"] = key[2]
+                options["more"] = ["--quanta", tables[key[2]]]
             if key[0] == "interval":
                 options["more"] = ["--interval", key[1]]
             return cosched.watched(programs, machine, **options)
