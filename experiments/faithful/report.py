@@ -11,8 +11,8 @@ Written by `experiments/faithful/run`; [README.md](README.md) tells the assumpti
 def markdown(found):
     counted = {kind: sum(row["kind"] == kind for row in found) for kind in ("claim", "input")}
     checked = sum("found" in row for row in found)
-    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; {counted['input']} describe a setting, and "
-             f"{counted['claim'] - checked} are not checked here.\n"]
+    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; {counted['input']} describe a setting; not checked here: "
+             f"{counted['claim'] - checked}.\n"]
     lines += ["| claim | the paper | its figure | here | verdict | parts | why | holds under ±20 % |", "|---|---|---|---|---|---|---|---|"]
     for row in found:
         says = f"{row['says']} ({row['where']})"

@@ -15,6 +15,9 @@ MICRO = (23, 36, 48)
 ROUNDS = 600_000
 MGRID = ((24, 12), (24, 24), (24, 36), (12, 12), (18, 18))
 SEEDS = range(1, 6)
+# Those of which table I was made, and slices of the range that they were run with, milliseconds.
+TRAINING = ("streamcluster", "swim", "swaptions", "ferret", "apsi", "applu", "art", "bodytrack")
+SLICES = (10, 30, 80, 150, 250, 400)
 POLICIES = {"TS": "linux", "FF": "faithful"}
 
 
@@ -24,6 +27,7 @@ class Results:
     def __init__(self, cosched: Cosched, point, threads):
         machine = point.on()
         make = lambda name, count: program(name, count, scale=point.scale, memory_scale=point.memory)
+        tables = {milliseconds: cosched.one_slice(milliseconds) for milliseconds in SLICES}
         jobs = {}
         for policy in POLICIES:
             for name in PROGRAMS:
@@ -44,6 +48,9 @@ class Results:
                     jobs["seed", name, seed, policy] = ([make(name, LOADS[150])], policy)
         for count in FERRET:
             jobs["ferret", count, "TS"] = ([make("ferret", count)], "TS")
+        for name in TRAINING:
+            for milliseconds in SLICES:
+                jobs["slice", name, milliseconds, "FF"] = ([make(name, LOADS[200])], "FF")
         for interval in ("200ms", "500ms"):
             jobs["interval", interval, "FF"] = ([make("ammp", 24)], "FF")
 
@@ -55,6 +62,8 @@ class Results:
                 options = {"policy": "linux", "kernel": "solaris-fx"}
             if key[0] == "seed":
                 options["seed"] = key[2]
+            if key[0] == "slice":
+                options["more"] = ["--quanta", tables[key[2]]]
             if key[0] == "interval":
                 options["more"] = ["--interval", key[1]]
             return cosched.watched(programs, machine, **options)
@@ -107,7 +116,15 @@ def switches(run):
     return (involuntary(run) + run["voluntary"]) / run["seconds"]
 
 
+def factor(run):
+    """The scaling factor of a whole run (eq. 1)."""
+    references = sum(step["llc_references"] for step in run["steps"])
+    misses = sum(step["llc_misses"] for step in run["steps"])
+    return 1 - max(run["lock_share"], misses / max(1, references))
+
+
 def queue(run):
-    """The mean length of the run queue in each whole second after the policy has settled, and the first of those."""
-    return [step["run_delay_seconds"] for step in run["steps"] if step["from_seconds"] >= 4
+    """The length of the run queue at the end of each whole second after the policy has settled, and the first of those: as
+    the paper's tools tell it, which look once a second."""
+    return [step["run_queue"] for step in run["steps"] if step["from_seconds"] >= 4
             and step["to_seconds"] - step["from_seconds"] > 0.99]

@@ -7,10 +7,17 @@ from common import sim
 SUMS = ("cpu_seconds", "run_delay_seconds", "lock_seconds", "voluntary", "for_locks", "holder_queued", "expired",
         "by_sibling", "by_other", "holders", "turns", "priority_expired", "priority_slept", "priority_ran",
         "priority_waited", "priority_preempted")
+ONE_ROW = 'schema = "cosched-quanta/1"\n[[row]]\nup_to = 1.0\nslice_milliseconds = {}\n'
 
 
 class Cosched(sim.Cosched):
     """The executable, and what the checks ask of it."""
+
+    def one_slice(self, milliseconds):
+        """A table (docs/quanta.md) by which faithful gives this slice to all; its file."""
+        file = self.kept / f"slice-{milliseconds}.toml"
+        file.write_text(ONE_ROW.format(milliseconds))
+        return str(file)
 
     def watched(self, programs, machine, policy, kernel="solaris-ts", seed=1, more=()):
         """A run of programs, reduced to what is looked at."""
@@ -31,7 +38,7 @@ def reduced(printed, rows):
         share = sums["lock_seconds"] / (seconds * own[0]["threads"]) if own else 0.0
         steps = [
             {key: row[key] for key in ("from_seconds", "to_seconds", "run_delay_seconds", "lock_seconds", "expired",
-                                       "by_sibling", "by_other", "llc_references", "llc_misses", "threads")}
+                                       "by_sibling", "by_other", "llc_references", "llc_misses", "run_queue", "threads")}
             for row in own
         ]
         programs[program["name"]] = {"seconds": seconds, "lock_share": share, "steps": steps, **sums}

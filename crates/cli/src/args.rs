@@ -10,10 +10,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
+use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
 use cosched_sim::Kernel;
 
 use crate::attach::AttachArgs;
+use crate::calibrate::CalibrateArgs;
 use crate::choices;
 use crate::compare::CompareArgs;
 use crate::detach::DetachArgs;
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
+    /// Find by measurement what policies need to know of this machine.
+    Calibrate(CalibrateArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.
     Doctor(DoctorArgs),
     /// Undo what a killed cosched may have left behind.
@@ -130,6 +133,10 @@ pub(crate) struct MeasureArgs {
     /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
     #[arg(long)]
     pub(crate) no_guard: bool,
+    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
+    /// [default: table I of the paper]
+    #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
+    pub(crate) quanta: Option<Quanta>,
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
@@ -142,6 +149,7 @@ impl MeasureArgs {
             ("--interval", self.interval.is_some()),
             ("--actuators", self.actuators.is_some()),
             ("--no-guard", self.no_guard),
+            ("--quanta", self.quanta.is_some()),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
@@ -203,7 +211,7 @@ impl HowArgs {
             interval: self.measure.interval.map(Into::into).or(default.interval),
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
-            ..default
+            quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
         }
     }
 
@@ -312,6 +320,13 @@ fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     let text = std::fs::read_to_string(file)
         .map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
+}
+
+fn quanta(file: &str) -> Result<Quanta, String> {
+    let help = "docs/quanta.md describes such a table, and `cosched calibrate quanta` makes one";
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))
 }
 
 pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
-use cosched_core::{Exit, Nanos, Profile};
+use cosched_core::{Exit, Nanos};
 use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
 use cosched_linux::poll::{Poll, Ready};
@@ -20,6 +20,7 @@ use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
 use crate::session::{Origins, Request, Session};
+use crate::store::Store;
 
 /// What to start, and how.
 #[derive(Debug, Args)]
@@ -40,13 +41,15 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
     let session = Session::here()?;
+    let store = Store::open_if_there().map_err(Failure::input)?;
+    let profiles = session.profiles(&workload, &how, store.as_ref())?;
     let request = Request {
         workload: &workload,
         kind: args.place.policy,
         how: &how,
         out: args.place.out.as_deref(),
         stdout_is_taken: false,
-        profiles: &[Profile::default()],
+        profiles: &profiles,
         count: false,
         origins: Origins::Child,
     };

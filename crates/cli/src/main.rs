@@ -9,6 +9,7 @@
 
 mod args;
 mod attach;
+mod calibrate;
 mod choices;
 mod compare;
 mod detach;
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         args::Command::Compare(args) => compare::compare(&args),
         args::Command::Sim(args) => sim::sim(&args),
         args::Command::Profile(args) => profile::profile(&args),
+        args::Command::Calibrate(args) => calibrate::calibrate(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),
         args::Command::Report(args) => report::report(&args),

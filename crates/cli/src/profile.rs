@@ -28,8 +28,8 @@ use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
 use crate::source;
 use crate::store::{Entry, Key, Store};
-pub(crate) use alone::Alone;
 use alone::Stop;
+pub(crate) use alone::{Alone, failed};
 use curve::Point;
 
 /// What to measure.

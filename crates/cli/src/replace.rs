@@ -13,6 +13,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use cosched_core::workload::shown_path;
+use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
 
@@ -32,33 +33,52 @@ const BEGINNING: u64 = 4096;
 
 /// Writes a file, but over nothing of another kind.
 pub(crate) fn replace(file: &Path, content: &[u8], kind: Kind) -> Result<(), Failure> {
-    let shown = shown_path(file);
-    let refused = |error: io::Error| {
-        Failure::Input(format!(
-            "{shown}: cannot be written: {error}; choose another place with {}",
-            kind.option
-        ))
-    };
-    // A pipe or a terminal holds nothing that could be lost.
-    let holds_nothing = |kind: fs::FileType| kind.is_char_device() || kind.is_fifo();
-    if fs::metadata(file).is_ok_and(|found| holds_nothing(found.file_type())) {
+    if holds_nothing(file) {
         return File::options()
             .write(true)
             .open(file)
             .and_then(|mut open| open.write_all(content))
-            .map_err(refused);
+            .map_err(|error| refused(file, kind, &error));
     }
-    let target = match file.symlink_metadata() {
-        Err(_) => file.to_owned(),
-        Ok(_) if is_of(file, kind) => file.canonicalize().map_err(refused)?,
-        Ok(_) => {
-            return Err(Failure::Input(format!(
-                "{shown}: is there and was not made by `{}`; choose another place with {}, or move it away",
-                kind.made_by, kind.option
-            )));
+    write(&target(file, kind)?, content).map_err(|error| refused(file, kind, &error))
+}
+
+/// Checks that a file can be written later, before the work of hours that is to go into it.
+pub(crate) fn check(file: &Path, kind: Kind) -> Result<(), Failure> {
+    if holds_nothing(file) {
+        return Ok(());
+    }
+    part(&target(file, kind)?).map(drop).map_err(|error| refused(file, kind, &error))
+}
+
+/// A pipe or a terminal holds nothing that could be lost.
+fn holds_nothing(file: &Path) -> bool {
+    fs::metadata(file)
+        .is_ok_and(|found| found.file_type().is_char_device() || found.file_type().is_fifo())
+}
+
+/// Where it is to be written, behind links.
+fn target(file: &Path, kind: Kind) -> Result<PathBuf, Failure> {
+    match file.symlink_metadata() {
+        Err(_) => Ok(file.to_owned()),
+        Ok(_) if is_of(file, kind) => {
+            file.canonicalize().map_err(|error| refused(file, kind, &error))
         }
-    };
-    write(&target, content).map_err(refused)
+        Ok(_) => Err(Failure::Input(format!(
+            "{}: is there and was not made by `{}`; choose another place with {}, or move it away",
+            shown_path(file),
+            kind.made_by,
+            kind.option
+        ))),
+    }
+}
+
+fn refused(file: &Path, kind: Kind, error: &io::Error) -> Failure {
+    Failure::Input(format!(
+        "{}: cannot be written: {error}; choose another place with {}",
+        shown_path(file),
+        kind.option
+    ))
 }
 
 fn is_of(file: &Path, kind: Kind) -> bool {
@@ -68,16 +88,21 @@ fn is_of(file: &Path, kind: Kind) -> bool {
 }
 
 fn write(file: &Path, content: &[u8]) -> io::Result<()> {
+    let mut part = part(file)?;
+    part.write_all(content)?;
+    part.persist(file).map_err(|refused| refused.error)?;
+    Ok(())
+}
+
+/// A file beside it, to take its name later.
+fn part(file: &Path) -> io::Result<NamedTempFile> {
     let folder = match file.parent() {
         Some(folder) if folder != Path::new("") => folder.to_owned(),
         _ => PathBuf::from("."),
     };
     // As any new file: for all, less what the user's mask takes away.
     let everybody = Permissions::from_mode(0o666);
-    let mut part = tempfile::Builder::new().permissions(everybody).tempfile_in(&folder)?;
-    part.write_all(content)?;
-    part.persist(file).map_err(|refused| refused.error)?;
-    Ok(())
+    tempfile::Builder::new().permissions(everybody).tempfile_in(&folder)
 }
 
 #[cfg(test)]

@@ -115,9 +115,11 @@ impl Session {
                 None => None,
             };
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
+            let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
             Ok(Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
+                miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
             })
         };

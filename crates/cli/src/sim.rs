@@ -98,6 +98,11 @@ struct Scene {
     how: HowArgs,
 }
 
+/// How policies are to work.
+fn how(args: &SimRunArgs) -> HowArgs {
+    HowArgs { measure: args.measure.clone(), ..args.how.clone().into() }
+}
+
 impl Scene {
     /// The one that the options name.
     fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
@@ -107,7 +112,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: HowArgs { measure: args.measure.clone(), ..args.how.clone().into() },
+            how: how(args),
         })
     }
 }

@@ -250,6 +250,9 @@ pub enum Why {
         lock_contention: f64,
         /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
         miss_ratio: Option<f64>,
+        /// Whether that share is not measured now, but what is known of the program from runs alone.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        profiled: bool,
     },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
     Tried {

@@ -148,6 +148,12 @@ impl Counts {
         self.llc_references.filter(|count| *count > 0)?;
         Some(1000.0 * self.llc_misses? as f64 / instructions as f64)
     }
+
+    /// Share of the references to the last-level cache that missed, 0 to 1. `None` without references.
+    pub fn miss_ratio(&self) -> Option<f64> {
+        let references = self.llc_references.filter(|count| *count > 0)?;
+        Some((self.llc_misses? as f64 / references as f64).min(1.0))
+    }
 }
 
 /// Of two runs together. What one of them lacks, the sum lacks.
@@ -172,6 +178,8 @@ pub struct Profile {
     pub solo: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions.
     pub misses_per_kilo_instruction: Option<f64>,
+    /// Share of the references to the last-level cache that miss, 0 to 1.
+    pub miss_ratio: Option<f64>,
     /// Traffic between caches and memory, GB/s (10^9 bytes).
     pub memory_gigabytes_per_second: Option<f64>,
 }
@@ -264,6 +272,20 @@ mod tests {
         assert_eq!(COUNTED.misses_per_kilo_instruction(), Some(2.5));
         let none = Counts { llc_misses: Some(0), ..COUNTED };
         assert_eq!(none.misses_per_kilo_instruction(), Some(0.0));
+    }
+
+    #[test]
+    fn the_miss_ratio_is_of_references_and_there_is_none_without_them() {
+        assert_eq!(COUNTED.miss_ratio(), Some(10.0 / 90.0));
+        for counts in [
+            Counts { llc_references: Some(0), llc_misses: Some(0), ..COUNTED },
+            Counts { llc_references: None, ..COUNTED },
+            Counts { llc_misses: None, ..COUNTED },
+        ] {
+            assert_eq!(counts.miss_ratio(), None, "{counts:?}");
+        }
+        // Two counters that take turns are scaled up apart from each other.
+        assert_eq!(Counts { llc_misses: Some(90_001), ..COUNTED }.miss_ratio(), Some(1.0));
     }
 
     #[test]

@@ -23,6 +23,8 @@
 //! hundred comparisons of equal things claim a difference on average, which means more than five in every third hundred;
 //! and whoever compares looks at many ways at once. The price is a seventh round.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 /// What the interval of a figure may miss on each side, as a share of all cases.
@@ -52,6 +54,16 @@ pub enum Verdict {
     Worse,
     /// Nothing that so many measurements could show.
     NoDifference,
+}
+
+/// Three digits, and those of the interval.
+impl fmt::Display for Estimate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.interval {
+            Some((low, high)) => write!(f, "{:.3} ({low:.3} to {high:.3})", self.value),
+            None => write!(f, "{:.3} (too few for an interval)", self.value),
+        }
+    }
 }
 
 impl Estimate {
@@ -108,6 +120,13 @@ pub fn ratio_estimate(a: &[f64], b: &[f64]) -> Option<Estimate> {
 /// and none with fewer than [`FEWEST_TO_COMPARE`] pairs.
 pub fn comparison(a: &[f64], b: &[f64]) -> Option<Estimate> {
     ratio(a, b, TAIL_OF_A_COMPARISON)
+}
+
+/// The same for one that was chosen as the best of so many `candidates`: the more there are, the better one of them
+/// looks by chance. The interval of 95 % is widened so far that it holds for all of them at once (Bonferroni). There
+/// is none with fewer than 9 pairs for 11 candidates, say.
+pub fn comparison_of_best(a: &[f64], b: &[f64], candidates: usize) -> Option<Estimate> {
+    ratio(a, b, TAIL / candidates.max(1) as f64)
 }
 
 fn ratio(a: &[f64], b: &[f64], tail: f64) -> Option<Estimate> {
@@ -251,6 +270,20 @@ mod tests {
         {
             assert_eq!(rejected(pairs, TAIL_OF_A_COMPARISON), wanted, "{pairs} pairs");
         }
+    }
+
+    #[test]
+    fn the_best_of_many_has_a_wider_interval_and_needs_more_pairs() {
+        let (a, b) = ([1.0, 1.1, 1.2, 1.1, 1.0, 1.0, 1.05, 0.9, 1.0, 1.1], [2.0; 10]);
+        let width = |candidates| {
+            let (low, high) = comparison_of_best(&a, &b, candidates).unwrap().interval.unwrap();
+            high - low
+        };
+        assert_eq!(comparison_of_best(&a, &b, 1), ratio_estimate(&a, &b));
+        assert!(width(11) > width(1));
+        // 0.025 / 11 lies between 1/512 and 1/256.
+        let interval = |n: usize| comparison_of_best(&a[..n], &b[..n], 11).unwrap().interval;
+        assert!(interval(9).is_some() && interval(8).is_none());
     }
 
     #[test]

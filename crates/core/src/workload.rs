@@ -21,6 +21,7 @@
 //! start = "0s"            # when it arrives, after the start of the run
 //! weight = 1.0            # its share, relative to the other programs
 //! misses_per_kilo_instruction = 3.0  # of the last-level cache, alone; default: what was profiled
+//! miss_ratio = 0.3        # share of references to the last-level cache that miss, alone; default: what was profiled
 //! memory_gigabytes_per_second = 4.0  # between caches and memory, alone
 //! repeat = 1              # how often to run it, or "until-all-finish"
 //! freezable = true        # default: found out from what the program holds open
@@ -90,6 +91,8 @@ pub struct ProgramSpec {
     pub weight: f64,
     /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.
     pub misses_per_kilo_instruction: Option<f64>,
+    /// Share of the references to the last-level cache that miss when it runs alone, if the user knows.
+    pub miss_ratio: Option<f64>,
     /// Traffic between caches and memory when it runs alone, GB/s (10^9 bytes), if the user knows.
     pub memory_gigabytes_per_second: Option<f64>,
     /// How often it is run.

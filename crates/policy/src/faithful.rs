@@ -18,29 +18,34 @@
 //! - *lock contention* is the share of the threads' time that they waited for locks (the paper reads the mean over the
 //!   threads off `prstat`: the same where all live through the interval), without threads that did not run at all: idle
 //!   workers of a pool hold nobody up;
-//! - where cache references cannot be counted, lock contention decides alone, and the reason says so;
+//! - where cache references cannot be counted, the miss ratio of the program's profile counts, or else lock contention
+//!   alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
 //! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several [`Actuator`]s, and a
 //!   [`guard`] finds out which helps, if any (`--no-guard`: the first one, always);
 //! - with the guard, and where nobody has fixed it, the [interval](pace) follows the speed of phase changes;
 //! - programs with weights share the CPUs by [`weights`].
 
+mod fixed;
 mod guard;
 mod pace;
 mod quanta;
+mod training;
 mod trial;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Directive, Measure, Nanos, Observe, Plan, Policy, ProgramId,
-    ProgramState, Sample, Settings, Why, World,
+    Actuator, Cause, Class, Command, Counts, Directive, Measure, Nanos, Observe, Plan, Policy,
+    ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
+pub use fixed::Fixed;
 use guard::Guard;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
+pub use training::{Basis, Row, Trained, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = 0.10;
@@ -162,7 +167,7 @@ impl Faithful {
             Stage::Unknown => None,
             Stage::Chosen(factor) => Some(factor),
         };
-        let Some(found) = Found::of(world.samples, id) else { return };
+        let Some(found) = Found::of(world, id) else { return };
         let factor = found.scaling_factor();
         let is_new =
             before.is_none_or(|before| !(before - RANGE..=before + RANGE).contains(&factor));
@@ -175,8 +180,8 @@ impl Faithful {
         }
         tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
-        let Found { lock_contention, miss_ratio } = found;
-        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio });
+        let Found { lock_contention, miss_ratio, profiled } = found;
+        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio, profiled });
         match &mut self.guard {
             Some(guard) => guard.chosen(id, slice, factor, plan),
             None => {
@@ -253,15 +258,19 @@ impl Policy for Faithful {
 
 /// What an interval showed of a program; shares, 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Found {
-    lock_contention: f64,
-    miss_ratio: Option<f64>,
+pub struct Found {
+    /// Share of its threads' time that they waited for locks.
+    pub lock_contention: f64,
+    /// Share of references to the last-level cache that missed, where it is known.
+    pub miss_ratio: Option<f64>,
+    /// Whether that is of runs alone, since nothing could be counted.
+    pub profiled: bool,
 }
 
 impl Found {
     /// `None` while no thread has been seen at work.
-    fn of(samples: &[Sample], id: ProgramId) -> Option<Found> {
-        let own = samples.iter().filter(|sample| sample.program == id);
+    fn of(world: &World<'_>, id: ProgramId) -> Option<Found> {
+        let own = world.samples.iter().filter(|sample| sample.program == id);
         let (mut waited, mut all) = (0.0, 0.0);
         for thread in own.clone().filter(|sample| sample.thread.is_some()) {
             let queued = thread.run_delay.unwrap_or(Nanos::ZERO);
@@ -272,12 +281,12 @@ impl Found {
             }
         }
         let whole = own.clone().find(|sample| sample.thread.is_none());
-        let counts = whole.and_then(|sample| sample.llc_misses.zip(sample.llc_references));
-        let miss_ratio = counts.filter(|(_, references)| *references > 0);
+        let counted = whole.and_then(counted);
+        let known = world.program(id).and_then(|program| program.profile.miss_ratio);
         (all > 0.0).then(|| Found {
             lock_contention: (waited / all).min(1.0),
-            miss_ratio: miss_ratio
-                .map(|(misses, references)| (misses as f64 / references as f64).min(1.0)),
+            miss_ratio: counted.map_or(known, |counts| counts.miss_ratio()),
+            profiled: counted.is_none() && known.is_some(),
         })
     }
 
@@ -285,6 +294,13 @@ impl Found {
     fn scaling_factor(self) -> f64 {
         1.0 - self.lock_contention.max(self.miss_ratio.unwrap_or(0.0))
     }
+}
+
+/// What was counted of the last-level cache, if it was.
+fn counted(sample: &Sample) -> Option<Counts> {
+    let Sample { llc_references, llc_misses, quality, .. } = *sample;
+    llc_references.and(llc_misses)?;
+    Some(Counts { instructions: sample.instructions, llc_references, llc_misses, quality })
 }
 
 #[cfg(test)]

@@ -51,6 +51,8 @@ mod properties;
 mod testkit;
 
 pub use bandwidth::{Slowdowns, SlowdownsError};
-pub use faithful::{FaithfulOptions, Quanta, QuantaError, RANGE};
+pub use faithful::{
+    Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,
+};
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};

@@ -78,7 +78,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 /// Where the policy gives programs slices: these, and what they follow from. What is not known has no sample.
 fn slices(page: &mut Page, snapshot: &Snapshot) {
     let chosen = |program: &Standing| match program.why {
-        Some(Why::Slice { slice, lock_contention, miss_ratio }) => {
+        Some(Why::Slice { slice, lock_contention, miss_ratio, .. }) => {
             Some((slice, lock_contention, miss_ratio))
         }
         _ => None,
@@ -236,6 +236,7 @@ mod tests {
             slice: Nanos::from_millis(20),
             lock_contention: 0.12,
             miss_ratio: Some(0.05),
+            profiled: false,
         });
         let text = text(&snapshot);
         assert!(text.contains("cosched_program_slice_seconds{program=\"solver\"} 0.02"), "{text}");

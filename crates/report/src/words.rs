@@ -107,8 +107,9 @@ fn figures(why: &Why) -> Option<String> {
         Why::QuantumShortened { asked, given } => {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
         }
-        Why::Slice { slice, lock_contention, miss_ratio } => {
-            Some(format!("{}; {}", span(*slice), at_locks(*lock_contention, *miss_ratio)))
+        Why::Slice { slice, lock_contention, miss_ratio, profiled } => {
+            let why = at_locks(*lock_contention, *miss_ratio, *profiled);
+            Some(format!("{}; {why}", span(*slice)))
         }
         Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
         Why::Kept { actuator, progress } => {
@@ -131,9 +132,12 @@ fn figures(why: &Why) -> Option<String> {
     }
 }
 
-/// What threads wait for.
-pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>) -> String {
+/// What threads wait for; `profiled`: the misses are those of runs alone.
+pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -> String {
     let misses = match miss_ratio {
+        Some(ratio) if profiled => {
+            format!("{:.0} % cache misses in its profile, now not known", ratio * 100.0)
+        }
         Some(ratio) => format!("{:.0} % cache misses", ratio * 100.0),
         None => "cache misses not known".to_owned(),
     };

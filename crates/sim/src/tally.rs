@@ -73,6 +73,8 @@ pub struct Interval {
     pub ran: Nanos,
     /// In queues for a CPU: divided by the interval, the mean length of its part of the run queue.
     pub queued: Nanos,
+    /// Threads in queues for a CPU at the end: its part of the run queue, as a tool that looks once an interval tells it.
+    pub queue: u16,
     /// Asleep at locks, barriers and queues.
     pub waited: Nanos,
     /// Last-level references.
@@ -125,6 +127,8 @@ impl World {
         let Some(mut watch) = self.watch.take() else { return };
         let program = &self.programs[run];
         let (id, tally) = (program.id, program.tally);
+        let is_queued = |tid: &Tid| self.threads[*tid as usize].place == Place::Queued;
+        let queue = program.tids().filter(is_queued).count() as u16;
         let all = program.tids().map(|tid| {
             let thread = &self.threads[tid as usize];
             let mut used = self.used(tid);
@@ -146,6 +150,7 @@ impl World {
             to: Nanos(self.now),
             ran: Nanos(did.ran),
             queued: Nanos(did.queued),
+            queue,
             waited: Nanos(did.waited),
             references: did.references,
             misses: did.misses,

@@ -154,7 +154,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 11] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -168,6 +168,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 11] {
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
+        ("--quanta", told(&how.measure.quanta)),
         ("--freezer", told(&how.freezer)),
         ("--pinning", told(&how.pinning)),
         ("--grace", told(&Some(how.grace))),
@@ -183,7 +184,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 14] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -194,6 +195,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
         start,
         weight,
         misses_per_kilo_instruction,
+        miss_ratio,
         memory_gigabytes_per_second,
         repeat,
         freezable,
@@ -213,6 +215,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 13] {
         ("start", json!(start.0)),
         ("weight", json!(weight)),
         ("misses_per_kilo_instruction", json!(misses_per_kilo_instruction)),
+        ("miss_ratio", json!(miss_ratio)),
         ("memory_gigabytes_per_second", json!(memory_gigabytes_per_second)),
         ("repeat", repeat),
         ("freezable", json!(freezable)),

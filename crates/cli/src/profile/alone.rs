@@ -82,6 +82,7 @@ pub(super) fn measure(
         solo: median(&times).expect("at least one run was asked for and made"),
         runs,
         misses_per_kilo_instruction: counts.misses_per_kilo_instruction(),
+        miss_ratio: counts.miss_ratio(),
         measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
     };
     store.put(&session.key(spec, how), &entry)?;
@@ -134,7 +135,7 @@ pub(super) fn run_alone(
 }
 
 /// The time of a program that failed is not the time of its work.
-fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
+pub(crate) fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
     let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
     // A program that could not be started has no output.
     let text = fs::read(outputs.join(format!("{}.stderr", spec.name))).unwrap_or_default();

@@ -33,6 +33,7 @@ struct PointDocument {
     /// Against the smallest thread count that was measured.
     speedup: Option<f64>,
     misses_per_kilo_instruction: Option<f64>,
+    miss_ratio: Option<f64>,
 }
 
 /// The profiles as JSON.
@@ -46,6 +47,7 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
                 runs: entry.runs,
                 speedup: speedup(&curve, *point),
                 misses_per_kilo_instruction: entry.misses_per_kilo_instruction,
+                miss_ratio: entry.miss_ratio,
             });
         ProgramDocument {
             name: &program.spec.name,
@@ -104,7 +106,11 @@ mod tests {
         let entry = |(threads, seconds): &(u16, u64)| {
             let solo = Nanos::from_secs(*seconds);
             let measured_at = String::new();
-            (*threads, Entry { solo, runs: 3, misses_per_kilo_instruction: None, measured_at })
+            let (misses_per_kilo_instruction, miss_ratio) = (None, None);
+            (
+                *threads,
+                Entry { solo, runs: 3, misses_per_kilo_instruction, miss_ratio, measured_at },
+            )
         };
         let entries = times.iter().map(entry).collect();
         show(&[Profiled { spec: &workload.programs[0], placement: Placement::Spread, entries }])
@@ -121,7 +127,8 @@ mod tests {
         assert_eq!(program["placement"], "spread");
         assert_eq!(program["ideal_threads"], 2);
         let point = serde_json::json!({
-            "threads": 4, "solo_seconds": 4.0, "runs": 3, "speedup": 2.5, "misses_per_kilo_instruction": null
+            "threads": 4, "solo_seconds": 4.0, "runs": 3, "speedup": 2.5, "misses_per_kilo_instruction": null,
+            "miss_ratio": null
         });
         assert_eq!(program["threads"][2], point);
     }

@@ -3,6 +3,7 @@
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
+use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::result::{NONE, RunResult, Rungs};
 use cosched_core::workload::ProgramSpec;
@@ -44,17 +45,33 @@ impl Session {
 
     /// Checks, and runs.
     pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
-        self.run(request, None)
+        self.run(request, self.check(request)?, None)
+    }
+
+    /// The same under a policy that has no name.
+    pub(crate) fn execute_under(
+        &self,
+        request: &Request<'_>,
+        policy: Box<dyn Policy + Send>,
+    ) -> Result<Ran, Failure> {
+        let checked = self.check(request)?;
+        let planned = Planned { policy, ..checked.planned };
+        self.run(request, Checked { planned, ..checked }, None)
     }
 
     /// Checks, and runs while somebody may look on.
     pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
-        self.run(request, Some(&mut live))
+        self.run(request, self.check(request)?, Some(&mut live))
     }
 
-    fn run(&self, request: &Request<'_>, live: Option<&mut Live>) -> Result<Ran, Failure> {
+    fn run(
+        &self,
+        request: &Request<'_>,
+        checked: Checked,
+        live: Option<&mut Live>,
+    ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
+        let Checked { planned: Planned { threads, policy }, jobs } = checked;
         let mut setup = self.setup(request, &threads);
         if live.is_some() {
             setup.limits.heartbeat = HEARTBEAT;

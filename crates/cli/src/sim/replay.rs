@@ -33,7 +33,7 @@ use report::{Figures, Report};
 pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let record = Record::load(run)?;
     let policy = args.policy.ok_or_else(|| Failure::Input("which policy? --policy".to_owned()))?;
-    let given = HowArgs::from(args.how.clone());
+    let given = super::how(args);
     match record.policy.predicts() {
         // The table is for the recorded policy, too.
         true => given.check_use(&[policy, record.policy])?,
@@ -47,8 +47,10 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     let kernel = recorded.and_then(|simulation| Kernel::named(&simulation.kernel));
     let kernel = kernel.unwrap_or(Kernel::EEVDF);
     let stage = Stage { hardware: &hardware, kernel, programs: &programs, args };
-    let recorded = stage.simulator(record.policy, record.how(&args.how));
-    let asked = stage.simulator(policy, record.how_of(policy, &args.how));
+    let recorded = stage.simulator(record.policy, record.how(&args.how).into());
+    // How programs were measured in the record is not told there.
+    let asked = HowArgs { measure: given.measure, ..record.how_of(policy, &args.how).into() };
+    let asked = stage.simulator(policy, asked);
     let both = [(&recorded, record.policy), (&asked, policy)];
     for (simulator, kind) in both {
         stage.check(simulator, kind, &record.result).map_err(|failure| record.name_in(failure))?;
@@ -150,13 +152,13 @@ struct Stage<'a> {
 }
 
 impl Stage<'_> {
-    fn simulator(&self, policy: Kind, how: PolicyArgs) -> Simulator {
+    fn simulator(&self, policy: Kind, how: HowArgs) -> Simulator {
         let scene = Scene {
             policy,
             machine: self.hardware.name.clone(),
             kernel: self.args.kernel.unwrap_or(self.kernel),
             seed: self.args.seed.unwrap_or(1),
-            how: how.into(),
+            how,
         };
         Simulator::of(self.hardware.clone(), &scene)
     }

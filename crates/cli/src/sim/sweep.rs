@@ -17,7 +17,6 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::SimRunArgs;
 use super::{Prepared, Scene, Simulator};
-use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;
@@ -29,7 +28,7 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let axes = axis::axes(args)?;
     let scenes = combinations(args, &axes)?;
     let kinds: Vec<Kind> = scenes.iter().map(|scene| scene.policy).collect();
-    HowArgs::from(args.how.clone()).check_use(&kinds)?;
+    super::how(args).check_use(&kinds)?;
     axis::check_use(&axes, &kinds)?;
     let workload = source::simulated(args.workload.as_deref())?;
     let points =

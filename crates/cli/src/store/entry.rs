@@ -73,6 +73,9 @@ pub(crate) struct Entry {
     pub(crate) runs: u16,
     /// Last-level cache misses per 1000 instructions, where they could be counted.
     pub(crate) misses_per_kilo_instruction: Option<f64>,
+    /// Share of the references to the last-level cache that missed, where they could be counted; older entries do not have it.
+    #[serde(default)]
+    pub(crate) miss_ratio: Option<f64>,
     /// When, RFC 3339.
     pub(crate) measured_at: String,
 }

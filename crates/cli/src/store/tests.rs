@@ -26,6 +26,7 @@ fn entry(seconds: u64) -> Entry {
         solo: Nanos::from_secs(seconds),
         runs: 3,
         misses_per_kilo_instruction: None,
+        miss_ratio: Some(0.25),
         measured_at: "2026-01-01T00:00:00Z".into(),
     }
 }
@@ -142,6 +143,18 @@ fn an_entry_of_another_form_is_damage_too() {
     let mut store = Store::open_at(&file).unwrap();
     store.known.insert(key(2).as_str().to_owned(), r#"{"solo":1}"#.into());
     assert!(matches!(store.get(&key(2)), Err(StoreError::Damaged { .. })));
+}
+
+#[test]
+fn an_entry_from_before_miss_ratios_were_kept_is_read_without_one() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    let text = serde_json::to_string(&entry(5)).unwrap();
+    let older = text.replace("\"miss_ratio\":0.25,", "");
+    assert_ne!(older, text);
+    store.known.insert(key(2).as_str().to_owned(), older);
+    let expected = Entry { miss_ratio: None, ..entry(5) };
+    assert_eq!(store.get(&key(2)).unwrap(), Some(expected));
 }
 
 #[test]

@@ -14,6 +14,7 @@ mod attach;
 mod bonds;
 mod ends;
 mod exec;
+mod faithful;
 mod input;
 mod kills;
 mod limits;

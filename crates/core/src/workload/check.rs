@@ -112,6 +112,7 @@ impl<'a> Checker<'a> {
                 draft.misses_per_kilo_instruction,
                 amount,
             )?,
+            miss_ratio: self.optional("miss_ratio", draft.miss_ratio, share)?,
             memory_gigabytes_per_second: self.optional(
                 "memory_gigabytes_per_second",
                 draft.memory_gigabytes_per_second,
@@ -215,6 +216,10 @@ fn weight(weight: f64) -> Result<f64, Problem> {
 
 fn amount(amount: f64) -> Result<f64, Problem> {
     if amount.is_finite() && amount >= 0.0 { Ok(amount) } else { Err(Problem::Amount(amount)) }
+}
+
+fn share(share: f64) -> Result<f64, Problem> {
+    if (0.0..=1.0).contains(&share) { Ok(share) } else { Err(Problem::Share(share)) }
 }
 
 fn repeat(runs: Runs) -> Result<Repeat, Problem> {

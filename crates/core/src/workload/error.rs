@@ -113,6 +113,10 @@ pub enum Problem {
     )]
     Amount(f64),
     #[error(
+        "is {0}, but must be a share from 0 to 1, such as 0.3; leave the key out if it is not known"
+    )]
+    Share(f64),
+    #[error(
         "is {0}, but must be from 1 to 4294967295, or \"until-all-finish\"; leave the key out to run once"
     )]
     RepeatCount(i64),

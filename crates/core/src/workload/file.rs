@@ -27,6 +27,7 @@ pub(super) struct Draft {
     pub(super) start: Option<Spanned<String>>,
     pub(super) weight: Option<Spanned<f64>>,
     pub(super) misses_per_kilo_instruction: Option<Spanned<f64>>,
+    pub(super) miss_ratio: Option<Spanned<f64>>,
     pub(super) memory_gigabytes_per_second: Option<Spanned<f64>>,
     pub(super) repeat: Option<Spanned<Runs>>,
     pub(super) freezable: Option<Spanned<bool>>,
@@ -116,6 +117,7 @@ fn draft(
         weight: keys.take("weight", "a number, such as 1.0")?,
         misses_per_kilo_instruction: keys
             .take("misses_per_kilo_instruction", "a number, such as 3.0")?,
+        miss_ratio: keys.take("miss_ratio", "a number, such as 0.3")?,
         memory_gigabytes_per_second: keys
             .take("memory_gigabytes_per_second", "a number, such as 4.0")?,
         repeat: keys.take("repeat", "a whole number, or \"until-all-finish\"")?,

@@ -7,6 +7,8 @@
 //! reaches up to its printed end and begins where the one before ends, so 0.104 belongs to the second row, and 0 to the
 //! first. The two examples of section V-B hold: 0.16 gives 200 ms and 0.88 gives 20 ms.
 
+mod file;
+
 use cosched_core::Nanos;
 
 /// A table of slices.
@@ -17,16 +19,37 @@ pub struct Quanta {
 }
 
 /// Why rows are no table.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum QuantaError {
     /// The ends do not rise from above 0 to 1.
     #[error(
-        "the scaling factors of the rows have to rise from above 0 to 1, each the end of its row"
+        "up_to: the ends of the rows have to rise from above 0 to 1, and the last one has to be 1"
     )]
     Ends,
     /// A slice is not longer than zero.
     #[error("the slice of every row has to be longer than zero")]
     Slice,
+    /// It is not TOML, or a key is missing, unknown or of the wrong type.
+    #[error("this is no TOML of such a table: {0}")]
+    Toml(String),
+    /// It is of another version.
+    #[error(
+        "schema is {found:?}, not {known:?}: make the table anew with `cosched calibrate quanta`"
+    )]
+    Schema {
+        /// What stands there.
+        found: String,
+        /// What is understood.
+        known: &'static str,
+    },
+    /// A slice makes no sense.
+    #[error("row {row}: slice_milliseconds is {found}, but must be more than 0 and at most 10000")]
+    Milliseconds {
+        /// Which one, from 1 on.
+        row: usize,
+        /// What stands there.
+        found: f64,
+    },
 }
 
 impl Quanta {

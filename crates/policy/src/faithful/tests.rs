@@ -148,6 +148,107 @@ fn several_programs_each_get_their_own() {
     assert!(lab.plan.programs.is_empty());
 }
 
+/// As [`lab`], with a program whose misses are known from runs alone.
+fn profiled() -> Lab<Faithful> {
+    let mut known = program(0, 4);
+    known.profile.miss_ratio = Some(0.45);
+    let mut lab = Lab::new(pure(), 4, vec![known]);
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.5, 0.5], None);
+    lab
+}
+
+fn why(lab: &Lab<Faithful>) -> (Option<f64>, bool) {
+    match lab.plan.reasons.last().map(|reason| reason.why) {
+        Some(Why::Slice { miss_ratio, profiled, .. }) => (miss_ratio, profiled),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn where_misses_cannot_be_counted_those_of_the_profile_count_and_the_reason_says_so() {
+    let mut lab = profiled();
+    interval(&mut lab, &[0.1, 0.1], None);
+    assert_eq!((slice(&lab), why(&lab)), (Some(80), (Some(0.45), true)));
+    // Locks can still be the larger of the two.
+    interval(&mut lab, &[0.95, 0.95], None);
+    assert_eq!((slice(&lab), why(&lab)), (Some(250), (Some(0.45), true)));
+}
+
+#[test]
+fn what_is_counted_comes_before_what_was_known() {
+    let mut lab = profiled();
+    interval(&mut lab, &[0.1, 0.1], Some(0.05));
+    assert_eq!((slice(&lab), why(&lab)), (Some(20), (Some(0.05), false)));
+}
+
+#[test]
+fn without_counters_and_profile_locks_decide_alone_and_the_reason_says_so() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.1, 0.1], None);
+    assert_eq!((slice(&lab), why(&lab)), (Some(20), (None, false)));
+}
+
+#[test]
+fn the_range_itself_changes_nothing_and_only_a_decision_moves_what_is_compared_with() {
+    let mut lab = prepared();
+    interval(&mut lab, &[0.25, 0.25], None);
+    assert_eq!(slice(&lab), Some(30));
+    interval(&mut lab, &[0.3499, 0.3499], None);
+    assert_eq!(slice(&lab), None);
+    interval(&mut lab, &[0.1501, 0.1501], None);
+    assert_eq!(slice(&lab), None, "0.2 from the last interval, and 0.1 from the last decision");
+    interval(&mut lab, &[0.1499, 0.1499], None);
+    assert_eq!(
+        slice(&lab),
+        Some(20),
+        "0.0002 from the last interval, and over 0.1 from the last decision"
+    );
+}
+
+#[test]
+fn each_of_several_programs_has_its_own_factor_and_its_own_hysteresis() {
+    let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
+    let b = ProgramId::first(1);
+    let thread = |program: ProgramId, slot: u32| Thread {
+        id: ThreadId { slot, generation: 0 },
+        program,
+        cpu: 0,
+        on_cpu: Nanos::ZERO,
+        mask_owner: MaskOwner::Cosched,
+    };
+    lab.scene.threads = vec![thread(A, 0), thread(A, 1), thread(b, 2), thread(b, 3)];
+    lab.scene.programs[0].threads = 0..2;
+    lab.scene.programs[1].threads = 2..4;
+    lab.tell(&[Cause::ThreadsChanged(A), Cause::ThreadsChanged(b)]);
+    let mut both = |wait_a: f64, wait_b: f64| {
+        let from = lab.scene.now;
+        lab.pass(SECOND);
+        let sample = |id: ProgramId, slot: u32, wait: f64| Sample {
+            thread: Some(ThreadId { slot, generation: 0 }),
+            on_cpu: Nanos((1e9 * (1.0 - wait)) as u64),
+            lock_wait: Some(Nanos((1e9 * wait) as u64)),
+            ..Sample::empty(id, from, from + SECOND)
+        };
+        lab.scene.samples = vec![
+            sample(A, 0, wait_a),
+            sample(A, 1, wait_a),
+            sample(b, 2, wait_b),
+            sample(b, 3, wait_b),
+        ];
+        lab.tell(&[Cause::Sampled(A), Cause::Sampled(b)]);
+        let given = |id| match lab.plan.directive(id) {
+            Some(Directive::Run(settings)) => settings.slice.map(|slice| slice.0 / 1_000_000),
+            _ => None,
+        };
+        (given(A), given(b))
+    };
+    assert_eq!(both(0.84, 0.12), (None, None), "both prepare themselves");
+    assert_eq!(both(0.84, 0.12), (Some(200), Some(20)));
+    assert_eq!(both(0.12, 0.18), (Some(20), None), "only one has changed its phase");
+    assert_eq!(both(0.12, 0.84), (None, Some(200)));
+}
+
 #[test]
 fn without_the_guard_the_first_actuator_is_given_always() {
     let options = FaithfulOptions {

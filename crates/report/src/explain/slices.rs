@@ -24,6 +24,8 @@ pub struct SliceChoice {
     pub lock_contention: f64,
     /// The share of references to the last-level cache that missed, where it is known.
     pub miss_ratio: Option<f64>,
+    /// Whether that is what was known from runs alone, since it could not be measured.
+    pub profiled: bool,
 }
 
 /// Every slice of a program, in order of time.
@@ -32,12 +34,15 @@ pub(super) fn choices(result: &RunResult, slot: usize) -> Vec<SliceChoice> {
     for decision in &result.decisions {
         for reason in &decision.reasons {
             let own = reason.program.is_some_and(|id| usize::from(id.slot) == slot);
-            if let (true, Why::Slice { slice, lock_contention, miss_ratio }) = (own, reason.why) {
+            if let (true, Why::Slice { slice, lock_contention, miss_ratio, profiled }) =
+                (own, reason.why)
+            {
                 choices.push(SliceChoice {
                     from_seconds: decision.at_seconds,
                     slice_seconds: slice.as_secs_f64(),
                     lock_contention,
                     miss_ratio,
+                    profiled,
                 });
             }
         }
@@ -55,7 +60,7 @@ pub(super) fn in_words(choices: &[SliceChoice], program: &ProgramResult) -> Vec<
     )];
     let line = |choice: &SliceChoice| {
         let from = words::instant(nanos(choice.from_seconds));
-        let why = words::at_locks(choice.lock_contention, choice.miss_ratio);
+        let why = words::at_locks(choice.lock_contention, choice.miss_ratio, choice.profiled);
         format!("  from {from} on {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     let hidden = choices.len().saturating_sub(2 * TOLD);

@@ -184,6 +184,7 @@ fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_la
                         slice: ms(*slice),
                         lock_contention: 0.84,
                         miss_ratio: (*slice == 20).then_some(0.05),
+                        profiled: false,
                     },
                 }],
             });

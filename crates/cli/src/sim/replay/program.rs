@@ -174,6 +174,8 @@ fn profile(program: &ProgramResult) -> Profile {
     let terms = program.terms.as_ref();
     Profile {
         solo: None,
+        // The simulated machine counts them.
+        miss_ratio: None,
         misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
         memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
     }

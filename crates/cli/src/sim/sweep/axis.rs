@@ -193,7 +193,7 @@ impl Given {
             machine: args.machine.clone(),
             kernel: args.kernel,
             seed: args.seed,
-            how: args.how.clone().into(),
+            how: super::super::how(args),
         }
     }
 

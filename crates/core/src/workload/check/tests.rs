@@ -39,6 +39,7 @@ fn every_key_is_read() {
         start = "1s 500ms"
         weight = 2.5
         misses_per_kilo_instruction = 3.0
+        miss_ratio = 0.25
         memory_gigabytes_per_second = 4.0
         repeat = "until-all-finish"
         freezable = true
@@ -55,6 +56,7 @@ fn every_key_is_read() {
         start: Nanos::from_millis(1500),
         weight: 2.5,
         misses_per_kilo_instruction: Some(3.0),
+        miss_ratio: Some(0.25),
         memory_gigabytes_per_second: Some(4.0),
         repeat: Repeat::UntilAllFinish,
         freezable: Some(true),
@@ -77,6 +79,7 @@ fn only_the_command_is_required() {
         start: Nanos::ZERO,
         weight: 1.0,
         misses_per_kilo_instruction: None,
+        miss_ratio: None,
         memory_gigabytes_per_second: None,
         repeat: Repeat::Times(1),
         freezable: None,
@@ -106,6 +109,8 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("weight = inf", "weight is inf, but must be"),
         ("misses_per_kilo_instruction = -1", "misses_per_kilo_instruction is -1, but must be"),
         ("misses_per_kilo_instruction = nan", "misses_per_kilo_instruction is NaN"),
+        ("miss_ratio = 1.5", "miss_ratio is 1.5, but must be a share from 0 to 1"),
+        ("miss_ratio = nan", "miss_ratio is NaN, but must be a share"),
         ("memory_gigabytes_per_second = -1", "memory_gigabytes_per_second is -1, but must be"),
         ("repeat = 0", "repeat is 0, but must be from 1"),
         ("repeat = 'always'", "repeat is 'always', but must be a number of runs"),

@@ -1,0 +1,57 @@
+//! `faithful` on the real kernel: from where it knows what it decides by, and which slices follow.
+
+use cosched_core::{Nanos, Why};
+use cosched_linux::counters::{self, Events};
+
+use super::support::{Locker, Place, eventually, program};
+
+/// The slices that were chosen, with the miss ratio, and whether that is of the profile.
+fn choices(keys: &str, options: &str) -> Vec<(Nanos, Option<f64>, bool)> {
+    let place = Place::new();
+    let [mode, threads] = Locker::ARGUMENTS;
+    let script = format!("exec {} {mode} {threads}", place.trap().display());
+    let locks = program("locks", keys, &script);
+    place.write(
+        "table.toml",
+        "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = 7\n",
+    );
+    let cosched =
+        place.run(&[locks], &format!("--policy faithful --interval 20ms --no-guard {options}"));
+    let locker = Locker::in_place(&place);
+    eventually("a slice", || locker.is_changed());
+    locker.stop(&place);
+    let result = cosched.ended().result();
+    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+    let choice = |why| match why {
+        Why::Slice { slice, miss_ratio, profiled, .. } => Some((slice, miss_ratio, profiled)),
+        _ => None,
+    };
+    reasons.filter_map(|reason| choice(reason.why)).collect()
+}
+
+#[test]
+fn where_misses_cannot_be_counted_those_that_are_known_count_and_the_run_says_so() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let known = choices("miss_ratio = 0.97", "");
+    let unknown = choices("", "");
+    assert!(!known.is_empty() && !unknown.is_empty());
+    if counters::check(Events::HARDWARE).is_ok() {
+        eprintln!("skipped: this machine has hardware counters");
+        return;
+    }
+    let longest = (Nanos::from_millis(250), Some(0.97), true);
+    assert!(known.iter().all(|choice| *choice == longest), "{known:?}");
+    assert!(unknown.iter().all(|choice| (choice.1, choice.2) == (None, false)), "{unknown:?}");
+}
+
+#[test]
+fn the_slices_are_those_of_the_table_that_was_given() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let chosen = choices("", "--quanta table.toml");
+    assert!(!chosen.is_empty());
+    assert!(chosen.iter().all(|choice| choice.0 == Nanos::from_millis(7)), "{chosen:?}");
+}

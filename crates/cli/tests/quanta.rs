@@ -1,0 +1,199 @@
+//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, taken and refused.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use cosched_linux::sched_attr::slice_supported;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A training program that computes for a moment, whatever the machine.
+const BUSY: &str = "[[program]]\nname = 'busy'\nthreads = 1\n\
+    command = ['sh', '-c', \"timeout 0.4 sh -c 'while :; do :; done'; true\"]\n";
+const TABLE: &str = "schema = 'cosched-quanta/1'\n[[row]]\nup_to = 1.0\nslice_milliseconds = 7\n";
+
+/// A folder with a training file, and one for temporary files.
+fn place() -> TempDir {
+    let place = tempfile::tempdir().unwrap();
+    fs::create_dir(place.path().join("tmp")).unwrap();
+    fs::write(place.path().join("training.toml"), BUSY).unwrap();
+    place
+}
+
+fn cosched(place: &Path, arguments: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(arguments.split_whitespace()).current_dir(place);
+    command.env("XDG_DATA_HOME", place).env("TMPDIR", place.join("tmp"));
+    command
+}
+
+fn run(place: &TempDir, arguments: &str) -> Output {
+    cosched(place.path(), arguments).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What is said of bad input.
+fn refusal(place: &TempDir, arguments: &str) -> String {
+    let refused = run(place, arguments);
+    let told = text(&refused.stderr);
+    assert_eq!(refused.status.code(), Some(2), "{arguments}: {told}");
+    told
+}
+
+/// Whether this kernel has slices; says so if not.
+fn has_slices() -> bool {
+    let here = slice_supported().unwrap();
+    if !here {
+        eprintln!("skipped: this kernel has no slices per thread (Linux 6.12 has)");
+    }
+    here
+}
+
+#[test]
+fn a_table_is_measured_written_and_taken_and_replaced_only_by_another_table() {
+    if !has_slices() {
+        return;
+    }
+    let place = place();
+    let calibrate = "calibrate quanta training.toml --slices 1ms,100ms --runs 1 --seconds 0.2";
+    let made = run(&place, &format!("{calibrate} --json -o table.toml"));
+    assert_eq!(made.status.code(), Some(0), "{}", text(&made.stderr));
+    let document: Value = serde_json::from_slice(&made.stdout).unwrap();
+    assert_eq!(document["schema"], "cosched-calibrate-quanta/1");
+    let program = &document["programs"][0];
+    assert_eq!((&program["name"], &program["threads"]), (&"busy-1t".into(), &1.into()));
+    // It never waits for anybody.
+    assert_eq!(program["scaling_factor"], 1.0);
+    assert_eq!(document["rows"][9]["basis"], "undecided", "one round tells nothing apart");
+    assert_eq!(document["rows"][0]["basis"], "neighbour");
+    let table = fs::read_to_string(place.path().join("table.toml")).unwrap();
+    assert_eq!(table.matches("[[row]]").count(), 10);
+    let ran = run(&place, "run --policy faithful --quanta table.toml -- true");
+    assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+
+    let again = run(&place, &format!("{calibrate} -o table.toml"));
+    assert_eq!(again.status.code(), Some(0), "{}", text(&again.stderr));
+    let shown = text(&again.stdout);
+    assert!(shown.contains("table I ms") && shown.contains("busy-1t"), "{shown}");
+    let refused = refusal(&place, &format!("{calibrate} -o training.toml"));
+    assert!(refused.contains("was not made by `cosched calibrate quanta`"), "{refused}");
+    assert_eq!(fs::read_to_string(place.path().join("training.toml")).unwrap(), BUSY);
+    assert_eq!(fs::read_dir(place.path().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn ctrl_c_ends_the_program_and_no_file_is_written() {
+    if !has_slices() {
+        return;
+    }
+    let place = place();
+    let endless =
+        "[[program]]\ncommand = ['sh', '-c', 'echo $$ > part; mv part pid; exec sleep 1000']";
+    fs::write(place.path().join("training.toml"), endless).unwrap();
+    let mut command = cosched(place.path(), "calibrate quanta training.toml -o table.toml");
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let pid = place.path().join("pid");
+    while !pid.exists() {
+        assert!(child.try_wait().unwrap().is_none(), "ended before the program ran");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let target = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(target, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(!place.path().join("table.toml").exists());
+    assert!(!Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim()).exists());
+    assert_eq!(fs::read_dir(place.path().join("tmp")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_training_program_that_fails_is_told_with_the_end_of_its_standard_error() {
+    if !has_slices() {
+        return;
+    }
+    let place = place();
+    let fails = "[[program]]\nname = 'bad'\ncommand = ['sh', '-c', 'echo no input >&2; exit 3']";
+    fs::write(place.path().join("training.toml"), fails).unwrap();
+    let failed = run(&place, "calibrate quanta training.toml --loads 1");
+    let told = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(1), "{told}");
+    assert!(told.contains("status 3") && told.contains("no input"), "{told}");
+}
+
+#[test]
+fn what_cannot_be_calibrated_is_refused_with_the_remedy_before_anything_runs() {
+    if !has_slices() {
+        return;
+    }
+    let place = place();
+    for (arguments, told) in [
+        ("", "not part of an installed package"),
+        ("gone.toml", "`make kernels` builds"),
+        ("training.toml --only lock", "--only leaves no program"),
+        ("training.toml --slices 1ms,1ms", "1.000 ms is there twice"),
+        ("training.toml --slices 200ms", "the kernel grants 100us to 100ms"),
+        ("training.toml --seconds 0", "from 0.05 to 600"),
+        ("training.toml -o no/such/folder/t.toml", "choose another place with --out"),
+    ] {
+        let refused = refusal(&place, &format!("calibrate quanta {arguments}"));
+        assert!(refused.contains(told), "{arguments}: {refused}");
+    }
+}
+
+#[test]
+fn a_table_that_cannot_be_used_is_refused_with_file_key_and_remedy() {
+    let place = place();
+    fs::write(place.path().join("table.toml"), TABLE).unwrap();
+    let with = |from: &str, to: &str| {
+        fs::write(place.path().join("bad.toml"), TABLE.replace(from, to)).unwrap();
+        refusal(&place, "run --policy faithful --quanta bad.toml -- true")
+    };
+    for (from, to, told) in [
+        ("= 7", "= 0", "row 1: slice_milliseconds is 0"),
+        ("up_to = 1.0", "up_to = 0.5", "up_to: the ends of the rows have to rise"),
+        ("quanta/1", "quanta/9", "make the table anew with `cosched calibrate quanta`"),
+        ("slice_milliseconds", "slice", "slice"),
+    ] {
+        let refused = with(from, to);
+        assert!(refused.contains(told) && refused.contains("bad.toml"), "{told}: {refused}");
+        assert!(refused.contains("docs/quanta.md"), "{refused}");
+    }
+    let gone = refusal(&place, "exec --quanta gone.toml -- true");
+    assert!(gone.contains("gone.toml") && gone.contains("cannot be read"), "{gone}");
+    let useless = refusal(&place, "run --policy gang --quanta table.toml -- true");
+    assert!(useless.contains("--quanta") && useless.contains("faithful"), "{useless}");
+}
+
+#[test]
+fn in_a_simulation_the_slices_are_those_of_the_table() {
+    let place = place();
+    fs::write(place.path().join("table.toml"), TABLE).unwrap();
+    let jobs = "[[program]]\ncommand = 'solver'\nthreads = 4\n[program.model]\nimbalance = 0.2\n\
+        [[program.model.phase]]\nrepeat = 4000\ninstructions = 1e7\nbarriers = 1\n";
+    fs::write(place.path().join("jobs.toml"), jobs).unwrap();
+    let slices = |more: &str| -> Vec<u64> {
+        let ran = run(
+            &place,
+            &format!(
+                "sim jobs.toml --machine opteron-64 --policy faithful --no-solo --json {more}"
+            ),
+        );
+        assert_eq!(ran.status.code(), Some(0), "{}", text(&ran.stderr));
+        let document: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let reasons = document["decisions"].as_array().unwrap().iter().flat_map(|decision| {
+            decision["reasons"].as_array().unwrap().iter().filter_map(|why| why["slice"].as_u64())
+        });
+        reasons.collect()
+    };
+    let (paper, own) = (slices(""), slices("--quanta table.toml"));
+    assert!(!paper.is_empty() && !paper.contains(&7_000_000), "{paper:?}");
+    assert!(!own.is_empty() && own.iter().all(|slice| *slice == 7_000_000), "{own:?}");
+    let sweep = "sim jobs.toml --machine opteron-64 --sweep policy=gang,linux --quanta table.toml";
+    let useless = refusal(&place, sweep);
+    assert!(useless.contains("--quanta") && useless.contains("measure programs"), "{useless}");
+}

@@ -1,0 +1,88 @@
+//! One slice for all threads of a program from its start to its end, and what each interval shows: how training programs
+//! are run, from whose times a [table](super::training) is derived.
+//!
+//! Nothing is decided by what is seen; it is only told. So all runs of a program, with whatever slice and with the
+//! kernel's own, are watched alike.
+
+use std::collections::BTreeSet;
+use std::sync::mpsc::Sender;
+
+use cosched_core::{Cause, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings, Why, World};
+
+use super::Found;
+
+/// Everything at once, with one slice.
+#[derive(Debug)]
+pub struct Fixed {
+    slice: Option<Nanos>,
+    interval: Nanos,
+    told: Sender<Found>,
+    /// Programs whose first interval, in which they prepare themselves, is over.
+    prepared: BTreeSet<ProgramId>,
+}
+
+impl Fixed {
+    /// With this slice (`None`: the kernel's own), and so long intervals; `told` hears of each but a program's first.
+    pub fn new(slice: Option<Nanos>, interval: Nanos, told: Sender<Found>) -> Fixed {
+        Fixed { slice, interval, told, prepared: BTreeSet::new() }
+    }
+}
+
+impl Policy for Fixed {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        for cause in causes {
+            match *cause {
+                Cause::Arrived(id) => {
+                    plan.run(id, Settings { slice: self.slice, ..Settings::default() });
+                    plan.because(Some(id), Why::LeftToKernel);
+                    let measures = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
+                    plan.observe.extend(measures.map(|measure| Observe {
+                        program: Some(id),
+                        measure,
+                        period: self.interval,
+                    }));
+                }
+                Cause::Sampled(id) if !self.prepared.insert(id) => {
+                    // Whoever has stopped listening has heard enough.
+                    let _ = Found::of(world, id).map(|found| self.told.send(found));
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use cosched_core::{Directive, Sample, ThreadId};
+
+    use super::*;
+    use crate::testkit::{Lab, program};
+
+    #[test]
+    fn the_slice_is_there_from_the_start_and_every_interval_but_the_first_is_told() {
+        let (told, heard) = channel();
+        let slice = Some(Nanos::from_millis(7));
+        let mut lab =
+            Lab::new(Fixed::new(slice, Nanos::from_millis(250), told), 2, vec![program(0, 2)]);
+        let id = ProgramId::first(0);
+        let Some(Directive::Run(settings)) = lab.plan.directive(id) else { panic!() };
+        assert_eq!(settings.slice, slice);
+        assert!(lab.plan.observe.iter().any(|observe| observe.measure == Measure::LockWait));
+        for wait in [0.9, 0.25, 0.5] {
+            let until = Nanos::from_secs(1);
+            lab.scene.samples = vec![Sample {
+                thread: Some(ThreadId { slot: 0, generation: 0 }),
+                on_cpu: Nanos::from_millis(100),
+                lock_wait: Some(Nanos((wait * 1e9) as u64)),
+                ..Sample::empty(id, Nanos::ZERO, until)
+            }];
+            lab.tell(&[Cause::Sampled(id)]);
+            assert_eq!(lab.plan.directive(id), None, "nothing follows from what is seen");
+        }
+        let found: Vec<f64> = heard.try_iter().map(|found| found.lock_contention).collect();
+        assert_eq!(found, [0.25, 0.5]);
+    }
+}

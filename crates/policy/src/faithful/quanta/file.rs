@@ -1,0 +1,172 @@
+//! Tables of slices as files, which `cosched calibrate quanta` writes and `--quanta` reads.
+//!
+//! ```toml
+//! schema = "cosched-quanta/1"
+//! machine = "2 CPUs, some model, Linux 6.18"  # for people; optional
+//!
+//! [[row]]
+//! up_to = 0.1                 # the largest scaling factor of the row; rises from row to row, and ends with 1
+//! slice_milliseconds = 100.0  # more than 0, at most 10000
+//! basis = "measured"          # for people; optional
+//! ```
+
+use std::fmt::Write;
+
+use cosched_core::Nanos;
+use serde::Deserialize;
+
+use super::super::training::{Basis, Row};
+use super::{Quanta, QuantaError};
+
+/// The version of the file.
+const SCHEMA: &str = "cosched-quanta/1";
+/// Nobody means a longer slice.
+const LONGEST_MILLISECONDS: f64 = 10_000.0;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    schema: String,
+    #[serde(default, rename = "machine")]
+    _machine: Option<String>,
+    row: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    up_to: f64,
+    slice_milliseconds: f64,
+    #[serde(default, rename = "basis")]
+    _basis: Option<String>,
+}
+
+impl Quanta {
+    /// How every file begins that [`Quanta::file`] makes.
+    pub const BEGINNING: &str = "# The slices of the policy `faithful`";
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// When the text is not TOML, or a key is missing, unknown, or has a value that makes no sense.
+    pub fn parse(text: &str) -> Result<Quanta, QuantaError> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))?;
+        if file.schema != SCHEMA {
+            return Err(QuantaError::Schema { found: file.schema, known: SCHEMA });
+        }
+        let row = |(i, entry): (usize, &Entry)| {
+            let milliseconds = entry.slice_milliseconds;
+            let fits = milliseconds > 0.0 && milliseconds <= LONGEST_MILLISECONDS;
+            let slice = Nanos((milliseconds * 1e6).round() as u64);
+            let wrong = QuantaError::Milliseconds { row: i + 1, found: milliseconds };
+            if fits && slice > Nanos::ZERO { Ok((entry.up_to, slice)) } else { Err(wrong) }
+        };
+        Quanta::new(file.row.iter().enumerate().map(row).collect::<Result<_, _>>()?)
+    }
+
+    /// The file of a derived table, with what each row is based on. `machine` and `made` are for people: on what, and how
+    /// and when.
+    pub fn file(rows: &[Row], machine: &str, made: &str) -> String {
+        let mut text = format!(
+            "{} on one machine, by `cosched calibrate quanta`; docs/quanta.md describes this file.\n# {}\n\
+             schema = {SCHEMA:?}\nmachine = {:?}\n",
+            Quanta::BEGINNING,
+            made.replace(char::is_control, " "),
+            machine.replace(char::is_control, " "),
+        );
+        for row in rows {
+            let written = write!(
+                text,
+                "\n# {}\n[[row]]\nup_to = {:?}\nslice_milliseconds = {:?}\nbasis = {:?}\n",
+                because(row).replace(char::is_control, " "),
+                row.end,
+                row.slice.as_secs_f64() * 1e3,
+                row.basis.name(),
+            );
+            written.expect("text takes every line");
+        }
+        text
+    }
+}
+
+/// What a row is based on, in words.
+fn because(row: &Row) -> String {
+    match &row.basis {
+        Basis::Measured { time, .. } => {
+            format!("{} of the time with the kernel's own slice: {}", time, row.programs.join(", "))
+        }
+        Basis::Undecided { best, time } => format!(
+            "the kernel's own slice, since the best one ({best}) cannot be told from it: {} of the time; {}",
+            time,
+            row.programs.join(", ")
+        ),
+        Basis::Neighbour { end } => format!("no training program: as the row up to {end}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::statistics::Estimate;
+
+    use super::*;
+
+    const TEXT: &str = "schema = 'cosched-quanta/1'\nmachine = 'm'\n\
+        [[row]]\nup_to = 0.5\nslice_milliseconds = 2.5\nbasis = 'measured'\n\
+        [[row]]\nup_to = 1.0\nslice_milliseconds = 1\n";
+
+    #[test]
+    fn a_table_is_read_row_by_row() {
+        let table = Quanta::parse(TEXT).unwrap();
+        assert_eq!(table.slice(0.5), Nanos::from_micros(2500));
+        assert_eq!(table.slice(0.500001), Nanos::from_millis(1));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_row_and_key() {
+        for (from, to, told) in [
+            ("quanta/1", "quanta/2", "schema is \"cosched-quanta/2\", not \"cosched-quanta/1\""),
+            ("= 2.5", "= 0", "row 1: slice_milliseconds is 0, but must be"),
+            ("= 2.5", "= 0.0000001", "row 1: slice_milliseconds is 0.0000001, but must be"),
+            (
+                "slice_milliseconds = 1",
+                "slice_milliseconds = nan",
+                "row 2: slice_milliseconds is NaN",
+            ),
+            (
+                "slice_milliseconds = 1",
+                "slice_milliseconds = 1e9",
+                "row 2: slice_milliseconds is 1000000000",
+            ),
+            ("up_to = 1.0", "up_to = 0.9", "up_to: the ends of the rows have to rise"),
+            ("up_to = 0.5", "up_to = 1.0", "up_to: the ends of the rows have to rise"),
+            ("basis", "because", "because"),
+            ("schema = 'cosched-quanta/1'", "", "schema"),
+            ("machine = 'm'", "machine = 'm", "TOML"),
+        ] {
+            let error = Quanta::parse(&TEXT.replacen(from, to, 1)).unwrap_err().to_string();
+            assert!(error.contains(told), "{told}: {error}");
+        }
+        assert!(Quanta::parse("schema = 'cosched-quanta/1'\nrow = []").is_err());
+    }
+
+    #[test]
+    fn what_was_derived_is_read_back_and_each_row_says_what_it_is_based_on() {
+        let time = Estimate { value: 0.913, interval: Some((0.9, 0.95)) };
+        let row = |end: f64, slice, basis| Row { end, slice, programs: vec!["p".into()], basis };
+        let rows = [
+            row(0.3, Nanos::from_micros(100), Basis::Measured { time, as_good: vec![] }),
+            row(0.7, Nanos(2_812_345), Basis::Undecided { best: Nanos::from_millis(1), time }),
+            row(1.0, Nanos::from_millis(80), Basis::Neighbour { end: 0.7 }),
+        ];
+        let text = Quanta::file(&rows, "a \"fast\" one\n[[row]]", "then\nschema = 1");
+        let read = Quanta::parse(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+        for (factor, row) in [(0.3, 0), (0.31, 1), (1.0, 2)] {
+            assert_eq!(read.slice(factor), rows[row].slice, "{text}");
+        }
+        assert!(text.starts_with(Quanta::BEGINNING), "{text}");
+        for told in ["0.913 (0.900 to 0.950)", "cannot be told from it", "as the row up to 0.7"] {
+            assert!(text.contains(told), "{told}: {text}");
+        }
+    }
+}
