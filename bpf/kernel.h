@@ -83,6 +83,8 @@ struct task_struct {
 struct pt_regs {
 	unsigned long orig_ax, di, si, dx;
 } KERNEL;
+#define REGISTERS 21
+#define IN_USER_MODE(registers) (((registers)[17] & 3) == 3) /* cs */
 #define SYS_futex 202
 #define SYSCALL_NUMBER(regs) ((long)(regs)->orig_ax)
 #define SYSCALL_ARGUMENT_1(regs) ((regs)->di)
@@ -97,6 +99,8 @@ struct pt_regs {
 	__u64 orig_x0;
 	__s32 syscallno;
 } KERNEL;
+#define REGISTERS 34
+#define IN_USER_MODE(registers) (((registers)[33] & 0xf) == 0) /* pstate */
 #define SYS_futex 98
 #define SYSCALL_NUMBER(pt) ((long)(pt)->syscallno)
 #define SYSCALL_ARGUMENT_1(pt) ((pt)->orig_x0)
@@ -105,5 +109,12 @@ struct pt_regs {
 #else
 #error "the registers of this architecture are not known here"
 #endif
+
+/* What a program is given at a tick of a clock: part of the kernel's interface to user space, so it never moves. */
+struct bpf_perf_event_data {
+	__u64 regs[REGISTERS];
+	__u64 sample_period;
+	__u64 addr;
+};
 
 #endif

@@ -287,4 +287,20 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
+// A clock that ticks on every CPU while user time is wanted. Ticks only come to threads that run, and on their own CPU.
+SEC("perf_event")
+int on_tick(struct bpf_perf_event_data *tick)
+{
+	struct membership *member = bpf_task_storage_get(&members, bpf_get_current_task_btf(), 0, 0);
+	struct record *record = member && member->slot != NOT_YET ? record_of(member) : 0;
+
+	if (!record)
+		return 0;
+	if (IN_USER_MODE(tick->regs))
+		record->user_ticks++;
+	else
+		record->kernel_ticks++;
+	return 0;
+}
+
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -32,7 +32,7 @@ struct counts {
 	__u64 lost; /* threads for which there was none */
 };
 
-/* One thread; two cache lines and a half. Times are nanoseconds of CLOCK_MONOTONIC. */
+/* One thread; three cache lines. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct record {
 	__u32 version;      /* odd while it is written */
 	__u32 program;
@@ -49,6 +49,8 @@ struct record {
 	__u64 expired;      /* of these: the slice was used up */
 	__u64 by_sibling;   /* of these: before that, and a thread of the same program got the CPU */
 	__u64 migrations;
+	__u64 user_ticks;   /* how often it was met on its CPU outside the kernel, while somebody wants that counted */
+	__u64 kernel_ticks; /* and inside */
 };
 
 #endif

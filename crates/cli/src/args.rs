@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
-use cosched_core::{Class, Nanos};
+use cosched_core::{Actuator, Class, Nanos};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Slowdowns};
 use cosched_sim::Kernel;
@@ -112,17 +112,33 @@ pub(crate) struct PolicyArgs {
 }
 
 /// How policies that measure do their work.
-#[derive(Clone, Copy, Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
-    /// How often programs are measured: 10ms or more (faithful) [default: 1s]
+    /// How often programs are measured: 10ms or more (faithful) [default: 1s; with the guard as often as phases change]
     #[arg(long, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// The scheduling class of a program's threads (faithful) [default: as found]
-    #[arg(long, value_enum)]
-    pub(crate) class: Option<ClassArg>,
+    /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
+    /// else on the machine) (faithful) [default: slice,batch,batch-slice]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
+    pub(crate) actuators: Option<Vec<Actuator>>,
+    /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
+    #[arg(long)]
+    pub(crate) no_guard: bool,
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
+}
+
+impl MeasureArgs {
+    /// The first option that was given.
+    fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--interval", self.interval.is_some()),
+            ("--actuators", self.actuators.is_some()),
+            ("--no-guard", self.no_guard),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
 }
 
 /// How policies and this machine do their work.
@@ -175,8 +191,10 @@ impl HowArgs {
     fn faithful(&self) -> FaithfulOptions {
         let default = FaithfulOptions::default();
         FaithfulOptions {
-            interval: self.measure.interval.map_or(default.interval, Into::into),
-            class: self.measure.class.map(ClassArg::class).or(self.measure.usual_class),
+            interval: self.measure.interval.map(Into::into),
+            actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
+            guard: !self.measure.no_guard,
+            class: self.measure.usual_class,
             ..default
         }
     }
@@ -208,10 +226,9 @@ impl HowArgs {
             _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
-            _ if (self.measure.interval.is_some() || self.measure.class.is_some())
-                && !kinds.iter().any(|kind| kind.measures()) =>
-            {
-                Err(refuse("--interval and --class", Kind::measures, "measure programs"))
+            _ if !kinds.iter().any(|kind| kind.measures()) && self.measure.given().is_some() => {
+                let option = self.measure.given().unwrap_or_default();
+                Err(refuse(option, Kind::measures, "measure programs"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -241,27 +258,6 @@ impl HowArgs {
             (FILL, self.policy.fill),
         ];
         all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
-    }
-}
-
-/// The classes that the threads of a program can be given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClassArg {
-    /// Linux' default.
-    Fair,
-    /// The same, but a thread that wakes up takes nobody's CPU.
-    Batch,
-    /// Real-time, round robin: before everything else on the machine. Takes CAP_SYS_NICE.
-    Rr,
-}
-
-impl ClassArg {
-    fn class(self) -> Class {
-        match self {
-            ClassArg::Fair => Class::Fair,
-            ClassArg::Batch => Class::Batch,
-            ClassArg::Rr => Class::RoundRobin(1),
-        }
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct AttachArgs {
 /// Attaches until the processes have ended or the user ends it.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "attach to programs")?;
-    let how = HowArgs::from(args.measure);
+    let how = HowArgs::from(args.measure.clone());
     how.check_use(&[args.policy])?;
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;

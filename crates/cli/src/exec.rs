@@ -49,7 +49,7 @@ pub(crate) struct ExecArgs {
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     check(args.policy, "run a program in cosched's place")?;
-    let how = HowArgs::from(args.measure);
+    let how = HowArgs::from(args.measure.clone());
     how.check_use(&[args.policy])?;
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))

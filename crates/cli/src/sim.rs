@@ -104,7 +104,7 @@ impl Scene {
             machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
-            how: HowArgs { measure: args.measure, ..args.how.clone().into() },
+            how: HowArgs { measure: args.measure.clone(), ..args.how.clone().into() },
         })
     }
 }

@@ -13,6 +13,7 @@
 
 #![forbid(unsafe_code)]
 
+mod actuator;
 mod cause;
 mod cpuset;
 pub mod engine;
@@ -30,6 +31,7 @@ mod time;
 mod topology;
 pub mod workload;
 
+pub use actuator::{Actuator, UnknownActuator};
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;

@@ -8,6 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::actuator::Actuator;
 use crate::cause::{Aspect, Refusal, Token};
 use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
@@ -87,7 +88,7 @@ pub struct Settings {
     pub slice: Option<Nanos>,
     /// The scheduling class.
     pub class: Option<Class>,
-    /// The nice value.
+    /// Steps to add to each thread's nice value; a machine that could not take them back refuses.
     pub nice: Option<i8>,
     /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU by program.
     pub cpu_group: Option<bool>,
@@ -249,6 +250,29 @@ pub enum Why {
         lock_contention: f64,
         /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
         miss_ratio: Option<f64>,
+    },
+    /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
+    Tried {
+        /// What is tried.
+        actuator: Actuator,
+        /// What it is compared with.
+        against: Actuator,
+    },
+    /// A way was tried, and the program is left with it.
+    Kept {
+        /// What was tried.
+        actuator: Actuator,
+        /// Progress with it against progress without: above 1 is faster.
+        progress: f64,
+    },
+    /// A way was tried, and the program is as it was before.
+    PutBack {
+        /// What was tried.
+        actuator: Actuator,
+        /// Progress with it against progress without: below 1 is slower.
+        progress: f64,
+        /// How long nothing is tried again, unless the program changes.
+        pause: Nanos,
     },
     /// The machine could not do what the plan wanted.
     Deviation {

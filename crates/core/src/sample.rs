@@ -12,6 +12,8 @@ use crate::time::Nanos;
 pub enum Measure {
     /// CPU time and context switches of a program.
     CpuTime,
+    /// CPU time outside the kernel.
+    UserTime,
     /// The list of a program's threads with their CPUs and CPU times.
     Threads,
     /// Time waiting for user locks, per thread.
@@ -53,6 +55,8 @@ pub struct Sample {
     pub to: Nanos,
     /// CPU time in the interval.
     pub on_cpu: Nanos,
+    /// Of the CPU time, what was spent outside the kernel.
+    pub user_time: Option<Nanos>,
     /// Time frozen by us in the interval.
     pub frozen: Nanos,
     /// Time spent runnable without a CPU.
@@ -90,6 +94,7 @@ impl Sample {
             from,
             to,
             on_cpu: Nanos::ZERO,
+            user_time: None,
             frozen: Nanos::ZERO,
             run_delay: None,
             lock_wait: None,

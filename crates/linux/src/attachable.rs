@@ -124,10 +124,11 @@ fn may_change(proc: &Proc, status: &str) -> bool {
     let users = status_field(status, "Uid").unwrap_or_default();
     let mut users = users.split_whitespace().take(2).filter_map(|uid| uid.parse().ok());
     let own = geteuid().as_raw();
-    users.any(|uid: u32| uid == own) || has_the_right(proc)
+    users.any(|uid: u32| uid == own) || may_change_any(proc)
 }
 
-fn has_the_right(proc: &Proc) -> bool {
+/// Whether the caller has the right to change anybody's scheduling, in any direction.
+pub(crate) fn may_change_any(proc: &Proc) -> bool {
     let status = files::read(&proc.root().join("self/status")).unwrap_or_default();
     let capabilities = status_field(&status, "CapEff").unwrap_or("0");
     u64::from_str_radix(capabilities, 16).unwrap_or(0) & CAP_SYS_NICE != 0

@@ -77,6 +77,16 @@ pub struct Preemptions {
     pub by_sibling: u64,
 }
 
+/// How often a running thread was met outside the kernel, and inside, by a clock that ticks while user time is wanted. Only
+/// their ratio means anything.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ticks {
+    /// Outside.
+    pub user: u64,
+    /// Inside.
+    pub kernel: u64,
+}
+
 /// What a thread has done since it was first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadUse {
@@ -102,6 +112,8 @@ pub struct ThreadUse {
     pub preemptions: Option<Preemptions>,
     /// How often it came to another CPU, where that is known.
     pub migrations: Option<u64>,
+    /// Where its CPU time went.
+    pub ticks: Ticks,
 }
 
 impl ThreadUse {
@@ -153,6 +165,20 @@ impl Monitor {
             Monitor::Kernel(kernel) => kernel.add(program, process),
             Monitor::Sampled(sampled) => {
                 sampled.add(program, process);
+                Ok(())
+            }
+        }
+    }
+
+    /// Counts from now on where CPU time goes, or no longer. It costs some thousand short interruptions a second on each CPU.
+    ///
+    /// # Errors
+    /// When the kernel does not let this user.
+    pub fn count_ticks(&mut self, wanted: bool) -> Result<(), kernel::Unavailable> {
+        match self {
+            Monitor::Kernel(kernel) => kernel.count_ticks(wanted),
+            Monitor::Sampled(sampled) => {
+                sampled.count_ticks(wanted);
                 Ok(())
             }
         }

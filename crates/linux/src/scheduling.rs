@@ -10,6 +10,9 @@ use std::collections::{HashMap, HashSet};
 
 use cosched_core::{Aspect, Class, Nanos, ProgramId, Refusal, Settings};
 
+use rustix::process::{Resource, getrlimit};
+
+use crate::attachable::may_change_any;
 use crate::procfs::Proc;
 use crate::sched_attr::{
     self, LONGEST_SLICE, SHORTEST_SLICE, SchedAttr, SchedError, SchedPolicy, default_slice,
@@ -17,12 +20,18 @@ use crate::sched_attr::{
 use crate::tree::{Process, Tree};
 use crate::undo::{Log, LogError, Record};
 
+/// The range of nice values.
+const LEAST_NICE: i32 = -20;
+const NICEST: i32 = 19;
+
 /// How the threads of one program are scheduled.
 #[derive(Debug)]
 pub struct Scheduling {
     program: ProgramId,
     /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per thread.
     default_slice: Option<Nanos>,
+    /// The lowest nice value that may be given back.
+    least_nice: i32,
     /// Threads that we changed: as found, and as last set.
     threads: HashMap<Process, (SchedAttr, SchedAttr)>,
     /// Everything that was ever given, with what it replaced.
@@ -34,7 +43,14 @@ impl Scheduling {
     pub fn new(program: ProgramId) -> Scheduling {
         // A kernel that does not tell has no slices.
         let default_slice = default_slice().ok().flatten();
-        Scheduling { program, default_slice, threads: HashMap::new(), given: Vec::new() }
+        let least_nice = least_nice(&Proc::default());
+        Scheduling {
+            program,
+            default_slice,
+            least_nice,
+            threads: HashMap::new(),
+            given: Vec::new(),
+        }
     }
 
     /// Whether anything was ever changed.
@@ -84,7 +100,11 @@ impl Scheduling {
         if wanted.asks() && !found.policy.has_slices() {
             note(refused, wanted.aspect(), Refusal::RealTime);
         }
-        let target = wanted.on(found);
+        let nicer = wanted.steps > 0;
+        if nicer && found.nice < self.least_nice {
+            note(refused, Aspect::Nice, Refusal::NotPermitted);
+        }
+        let target = wanted.on(found, self.least_nice);
         if target == present {
             return Ok(());
         }
@@ -127,7 +147,7 @@ impl Scheduling {
             refused.push((Aspect::Slice, Refusal::OutOfRange));
         }
         let slice = slice.filter(|_| self.default_slice.is_some());
-        (Wanted { class, slice, nice: settings.nice.map(i32::from) }, refused)
+        (Wanted { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
     }
 
     /// A slice that reads as the kernel's choice was chosen by nobody, and is restored as such.
@@ -154,36 +174,49 @@ impl Scheduling {
     }
 }
 
+/// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but never be put back.
+fn least_nice(proc: &Proc) -> i32 {
+    if may_change_any(proc) {
+        return LEAST_NICE;
+    }
+    // The limit counts from 20 downwards: 40 stands for -20.
+    let limit = getrlimit(Resource::Nice).current.unwrap_or(u64::MAX).min(40);
+    20 - limit as i32
+}
+
 /// What is to be replaced.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     class: Option<(SchedPolicy, u32)>,
     slice: Option<Nanos>,
-    nice: Option<i32>,
+    /// To add to the nice value.
+    steps: i32,
 }
 
 impl Wanted {
-    fn on(self, found: SchedAttr) -> SchedAttr {
+    fn on(self, found: SchedAttr, least_nice: i32) -> SchedAttr {
         if !found.policy.has_slices() {
             return found;
         }
         let (policy, priority) = self.class.unwrap_or((found.policy, found.priority));
         let runtime = self.slice.filter(|_| policy.has_slices()).unwrap_or(found.runtime);
-        SchedAttr { policy, priority, runtime, nice: self.nice.unwrap_or(found.nice), ..found }
+        // Nobody becomes nicer for ever.
+        let steps = if found.nice < least_nice { self.steps.min(0) } else { self.steps };
+        SchedAttr { policy, priority, runtime, nice: (found.nice + steps).min(NICEST), ..found }
     }
 
     /// Whether anything is to be replaced at all.
     fn asks(self) -> bool {
-        self.class.is_some() || self.slice.is_some() || self.nice.is_some()
+        self.class.is_some() || self.slice.is_some() || self.steps != 0
     }
 
     /// What a right is most likely missing for.
     fn aspect(self) -> Aspect {
-        match (self.class, self.nice) {
-            (Some((SchedPolicy::RoundRobin, _)), _) => Aspect::Class,
-            (_, Some(_)) => Aspect::Nice,
-            (Some(_), _) => Aspect::Class,
-            _ => Aspect::Slice,
+        match self.class {
+            Some((SchedPolicy::RoundRobin, _)) => Aspect::Class,
+            _ if self.steps != 0 => Aspect::Nice,
+            Some(_) => Aspect::Class,
+            None => Aspect::Slice,
         }
     }
 }

@@ -19,38 +19,57 @@
 //!   threads off `prstat`: the same where all live through the interval), without threads that did not run at all: idle
 //!   workers of a pool hold nobody up;
 //! - where cache references cannot be counted, lock contention decides alone, and the reason says so;
-//! - a program that never has a second thread is left to the kernel.
+//! - a program that never has a second thread is left to the kernel;
+//! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several [`Actuator`]s, and a
+//!   [`guard`] finds out which helps, if any (`--no-guard`: the first one, always);
+//! - with the guard, and where nobody has fixed it, the [interval](pace) follows the speed of phase changes;
+//! - programs with weights share the CPUs by [`weights`].
 
+mod guard;
+mod pace;
 mod quanta;
+mod trial;
+mod weights;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Cause, Class, Command, Measure, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Sample,
-    Settings, Why, World,
+    Actuator, Cause, Class, Command, Directive, Measure, Nanos, Observe, Plan, Policy, ProgramId,
+    ProgramState, Sample, Settings, Why, World,
 };
 
+use guard::Guard;
+use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = 0.10;
 
+/// What the scaling factor follows from.
+const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
+
 /// How `faithful` is to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaithfulOptions {
-    /// How often programs are measured.
-    pub interval: Nanos,
+    /// How often programs are measured; `None`: once a second, and with the guard as often as phases change.
+    pub interval: Option<Nanos>,
     /// Which slice for which scaling factor.
     pub quanta: Quanta,
-    /// The class that all threads of a program get; `None`: the one that they were found in.
+    /// What may be done to a program; without the guard the first is.
+    pub actuators: Vec<Actuator>,
+    /// Whether it is tried out what helps, and put back what does not.
+    pub guard: bool,
+    /// The class that a simulated kernel has for slices; `None`: slices are for threads of any class.
     pub class: Option<Class>,
 }
 
 impl Default for FaithfulOptions {
     fn default() -> FaithfulOptions {
         FaithfulOptions {
-            interval: Nanos::from_secs(1),
+            interval: None,
             quanta: Quanta::of_the_paper(),
+            actuators: vec![Actuator::Slice, Actuator::Batch, Actuator::BatchSlice],
+            guard: true,
             class: None,
         }
     }
@@ -60,7 +79,17 @@ impl Default for FaithfulOptions {
 #[derive(Debug)]
 pub(crate) struct Faithful {
     options: FaithfulOptions,
-    programs: BTreeMap<ProgramId, Stage>,
+    programs: BTreeMap<ProgramId, Tracked>,
+    guard: Option<Guard>,
+    /// What was planned last for each program, but for its weight.
+    planned: BTreeMap<ProgramId, Settings>,
+}
+
+/// A program, and how often it is measured.
+#[derive(Clone, Copy, Debug)]
+struct Tracked {
+    stage: Stage,
+    pace: Pace,
 }
 
 /// Where a program is in algorithm 1.
@@ -78,7 +107,8 @@ enum Stage {
 
 impl Faithful {
     pub(crate) fn new(options: FaithfulOptions) -> Faithful {
-        Faithful { options, programs: BTreeMap::new() }
+        let guard = options.guard.then(|| Guard::new(&options.actuators, options.class));
+        Faithful { options, programs: BTreeMap::new(), guard, planned: BTreeMap::new() }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -88,32 +118,32 @@ impl Faithful {
             plan.run(id, Settings::default());
             plan.because(Some(id), Why::LeftToKernel);
         }
-        self.programs.insert(id, Stage::Alone);
-        self.observe(id, &[Measure::Threads], plan);
+        let pace = match self.options.interval {
+            Some(fixed) => Pace::fixed(fixed),
+            None if self.options.guard => Pace::following(),
+            None => Pace::fixed(pace::USUAL),
+        };
+        self.programs.insert(id, Tracked { stage: Stage::Alone, pace });
+        observe(id, &[Measure::Threads], pace, plan);
         self.count_threads(id, world, plan);
     }
 
     /// Once a program has threads, it is measured.
     fn count_threads(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        if threads > 1 && self.programs.get(&id) == Some(&Stage::Alone) {
-            self.programs.insert(id, Stage::Preparing);
-            self.observe(id, &[Measure::LockWait, Measure::CpuTime, Measure::Counters], plan);
+        let Some(tracked) = self.programs.get_mut(&id) else { return };
+        if threads > 1 && tracked.stage == Stage::Alone {
+            tracked.stage = Stage::Preparing;
+            observe(id, &MEASURES, tracked.pace, plan);
         }
     }
 
-    fn observe(&self, id: ProgramId, measures: &[Measure], plan: &mut Plan) {
-        let observe =
-            |measure| Observe { program: Some(id), measure, period: self.options.interval };
-        plan.observe.extend(measures.iter().copied().map(observe));
-    }
-
     fn sampled(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
-        let Some(stage) = self.programs.get_mut(&id) else { return };
-        let before = match *stage {
+        let Some(tracked) = self.programs.get_mut(&id) else { return };
+        let before = match tracked.stage {
             Stage::Alone => return,
             Stage::Preparing => {
-                *stage = Stage::Unknown;
+                tracked.stage = Stage::Unknown;
                 return;
             }
             Stage::Unknown => None,
@@ -121,36 +151,90 @@ impl Faithful {
         };
         let Some(found) = Found::of(world.samples, id) else { return };
         let factor = found.scaling_factor();
-        if before.is_some_and(|before| (before - RANGE..=before + RANGE).contains(&factor)) {
+        let is_new =
+            before.is_none_or(|before| !(before - RANGE..=before + RANGE).contains(&factor));
+        if tracked.pace.passed(is_new) {
+            observe(id, &[Measure::Threads], tracked.pace, plan);
+            observe(id, &MEASURES, tracked.pace, plan);
+        }
+        if !is_new {
             return;
         }
-        *stage = Stage::Chosen(factor);
+        tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
-        plan.run(
-            id,
-            Settings { slice: Some(slice), class: self.options.class, ..Settings::default() },
-        );
         let Found { lock_contention, miss_ratio } = found;
         plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio });
+        match &mut self.guard {
+            Some(guard) => guard.chosen(id, slice, factor, plan),
+            None => {
+                let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
+                plan.run(id, way.settings(slice, self.options.class));
+            }
+        }
     }
+
+    fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
+        self.programs.remove(&id);
+        self.planned.remove(&id);
+        if let Some(guard) = &mut self.guard {
+            guard.forget(id, plan);
+        }
+    }
+
+    /// Adds what weights ask for to what is planned, and to what was planned before where they now ask for something else.
+    fn weigh(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let nice = weights::nice_values(world.programs);
+        for (id, directive) in &plan.programs {
+            if let Directive::Run(settings) = directive {
+                self.planned.insert(*id, *settings);
+            }
+        }
+        for (program, nice) in world.programs.iter().zip(nice) {
+            let Some(planned) = self.planned.get_mut(&program.id) else { continue };
+            let has_changed = planned.nice != nice;
+            planned.nice = nice;
+            let in_plan = plan.programs.iter_mut().find(|(id, _)| *id == program.id);
+            match in_plan {
+                Some((_, Directive::Run(settings))) => *settings = *planned,
+                None if has_changed => plan.run(program.id, *planned),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn observe(id: ProgramId, measures: &[Measure], pace: Pace, plan: &mut Plan) {
+    let observe = |measure| Observe { program: Some(id), measure, period: pace.interval() };
+    plan.observe.extend(measures.iter().copied().map(observe));
 }
 
 impl Policy for Faithful {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        // What is read during a trial is of its moments, and says nothing of an interval.
+        let is_trying = self.guard.as_ref().is_some_and(Guard::is_trying);
         for cause in causes {
             match *cause {
                 Cause::Arrived(id) => self.arrived(id, world, plan),
                 Cause::ThreadsChanged(id) => self.count_threads(id, world, plan),
                 Cause::Sampled(id) => {
-                    self.sampled(id, world, plan);
+                    if !is_trying {
+                        self.sampled(id, world, plan);
+                    }
                     self.count_threads(id, world, plan);
                 }
-                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
-                    _ = self.programs.remove(&id)
+                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => self.gone(id, plan),
+                Cause::Woke(token) => {
+                    if let Some(guard) = &mut self.guard {
+                        guard.woke(token, world, plan);
+                    }
                 }
                 _ => {}
             }
         }
+        if let Some(guard) = &mut self.guard {
+            guard.go_on(world, plan);
+        }
+        self.weigh(world, plan);
     }
 }
 
@@ -190,5 +274,7 @@ impl Found {
     }
 }
 
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod tests;

@@ -95,6 +95,9 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::LeastLost { .. }
         | Why::WaitedLongest { .. }
         | Why::Slice { .. }
+        | Why::Tried { .. }
+        | Why::Kept { .. }
+        | Why::PutBack { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
         Why::Quantum { .. } | Why::QuantumShortened { .. } | Why::Deviation { .. } => None,

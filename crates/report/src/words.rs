@@ -52,6 +52,13 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Slice { .. } => {
             "its threads are equals, with the slice that its locks and cache misses ask for"
         }
+        Why::Tried { .. } => {
+            "it is being tried whether another way to schedule its threads is faster"
+        }
+        Why::Kept { .. } => "another way to schedule its threads was tried, and is kept",
+        Why::PutBack { .. } => {
+            "another way to schedule its threads was tried, and they are as they were before"
+        }
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -73,6 +80,9 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::WaitedLongest { .. } => "waited longest",
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
+        Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
+        Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
+        Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",
@@ -100,6 +110,14 @@ fn figures(why: &Why) -> Option<String> {
         Why::Slice { slice, lock_contention, miss_ratio } => {
             Some(format!("{}; {}", span(*slice), at_locks(*lock_contention, *miss_ratio)))
         }
+        Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
+        Why::Kept { actuator, progress } => {
+            Some(format!("{actuator}, {progress:.2} times the progress"))
+        }
+        Why::PutBack { actuator, progress, pause } => Some(format!(
+            "{actuator}, {progress:.2} times the progress; not tried again for {}",
+            span(*pause)
+        )),
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
         }

@@ -80,6 +80,7 @@ impl World {
             from: Nanos(last.at),
             to: Nanos(now.at),
             on_cpu: Nanos(used.ran),
+            user_time: asked(Measure::UserTime).then_some(Nanos(used.ran)),
             frozen,
             run_delay: asked(Measure::CpuTime).then_some(Nanos(used.queued)),
             lock_wait: asked(Measure::LockWait).then_some(Nanos(used.waited)),

@@ -13,7 +13,16 @@ const SOON: &str = "--interval=20ms";
 
 fn attach(place: &Place, locker: &Locker) -> Cosched {
     let pid = locker.process.pid.to_string();
-    place.cosched(&["attach", SOON, "--class", "batch", "--out", "out", &pid])
+    place.cosched(&[
+        "attach",
+        SOON,
+        "--no-guard",
+        "--actuators",
+        "batch-slice",
+        "--out",
+        "out",
+        &pid,
+    ])
 }
 
 fn ended_by(signal: Signal, code: i32, user: User) {
@@ -104,7 +113,7 @@ fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
     let place = Place::new();
     let trap = place.trap();
     let [mode, threads] = Locker::ARGUMENTS;
-    let arguments = ["run", "--policy", "faithful", SOON, "--out", "out", "--"];
+    let arguments = ["run", "--policy", "faithful", "--no-guard", SOON, "--out", "out", "--"];
     let programs = [trap.to_str().unwrap(), mode, threads, ":::", "sh", "-c"];
     let other = ["while [ ! -e over ]; do sleep 0.01; done"];
     let cosched = place.cosched(&[&arguments[..], &programs, &other].concat());
@@ -139,7 +148,10 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
     for (arguments, why) in [
         (&["attach", "--policy", "gang", &pid] as &[&str], "policy 'gang' cannot attach"),
         (&["attach", "--policy", "linux-groups", &pid], "choose from linux, faithful"),
-        (&["attach", "--policy", "linux", "--class", "batch", &pid], "for policies that measure"),
+        (
+            &["attach", "--policy", "linux", "--actuators", "batch", &pid],
+            "for policies that measure",
+        ),
         (&["attach", &own], "would schedule itself"),
         (&["attach", &pid, &pid], "name one of the two"),
         (&["attach", "2147483647"], "there is no such process"),

@@ -72,7 +72,8 @@ fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
         let trap = place.trap();
         let trap = trap.to_str().unwrap();
         let [mode, threads] = Locker::ARGUMENTS;
-        let cosched = place.cosched(&["exec", "--interval", "20ms", "--", trap, mode, threads]);
+        let cosched =
+            place.cosched(&["exec", "--no-guard", "--interval", "20ms", "--", trap, mode, threads]);
         let locker = Locker::in_place(&place);
         eventually("a slice", || locker.is_changed());
         let mut detach = place.user.command(&place.executable);

@@ -163,7 +163,10 @@ impl Way {
             Way::Attach => "attach",
         };
         let mut arguments =
-            vec![command, "--policy", "faithful", "--interval", "10ms", "--class", "batch"];
+            vec![command, "--interval", "10ms", "--no-guard", "--actuators", "batch-slice"];
+        if self == Way::Run {
+            arguments.extend(["--policy", "faithful"]);
+        }
         match self {
             Way::Attach => arguments.push(&pid),
             _ => {

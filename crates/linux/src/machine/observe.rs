@@ -15,7 +15,7 @@ use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
 use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
-use crate::monitor::{Activity, Monitor, ThreadUse};
+use crate::monitor::{Activity, Monitor, ThreadUse, Ticks};
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -23,6 +23,8 @@ use crate::tree::Process;
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     monitor: Option<Monitor>,
+    /// Whether it counts ticks.
+    ticks: bool,
     /// When samples are to be taken next, where they have to be.
     look_at: Option<Nanos>,
     /// What each program is observed for.
@@ -132,6 +134,15 @@ impl Observer {
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.wanted.remove(&id);
         self.programs.remove(&id);
+        self.set_ticks();
+    }
+
+    /// Ticks are counted while somebody's user time is wanted. Where the kernel does not let us, there is none.
+    fn set_ticks(&mut self) {
+        let wanted = self.wanted.values().any(|measures| measures.contains(&Measure::UserTime));
+        if let Some(monitor) = self.monitor.as_mut().filter(|_| wanted != self.ticks) {
+            self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
+        }
     }
 
     /// When [`Observer::look`] is to be called next.
@@ -212,8 +223,10 @@ fn of_program(sample: Sample, slices: &[Slice], whole: &ProgramUse) -> Sample {
         slices.iter().map(|slice| slice.thread.in_activity(activity)).sum::<Nanos>()
     };
     let frozen = slices.iter().map(|slice| slice.thread.in_activity(Activity::Stopped)).max();
+    let on_cpu = sum(Activity::Running);
     Sample {
-        on_cpu: sum(Activity::Running),
+        on_cpu,
+        user_time: user_part(slices).map(|part| Nanos((on_cpu.0 as f64 * part) as u64)),
         frozen: frozen.unwrap_or_default(),
         run_delay: Some(sum(Activity::Runnable)),
         lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum()),
@@ -222,6 +235,14 @@ fn of_program(sample: Sample, slices: &[Slice], whole: &ProgramUse) -> Sample {
         quality: quality(whole.preemptions.is_some()),
         ..sample
     }
+}
+
+/// Of the CPU time, the part outside the kernel; `None` where nobody counted.
+fn user_part(slices: &[Slice]) -> Option<f64> {
+    let sum =
+        |ticks: fn(Ticks) -> u64| slices.iter().map(|slice| ticks(slice.thread.ticks)).sum::<u64>();
+    let (user, kernel) = (sum(|ticks| ticks.user), sum(|ticks| ticks.kernel));
+    (user + kernel > 0).then(|| user as f64 / (user + kernel) as f64)
 }
 
 /// Without the kernel's part, times at locks are estimates.
@@ -242,10 +263,12 @@ impl Linux {
             if let Some(measures) = self.observer.wanted.get_mut(&id) {
                 measures.remove(&observe.measure);
             }
+            self.observer.set_ticks();
             return Ok(());
         }
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
         self.count_if_wanted(id);
+        self.observer.set_ticks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
         let members: Vec<i32> =
@@ -305,6 +328,7 @@ mod tests {
             involuntary: 0,
             preemptions: None,
             migrations: None,
+            ticks: Ticks::default(),
         };
         let mut names = Names::default();
         let first = names.of(&thread(10));

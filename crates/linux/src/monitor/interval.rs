@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, Preemptions, ThreadUse};
+use super::{ACTIVITIES, Activity, Preemptions, ThreadUse, Ticks};
 
 /// What a program did in an interval: the sum over its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,6 +138,10 @@ fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
             by_sibling: now.by_sibling - before.by_sibling,
         }),
         migrations: thread.migrations.zip(before.migrations).map(|(now, before)| now - before),
+        ticks: Ticks {
+            user: thread.ticks.user - before.ticks.user,
+            kernel: thread.ticks.kernel - before.ticks.kernel,
+        },
         ..*thread
     }
 }
@@ -161,6 +165,7 @@ mod tests {
             involuntary: 10,
             preemptions: Some(Preemptions { expired: 1, by_sibling: 4 }),
             migrations: Some(3),
+            ticks: Ticks::default(),
         };
         time.into_iter().for_each(|(activity, ms)| use_.time[activity as usize] = Nanos(ms * MS));
         use_

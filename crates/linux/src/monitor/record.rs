@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use cosched_core::Nanos;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::{ACTIVITIES, Activity, Preemptions, ThreadUse};
+use super::{ACTIVITIES, Activity, Preemptions, ThreadUse, Ticks};
 
 /// As many as `RECORDS` in `bpf/monitor.h`.
 pub(super) const RECORDS: usize = 32768;
@@ -38,6 +38,8 @@ pub(super) struct Record {
     pub(super) expired: u64,
     pub(super) by_sibling: u64,
     pub(super) migrations: u64,
+    pub(super) user_ticks: u64,
+    pub(super) kernel_ticks: u64,
 }
 
 impl Record {
@@ -64,6 +66,7 @@ impl Record {
             involuntary: self.involuntary,
             preemptions: Some(Preemptions { expired: self.expired, by_sibling: self.by_sibling }),
             migrations: Some(self.migrations),
+            ticks: Ticks { user: self.user_ticks, kernel: self.kernel_ticks },
         }
     }
 }

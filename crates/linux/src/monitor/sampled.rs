@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, ThreadUse};
+use super::{ACTIVITIES, Activity, ThreadUse, Ticks};
 use crate::clock;
 use crate::files::{self, FileError};
 use crate::procfs::{Proc, status_field};
@@ -39,6 +39,8 @@ pub struct Sampled {
     threads: BTreeMap<(i32, i32), Seen>,
     /// How long the last look took, nanoseconds.
     took: u64,
+    /// Whether the kernel's own ticks of user and kernel time are wanted.
+    ticks: bool,
 }
 
 /// A process that was named.
@@ -65,6 +67,7 @@ struct Seen {
     looks: [u32; ACTIVITIES],
     /// Time asleep, by activity.
     asleep: [u64; ACTIVITIES],
+    ticks: Ticks,
 }
 
 /// The kernel's own accounts of a thread; times in nanoseconds.
@@ -78,11 +81,15 @@ struct Accounts {
 
 impl Sampled {
     pub(super) fn new(proc: Proc) -> Sampled {
-        Sampled { proc, members: BTreeMap::new(), threads: BTreeMap::new(), took: 0 }
+        Sampled { proc, members: BTreeMap::new(), threads: BTreeMap::new(), took: 0, ticks: false }
     }
 
     pub(super) fn add(&mut self, program: u32, process: i32) {
         self.members.insert(process, Member { program, known: false });
+    }
+
+    pub(super) fn count_ticks(&mut self, wanted: bool) {
+        self.ticks = wanted;
     }
 
     /// When the next look is due after the last one.
@@ -145,6 +152,11 @@ impl Sampled {
             if let Some(accounts) = gone_is_empty(accounts(&folder))? {
                 seen.account(clock::monotonic(), accounts);
             }
+            if self.ticks {
+                let stat = gone_is_empty(self.proc.thread_stat(*process, *thread))?;
+                seen.ticks =
+                    stat.map_or(seen.ticks, |stat| Ticks { user: stat.utime, kernel: stat.stime });
+            }
             seen.told = seen.now.is_none();
             into.push(seen.told(*process, *thread));
         }
@@ -168,6 +180,7 @@ impl Seen {
             told: false,
             looks: [0; ACTIVITIES],
             asleep: [0; ACTIVITIES],
+            ticks: Ticks::default(),
         }
     }
 
@@ -214,6 +227,7 @@ impl Seen {
             involuntary: self.accounts.involuntary - self.base.involuntary,
             preemptions: None,
             migrations: None,
+            ticks: self.ticks,
         }
     }
 }

@@ -156,3 +156,28 @@ fn whoever_reads_the_log_puts_back_what_was_found() {
     assert!(restored.failed.is_empty(), "{restored:?}");
     assert_eq!(sleeper.attr(), found);
 }
+
+#[test]
+fn steps_are_added_to_the_nice_value_that_was_found_and_taken_away_again() {
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    sched_attr::set(sleeper.child.id() as i32, &SchedAttr { nice: 5, ..found }).unwrap();
+    sleeper.scheduling.least_nice = -20;
+    let three = Settings { nice: Some(3), ..Settings::default() };
+    if sleeper.apply(three).is_empty() {
+        assert_eq!(sleeper.attr().nice, 8);
+    }
+    let refused = sleeper.apply(Settings::default());
+    // An ordinary user may not take them back; that is why `least_nice` asks first.
+    assert_eq!(sleeper.attr().nice, if refused.is_empty() { 5 } else { 8 });
+}
+
+#[test]
+fn nobody_is_made_nicer_who_could_not_be_put_back() {
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    sleeper.scheduling.least_nice = found.nice + 1;
+    let three = Settings { nice: Some(3), ..Settings::default() };
+    assert_eq!(sleeper.apply(three), [(Aspect::Nice, Refusal::NotPermitted)]);
+    assert_eq!(sleeper.attr(), found);
+}

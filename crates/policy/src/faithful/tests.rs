@@ -1,17 +1,23 @@
-use cosched_core::{Directive, MaskOwner, Quality, Thread, ThreadId};
+use cosched_core::{MaskOwner, Quality, Thread, ThreadId};
 
 use super::*;
 use crate::testkit::{Lab, program};
+use cosched_core::Program;
 
 const SECOND: Nanos = Nanos::from_secs(1);
-const A: ProgramId = ProgramId::first(0);
+pub(super) const A: ProgramId = ProgramId::first(0);
+
+/// As in the paper: without the guard.
+fn pure() -> Faithful {
+    Faithful::new(FaithfulOptions { guard: false, ..FaithfulOptions::default() })
+}
 
 fn lab() -> Lab<Faithful> {
-    Lab::new(Faithful::new(FaithfulOptions::default()), 4, vec![program(0, 4)])
+    Lab::new(pure(), 4, vec![program(0, 4)])
 }
 
 /// So many threads of program 0 are there.
-fn born(lab: &mut Lab<Faithful>, threads: u32) {
+pub(super) fn born(lab: &mut Lab<Faithful>, threads: u32) {
     lab.scene.threads = (0..threads)
         .map(|slot| Thread {
             id: ThreadId { slot, generation: 0 },
@@ -27,7 +33,7 @@ fn born(lab: &mut Lab<Faithful>, threads: u32) {
 
 /// An interval in which each thread waited for locks for this share of the time, and the program missed the cache in this
 /// share of its references.
-fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
+pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
     let from = lab.scene.now;
     lab.pass(SECOND);
     let sample = |thread: Option<u32>, wait: f64| Sample {
@@ -36,6 +42,7 @@ fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
         from,
         to: from + SECOND,
         on_cpu: Nanos((1e9 * (1.0 - wait)) as u64),
+        user_time: None,
         frozen: Nanos::ZERO,
         run_delay: Some(Nanos::ZERO),
         lock_wait: Some(Nanos((1e9 * wait) as u64)),
@@ -130,8 +137,7 @@ fn threads_that_never_run_are_idle_and_do_not_count_as_contention() {
 
 #[test]
 fn several_programs_each_get_their_own() {
-    let mut lab =
-        Lab::new(Faithful::new(FaithfulOptions::default()), 4, vec![program(0, 2), program(1, 2)]);
+    let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
     assert_eq!(lab.running(), [0, 1]);
     born(&mut lab, 2);
     interval(&mut lab, &[0.9, 0.9], None);
@@ -140,4 +146,50 @@ fn several_programs_each_get_their_own() {
     assert_eq!(lab.plan.directive(ProgramId::first(1)), None, "nothing is known of the other");
     lab.exit(0);
     assert!(lab.plan.programs.is_empty());
+}
+
+#[test]
+fn without_the_guard_the_first_actuator_is_given_always() {
+    let options = FaithfulOptions {
+        guard: false,
+        actuators: vec![Actuator::Batch, Actuator::Slice],
+        ..FaithfulOptions::default()
+    };
+    let mut lab = Lab::new(Faithful::new(options), 4, vec![program(0, 2)]);
+    born(&mut lab, 2);
+    (0..2).for_each(|_| interval(&mut lab, &[0.9, 0.9], None));
+    let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
+    assert_eq!(lab.plan.directive(A), Some(&Directive::Run(batch)));
+}
+
+#[test]
+fn a_program_that_waits_for_input_and_output_gets_no_long_slice_for_it() {
+    let mut at_locks = prepared();
+    interval(&mut at_locks, &[0.75, 0.75], None);
+    assert_eq!(slice(&at_locks), Some(150));
+    // As long asleep, for something that is no lock.
+    let mut at_a_disk = prepared();
+    at_a_disk.scene.samples = at_locks.scene.samples.clone();
+    for sample in &mut at_a_disk.scene.samples {
+        sample.lock_wait = Some(Nanos::ZERO);
+    }
+    at_a_disk.tell(&[Cause::Sampled(A)]);
+    assert_eq!(slice(&at_a_disk), Some(10));
+}
+
+#[test]
+fn programs_with_weights_are_nicer_and_go_on_being_so_with_a_slice() {
+    let light = Program { weight: 0.5, ..program(1, 4) };
+    let mut lab = Lab::new(pure(), 4, vec![program(0, 4), light]);
+    let light = ProgramId::first(1);
+    let nicer = Settings { nice: Some(3), ..Settings::default() };
+    assert_eq!(lab.plan.directive(light), Some(&Directive::Run(nicer)));
+    born(&mut lab, 2);
+    (0..2).for_each(|_| interval(&mut lab, &[0.9, 0.9], None));
+    assert_eq!(slice(&lab), Some(250));
+    let Some(Directive::Run(settings)) = lab.plan.directive(A) else { panic!("{:?}", lab.plan) };
+    assert_eq!(settings.nice, Some(0));
+    lab.exit(0);
+    let as_found = Some(&Directive::Run(Settings::default()));
+    assert_eq!(lab.plan.directive(light), as_found, "alone, it has nobody to be nice to");
 }

@@ -1,0 +1,113 @@
+//! What can be done to the threads of a program so that they do not take CPUs from each other.
+//!
+//! The paper on faithful scheduling has one way: Solaris' class of fixed priorities with a time quantum. Linux has several,
+//! which differ in who may take a CPU from whom, and none of them is best for every program (docs/quanta.md).
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::plan::{Class, Settings};
+use crate::time::Nanos;
+
+/// A way to schedule the threads of a program as equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Actuator {
+    /// As they were found.
+    None,
+    /// In their class, with the slice of the table.
+    Slice,
+    /// Without preemption on wake-up, with the kernel's own slice.
+    Batch,
+    /// Without preemption on wake-up, with the slice of the table.
+    BatchSlice,
+    /// Real-time round robin: before everything else on the machine, so on request only.
+    RoundRobin,
+}
+
+/// A name that stands for no actuator.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no actuator '{0}': choose from none, slice, batch, batch-slice, round-robin")]
+pub struct UnknownActuator(String);
+
+impl Actuator {
+    /// All, from what changes least to what changes most.
+    pub const ALL: [Actuator; 5] = [
+        Actuator::None,
+        Actuator::Slice,
+        Actuator::Batch,
+        Actuator::BatchSlice,
+        Actuator::RoundRobin,
+    ];
+
+    /// Its name on the command line and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Actuator::None => "none",
+            Actuator::Slice => "slice",
+            Actuator::Batch => "batch",
+            Actuator::BatchSlice => "batch-slice",
+            Actuator::RoundRobin => "round-robin",
+        }
+    }
+
+    /// What is to be asked of the machine. `usual` is the class that a simulated kernel has for such threads, if Linux' do not
+    /// exist there.
+    pub fn settings(self, slice: Nanos, usual: Option<Class>) -> Settings {
+        let (class, slice) = match self {
+            Actuator::None => return Settings::default(),
+            Actuator::Slice => (usual, Some(slice)),
+            Actuator::Batch => (Some(Class::Batch), None),
+            Actuator::BatchSlice => (Some(Class::Batch), Some(slice)),
+            Actuator::RoundRobin => (Some(Class::RoundRobin(1)), None),
+        };
+        Settings { class, slice, ..Settings::default() }
+    }
+}
+
+impl fmt::Display for Actuator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Actuator {
+    type Err = UnknownActuator;
+
+    fn from_str(name: &str) -> Result<Actuator, UnknownActuator> {
+        let known = Actuator::ALL.into_iter().find(|actuator| actuator.name() == name);
+        known.ok_or_else(|| UnknownActuator(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_its_actuator_and_no_other_does() {
+        for actuator in Actuator::ALL {
+            assert_eq!(actuator.name().parse(), Ok(actuator));
+            let written = serde_json::to_string(&actuator).unwrap();
+            assert_eq!(written, format!("\"{actuator}\""), "results and options have one name");
+        }
+        assert!("rr".parse::<Actuator>().is_err());
+    }
+
+    #[test]
+    fn each_asks_for_what_its_name_says() {
+        let slice = Nanos::from_millis(20);
+        let asked = |actuator: Actuator| {
+            let settings = actuator.settings(slice, None);
+            (settings.class, settings.slice)
+        };
+        assert_eq!(asked(Actuator::None), (None, None));
+        assert_eq!(asked(Actuator::Slice), (None, Some(slice)));
+        assert_eq!(asked(Actuator::Batch), (Some(Class::Batch), None));
+        assert_eq!(asked(Actuator::BatchSlice), (Some(Class::Batch), Some(slice)));
+        let fixed = Some(Class::FixedPriority(0));
+        assert_eq!(Actuator::Slice.settings(slice, fixed).class, fixed);
+    }
+}

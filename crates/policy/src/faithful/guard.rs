@@ -1,0 +1,223 @@
+//! What a program's threads get: the actuator that was shown to help, or nothing.
+//!
+//! *Idea.* The table says how long a slice would be right; whether a slice, or another way to keep siblings from taking
+//! CPUs from each other, helps this program in this phase is tried out, one way after the other ([`Trial`]). What is
+//! faster than what the program has now takes its place. What is not is put back, and not tried again for a
+//! while, which doubles each time; what is in force is held against nothing at all as rarely. A new phase
+//! (another quantum decision) begins afresh.
+//!
+//! One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
+//! not measured otherwise.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use cosched_core::{
+    Actuator, AtExpiry, Class, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, Why, World,
+};
+
+use super::trial::{Finding, SETTLE, Trial};
+
+/// The moments of a trial.
+const MOMENT: Token = Token(0);
+/// Somebody's pause is over.
+const AGAIN: Token = Token(1);
+/// The first pause, and the longest.
+const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
+/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
+const NOTHING_TO_WIN: f64 = 0.90;
+
+/// Who has which actuator, and who is to be tried next.
+#[derive(Debug)]
+pub(super) struct Guard {
+    /// What may be tried, in this order.
+    candidates: Vec<Actuator>,
+    usual: Option<Class>,
+    programs: BTreeMap<ProgramId, Guarded>,
+    queue: VecDeque<ProgramId>,
+    trial: Option<(Trial, Step)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Guarded {
+    slice: Nanos,
+    in_force: Actuator,
+    to_try: VecDeque<Actuator>,
+    pause: Nanos,
+    /// When something is to be tried again.
+    again: Nanos,
+}
+
+/// Where a trial is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Step {
+    Settling,
+    Measuring,
+}
+
+impl Guard {
+    pub(super) fn new(candidates: &[Actuator], usual: Option<Class>) -> Guard {
+        let candidates = candidates.iter().copied().filter(|way| *way != Actuator::None).collect();
+        Guard { candidates, usual, programs: BTreeMap::new(), queue: VecDeque::new(), trial: None }
+    }
+
+    /// Whether a trial runs.
+    pub(super) fn is_trying(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// A program was given this slice by the table, at this scaling factor: it is in a new phase.
+    pub(super) fn chosen(&mut self, id: ProgramId, slice: Nanos, factor: f64, plan: &mut Plan) {
+        let new = Guarded {
+            slice,
+            in_force: Actuator::None,
+            to_try: VecDeque::new(),
+            pause: PAUSES.0,
+            again: Nanos::NEVER,
+        };
+        let guarded = self.programs.entry(id).or_insert(new);
+        (guarded.slice, guarded.pause, guarded.again) = (slice, PAUSES.0, Nanos::NEVER);
+        self.queue.retain(|queued| *queued != id);
+        if factor > NOTHING_TO_WIN {
+            guarded.in_force = Actuator::None;
+            guarded.to_try.clear();
+        } else {
+            // What was in force first: it is held against nothing, like all others.
+            let before = std::mem::replace(&mut guarded.in_force, Actuator::None);
+            let others = self.candidates.iter().copied().filter(|way| *way != before);
+            let before = Some(before).filter(|way| *way != Actuator::None);
+            guarded.to_try = before.into_iter().chain(others).collect();
+            self.queue.push_back(id);
+        }
+        self.give(id, Actuator::None, plan);
+    }
+
+    /// A program has ended or is no longer ours.
+    pub(super) fn forget(&mut self, id: ProgramId, plan: &mut Plan) {
+        self.programs.remove(&id);
+        self.queue.retain(|queued| *queued != id);
+        if self.trial.as_ref().is_some_and(|(trial, _)| trial.program == id) {
+            self.end(plan);
+        }
+    }
+
+    /// A wake-up that this asked for.
+    pub(super) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
+        if token == MOMENT {
+            self.moment_over(world, plan);
+        }
+    }
+
+    /// Goes on with whoever is next, where nothing is being tried.
+    pub(super) fn go_on(&mut self, world: &World<'_>, plan: &mut Plan) {
+        self.enqueue_due(world.now);
+        while self.trial.is_none() {
+            let Some(id) = self.queue.front().copied() else { break };
+            let next = self.programs.get_mut(&id).and_then(|guarded| guarded.to_try.pop_front());
+            match next {
+                Some(candidate) => self.begin(id, candidate, world, plan),
+                None => {
+                    self.queue.pop_front();
+                    self.rest(id, world.now);
+                }
+            }
+        }
+        let again = self.programs.values().map(|guarded| guarded.again).min();
+        plan.wake_at(again.unwrap_or(Nanos::NEVER), AGAIN);
+    }
+
+    fn begin(&mut self, id: ProgramId, candidate: Actuator, world: &World<'_>, plan: &mut Plan) {
+        let Some(against) = self.programs.get(&id).map(|guarded| guarded.in_force) else { return };
+        // What is in force was held against nothing before: then it is what has to prove itself.
+        let against = if candidate == against { Actuator::None } else { against };
+        let trial = Trial::new(id, candidate, against);
+        plan.because(Some(id), Why::Tried { actuator: candidate, against });
+        self.observe(Nanos::NEVER, plan);
+        self.give(id, trial.actuator(), plan);
+        self.trial = Some((trial, Step::Settling));
+        read_at(world.now + SETTLE, plan);
+    }
+
+    fn moment_over(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let Some((trial, step)) = &mut self.trial else { return };
+        if *step == Step::Settling {
+            *step = Step::Measuring;
+            return read_at(world.now + trial.moment(), plan);
+        }
+        let (id, before) = (trial.program, trial.actuator());
+        let finding = trial.measured(world.samples);
+        let (candidate, incumbent, next) = (trial.candidate, trial.incumbent, trial.actuator());
+        let progress = match finding {
+            Finding::Open => {
+                *step = Step::Settling;
+                if next != before {
+                    self.give(id, next, plan);
+                }
+                return read_at(world.now + SETTLE, plan);
+            }
+            Finding::Faster(progress) | Finding::NotFaster(progress) => progress,
+        };
+        let kept = matches!(finding, Finding::Faster(_));
+        if let Some(guarded) = self.programs.get_mut(&id) {
+            guarded.in_force = if kept { candidate } else { incumbent };
+            let why = if kept {
+                Why::Kept { actuator: candidate, progress }
+            } else {
+                Why::PutBack { actuator: candidate, progress, pause: guarded.pause }
+            };
+            plan.because(Some(id), why);
+            let way = guarded.in_force;
+            self.give(id, way, plan);
+        }
+        self.end(plan);
+    }
+
+    /// Nothing is tried any more for now.
+    fn end(&mut self, plan: &mut Plan) {
+        self.trial = None;
+        self.observe(Nanos::ZERO, plan);
+        plan.wake_at(Nanos::NEVER, MOMENT);
+    }
+
+    /// A program has tried all: it is left alone for a while.
+    fn rest(&mut self, id: ProgramId, now: Nanos) {
+        let Some(guarded) = self.programs.get_mut(&id) else { return };
+        guarded.again = now + guarded.pause;
+        guarded.pause = Nanos(guarded.pause.0 * 2).min(PAUSES.1);
+    }
+
+    fn enqueue_due(&mut self, now: Nanos) {
+        for (id, guarded) in &mut self.programs {
+            if guarded.again <= now {
+                guarded.again = Nanos::NEVER;
+                guarded.to_try = match guarded.in_force {
+                    Actuator::None => self.candidates.iter().copied().collect(),
+                    way => VecDeque::from([way]),
+                };
+                self.queue.push_back(*id);
+            }
+        }
+    }
+
+    /// What everybody's progress is told by, from now on or, with zero, no longer.
+    fn observe(&self, period: Nanos, plan: &mut Plan) {
+        let programs = self.programs.keys();
+        plan.observe.extend(programs.map(|id| Observe {
+            program: Some(*id),
+            measure: Measure::UserTime,
+            period,
+        }));
+    }
+
+    /// Lets a program run with an actuator.
+    fn give(&self, id: ProgramId, way: Actuator, plan: &mut Plan) {
+        let Some(guarded) = self.programs.get(&id) else { return };
+        plan.programs.retain(|(planned, _)| *planned != id);
+        plan.run(id, way.settings(guarded.slice, self.usual));
+    }
+}
+
+/// Wants to be asked again once everything that is observed has been read.
+fn read_at(at: Nanos, plan: &mut Plan) {
+    plan.wake.retain(|wake| wake.token != MOMENT);
+    plan.wake.push(Wake { token: MOMENT, at, first: AtExpiry::Read });
+}

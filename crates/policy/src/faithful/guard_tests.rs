@@ -1,0 +1,145 @@
+//! The guard with a program whose speed follows from what it is given.
+
+use cosched_core::{Class, Program, Quality, Reason};
+
+use super::tests::{A, born, interval};
+use super::*;
+use crate::testkit::{Lab, program};
+
+fn lab(programs: Vec<Program>) -> Lab<Faithful> {
+    let mut lab = Lab::new(Faithful::new(FaithfulOptions::default()), 4, programs);
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.5, 0.5], None);
+    lab
+}
+
+/// Nine seconds of [`tried_for`], from as the program was found.
+fn tried(lab: &mut Lab<Faithful>, speed: impl Fn(Settings) -> f64) -> (Vec<Why>, Settings) {
+    tried_for(Nanos::from_secs(9), Settings::default(), lab, speed)
+}
+
+/// Lets trials go on for a while, with a program that makes `speed` of what it is given; returns what became of
+/// each and what the program has at the end.
+fn tried_for(
+    span: Nanos,
+    mut given: Settings,
+    lab: &mut Lab<Faithful>,
+    speed: impl Fn(Settings) -> f64,
+) -> (Vec<Why>, Settings) {
+    let mut found = Vec::new();
+    let mut look = |lab: &Lab<Faithful>, given: &mut Settings| {
+        if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
+            *given = *settings;
+        }
+        found.extend(
+            lab.plan
+                .reasons
+                .iter()
+                .filter(|Reason { program, .. }| *program == Some(A))
+                .map(|r| r.why),
+        );
+    };
+    look(lab, &mut given);
+    let begin = lab.scene.now;
+    while let Some(at) = lab.next_wake().filter(|at| *at < begin + span) {
+        let from = lab.scene.now;
+        let length = at - from;
+        lab.scene.samples = vec![Sample {
+            user_time: Some(Nanos((length.as_secs_f64() * speed(given) * 1e9) as u64)),
+            quality: Quality::Exact,
+            ..Sample::empty(A, from, at)
+        }];
+        lab.wake();
+        look(lab, &mut given);
+    }
+    (found, given)
+}
+
+fn is_batch(settings: Settings) -> bool {
+    settings.class == Some(Class::Batch)
+}
+
+fn outcomes(found: &[Why]) -> Vec<(Actuator, bool)> {
+    let outcome = |why: &Why| match *why {
+        Why::Kept { actuator, .. } => Some((actuator, true)),
+        Why::PutBack { actuator, .. } => Some((actuator, false)),
+        _ => None,
+    };
+    found.iter().filter_map(outcome).collect()
+}
+
+#[test]
+fn what_makes_a_program_faster_is_kept_and_the_rest_put_back() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (found, given) = tried(&mut lab, |given| match (is_batch(given), given.slice) {
+        (true, None) => 1.2,
+        (true, Some(_)) => 1.1,
+        (false, Some(_)) => 0.9,
+        (false, None) => 1.0,
+    });
+    use Actuator::{Batch, BatchSlice, Slice};
+    assert_eq!(outcomes(&found), [(Slice, false), (Batch, true), (BatchSlice, false)], "{found:?}");
+    assert!(is_batch(given) && given.slice.is_none(), "{given:?}");
+}
+
+#[test]
+fn where_nothing_helps_the_program_is_as_it_was_found() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (found, given) =
+        tried(&mut lab, |given| if given == Settings::default() { 1.0 } else { 0.7 });
+    assert!(outcomes(&found).iter().all(|(_, kept)| !kept) && found.len() > 3, "{found:?}");
+    assert_eq!(given, Settings::default());
+}
+
+#[test]
+fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
+    assert!(is_batch(given));
+    let slow = |given| if is_batch(given) { 0.8 } else { 1.0 };
+    let (found, given) = tried_for(Nanos::from_secs(200), given, &mut lab, slow);
+    // The last trial of before comes to its end first.
+    assert_eq!(outcomes(&found)[1], (Actuator::Batch, false), "{found:?}");
+    assert_eq!(given, Settings::default());
+    let pauses: Vec<u64> = found
+        .iter()
+        .filter_map(|why| match why {
+            Why::PutBack { actuator: Actuator::Batch, pause, .. } => Some(pause.0 / 1_000_000_000),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(pauses, [20, 40, 80, 160]);
+}
+
+#[test]
+fn a_program_that_hardly_waits_is_left_alone() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.05, 0.05], None);
+    let (found, given) = tried(&mut lab, |_| 1.0);
+    assert!(matches!(found[..], [Why::Slice { .. }]), "{found:?}");
+    assert_eq!(given, Settings::default());
+}
+
+#[test]
+fn no_quantum_is_decided_by_what_the_moments_of_a_trial_show() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    assert!(matches!(
+        lab.plan.reasons[..],
+        [Reason { why: Why::Slice { .. }, .. }, Reason { why: Why::Tried { .. }, .. }]
+    ));
+    interval(&mut lab, &[0.9, 0.9], None);
+    assert!(lab.plan.reasons.is_empty(), "{:?}", lab.plan.reasons);
+}
+
+#[test]
+fn a_program_that_ends_in_its_trial_makes_room_for_the_next() {
+    let mut lab = lab(vec![program(0, 4), program(1, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    assert!(lab.next_wake().is_some_and(|at| at <= lab.scene.now + Nanos::from_millis(100)));
+    lab.exit(0);
+    assert_eq!(lab.next_wake(), None, "nobody else is to be tried");
+}

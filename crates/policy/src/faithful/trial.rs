@@ -1,0 +1,251 @@
+//! Whether a program is faster with an actuator than without it: trials that go to and fro between the two.
+//!
+//! *Problem.* To forbid that siblings take CPUs from each other makes some programs faster, some slower, and which is which
+//! depends on how long locks are held, on the load, and on the phase that a program is in. The paper has no answer to
+//! that: it applies its table and looks no more.
+//!
+//! *Idea.* Like is compared with like. A trial gives a program the actuator for a moment, takes it back for a moment, and so on;
+//! each moment is compared with its neighbour only, so that drifts of the program and of the machine cancel. Whether
+//! the difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends as soon as the
+//! answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be faster is not kept.
+//!
+//! *Progress* of a moment is what the machine can tell of it: instructions where they are counted, else CPU time
+//! outside the kernel: what threads that fight for locks lose, they lose asleep or in the kernel (docs/quanta.md holds that
+//! against the true speed; it is wrong where the lock's own cache line is what everybody waits for). Where several
+//! programs are there, the geometric mean over all of them counts, so that nobody wins at another's expense.
+//!
+//! Ours; part 4 of no paper.
+
+use cosched_core::{Actuator, Nanos, ProgramId, Quality, Sample};
+
+/// At the beginning of a moment nothing is measured: threads still have CPUs and deadlines from before.
+pub(super) const SETTLE: Nanos = Nanos::from_millis(15);
+/// How long is measured where user time is exact, or instructions are there.
+const MOMENT: Nanos = Nanos::from_millis(45);
+/// How long where user time comes in ticks of ten milliseconds.
+const LONG_MOMENT: Nanos = Nanos::from_millis(500);
+/// Pairs of moments before any answer.
+const FEWEST_PAIRS: usize = 5;
+/// Pairs after which no further answer is waited for.
+pub(super) const MOST_PAIRS: usize = 12;
+/// How much faster is worth a change.
+const WORTHWHILE: f64 = 0.02;
+/// Standard errors between an answer and doubt: one-sided 2.5 % for the fewest pairs.
+const CLEAR: f64 = 2.6;
+/// Part of a CPU that is added to every program's progress, so that one that idles decides nothing.
+const FLOOR: f64 = 0.01;
+
+/// One actuator against another, on one program.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Trial {
+    pub(super) program: ProgramId,
+    pub(super) candidate: Actuator,
+    pub(super) incumbent: Actuator,
+    moment: Nanos,
+    /// How many moments are over.
+    moments: usize,
+    /// Progress in the first moment of the present pair.
+    first: Option<Vec<(ProgramId, f64)>>,
+    /// Logarithms of progress with the candidate over progress with the incumbent.
+    pairs: Vec<f64>,
+}
+
+/// What a moment has shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Finding {
+    /// Nothing final: the next moment is to come.
+    Open,
+    /// The candidate is faster: progress with it over progress without.
+    Faster(f64),
+    /// It is not, or not by enough to be told.
+    NotFaster(f64),
+}
+
+impl Trial {
+    pub(super) fn new(program: ProgramId, candidate: Actuator, incumbent: Actuator) -> Trial {
+        Trial {
+            program,
+            candidate,
+            incumbent,
+            moment: MOMENT,
+            moments: 0,
+            first: None,
+            pairs: Vec::new(),
+        }
+    }
+
+    /// What the program has in the present moment: the order is with, without, without, with, and so on.
+    pub(super) fn actuator(&self) -> Actuator {
+        if matches!(self.moments % 4, 0 | 3) { self.candidate } else { self.incumbent }
+    }
+
+    /// How long the present moment is measured, after it has settled.
+    pub(super) fn moment(&self) -> Nanos {
+        self.moment
+    }
+
+    /// Takes the samples of all programs over a moment.
+    pub(super) fn measured(&mut self, samples: &[Sample]) -> Finding {
+        let progress = progress(samples);
+        if progress.iter().any(|(_, _, exact)| !exact) && self.moment < LONG_MOMENT {
+            // Too coarse for short moments; what was found in them is noise.
+            *self = Trial {
+                moment: LONG_MOMENT,
+                ..Trial::new(self.program, self.candidate, self.incumbent)
+            };
+            return Finding::Open;
+        }
+        let now: Vec<(ProgramId, f64)> =
+            progress.iter().map(|(id, rate, _)| (*id, *rate)).collect();
+        let with_candidate = self.actuator() == self.candidate;
+        self.moments += 1;
+        match self.first.take() {
+            None => self.first = Some(now),
+            Some(before) => {
+                let (with, without) = if with_candidate { (now, before) } else { (before, now) };
+                self.pairs.extend(log_ratio(&with, &without));
+            }
+        }
+        self.finding()
+    }
+
+    fn finding(&self) -> Finding {
+        let count = self.pairs.len();
+        let is_over = self.moments >= 2 * MOST_PAIRS;
+        if self.first.is_some() || (count < FEWEST_PAIRS && !is_over) {
+            return Finding::Open;
+        }
+        let mean = self.pairs.iter().sum::<f64>() / count.max(1) as f64;
+        let squares = self.pairs.iter().map(|pair| (pair - mean).powi(2)).sum::<f64>();
+        let error = (squares / (count.max(2) - 1) as f64 / count.max(1) as f64).sqrt();
+        let worthwhile = WORTHWHILE.ln_1p();
+        if count >= FEWEST_PAIRS && mean - CLEAR * error > 0.0 && mean > worthwhile {
+            Finding::Faster(mean.exp())
+        } else if is_over || mean + CLEAR * error < worthwhile {
+            Finding::NotFaster(mean.exp())
+        } else {
+            Finding::Open
+        }
+    }
+}
+
+/// Each program's progress per second, and whether it is known exactly. Nothing of programs of which nothing is known.
+fn progress(samples: &[Sample]) -> Vec<(ProgramId, f64, bool)> {
+    let whole = samples.iter().filter(|sample| sample.thread.is_none());
+    let rates = whole.filter_map(|sample| {
+        let seconds = (sample.to - sample.from).as_secs_f64();
+        let instructions = sample.instructions.filter(|count| *count > 0);
+        let (amount, exact) = match (instructions, sample.user_time) {
+            // A thousand million make about the progress of a second.
+            (Some(count), _) => (count as f64 / 1e9, true),
+            (None, Some(time)) => (time.as_secs_f64(), sample.quality == Quality::Exact),
+            (None, None) => return None,
+        };
+        (seconds > 0.0).then(|| (sample.program, amount / seconds, exact))
+    });
+    rates.collect()
+}
+
+/// The mean over the programs that are in both; `None` if they are not the same, or if there are none.
+fn log_ratio(with: &[(ProgramId, f64)], without: &[(ProgramId, f64)]) -> Option<f64> {
+    let same = with.len() == without.len() && with.iter().zip(without).all(|(a, b)| a.0 == b.0);
+    let logarithms = with.iter().zip(without).map(|(a, b)| ((a.1 + FLOOR) / (b.1 + FLOOR)).ln());
+    (same && !with.is_empty()).then(|| logarithms.sum::<f64>() / with.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ProgramId = ProgramId::first(0);
+    const B: ProgramId = ProgramId::first(1);
+
+    fn moment(rates: &[(ProgramId, f64)], quality: Quality) -> Vec<Sample> {
+        let sample = |(id, rate): &(ProgramId, f64)| Sample {
+            user_time: Some(Nanos((rate * 45e6) as u64)),
+            quality,
+            ..Sample::empty(*id, Nanos::ZERO, Nanos::from_millis(45))
+        };
+        rates.iter().map(sample).collect()
+    }
+
+    /// A trial in which the candidate makes this progress against 1, with a noise that has this size; the pairs that it took.
+    fn tried(with: f64, noise: f64) -> (Finding, usize) {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        for number in 0.. {
+            let rate = if trial.actuator() == Actuator::Batch { with } else { 1.0 };
+            // A fixed sequence without a period of four.
+            let noise = noise * (f64::from(number * 7 % 11) / 5.0 - 1.0);
+            match trial.measured(&moment(&[(A, rate * (1.0 + noise))], Quality::Exact)) {
+                Finding::Open => {}
+                found => return (found, trial.pairs.len()),
+            }
+        }
+        unreachable!()
+    }
+
+    #[test]
+    fn clear_answers_come_after_the_fewest_pairs_and_unclear_ones_are_given_up() {
+        assert!(
+            matches!(tried(1.15, 0.02), (Finding::Faster(ratio), FEWEST_PAIRS) if (ratio - 1.15).abs() < 0.02)
+        );
+        assert!(
+            matches!(tried(0.80, 0.02), (Finding::NotFaster(ratio), FEWEST_PAIRS) if (ratio - 0.80).abs() < 0.02)
+        );
+        assert!(matches!(tried(1.04, 0.20), (Finding::NotFaster(_), MOST_PAIRS)));
+        assert!(matches!(tried(1.0, 0.0), (Finding::NotFaster(_), FEWEST_PAIRS)));
+        assert!(matches!(tried(1.01, 0.0), (Finding::NotFaster(_), _)), "not worth a change");
+    }
+
+    #[test]
+    fn a_drift_is_not_taken_for_a_difference() {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut speed = 1.0;
+        let found = loop {
+            speed *= 1.03;
+            match trial.measured(&moment(&[(A, speed)], Quality::Exact)) {
+                Finding::Open => {}
+                found => break found,
+            }
+        };
+        assert!(matches!(found, Finding::NotFaster(_)), "{found:?}");
+    }
+
+    #[test]
+    fn what_one_program_wins_at_anothers_expense_is_no_progress() {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let found = loop {
+            let with = trial.actuator() == Actuator::Batch;
+            let rates = if with { [(A, 1.2), (B, 0.8)] } else { [(A, 1.0), (B, 1.0)] };
+            match trial.measured(&moment(&rates, Quality::Exact)) {
+                Finding::Open => {}
+                found => break found,
+            }
+        };
+        assert!(matches!(found, Finding::NotFaster(ratio) if ratio < 1.0), "{found:?}");
+    }
+
+    #[test]
+    fn coarse_times_ask_for_long_moments() {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        assert_eq!(trial.moment(), MOMENT);
+        assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
+        assert_eq!((trial.moment(), trial.moments), (LONG_MOMENT, 0));
+    }
+
+    #[test]
+    fn a_program_that_comes_or_goes_in_the_middle_of_a_pair_makes_it_void() {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        trial.measured(&moment(&[(A, 1.0)], Quality::Exact));
+        trial.measured(&moment(&[(A, 5.0), (B, 1.0)], Quality::Exact));
+        assert!(trial.pairs.is_empty());
+    }
+
+    #[test]
+    fn where_nothing_can_be_measured_nothing_is_kept() {
+        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let found =
+            (0..2 * MOST_PAIRS).map(|_| trial.measured(&[])).find(|found| *found != Finding::Open);
+        assert!(matches!(found, Some(Finding::NotFaster(_))), "{found:?}");
+    }
+}
