@@ -242,7 +242,8 @@ pub enum Why {
         /// What is given.
         given: Nanos,
     },
-    /// All its threads get this slice, for the time that they wait for locks or memory.
+    /// This is the slice for its threads, for the time that they wait for locks or memory; whether they get it follows from
+    /// how they are scheduled.
     Slice {
         /// How long a thread may keep a CPU.
         slice: Nanos,
@@ -250,6 +251,12 @@ pub enum Why {
         lock_contention: f64,
         /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
         miss_ratio: Option<f64>,
+    },
+    /// Its threads are scheduled this way from now on, without a trial: nothing else is to be tried, or everything is to be
+    /// tried from here.
+    Given {
+        /// How.
+        actuator: Actuator,
     },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
     Tried {

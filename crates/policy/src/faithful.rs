@@ -162,15 +162,20 @@ impl Faithful {
         }
         tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
-        let Found { lock_contention, miss_ratio } = found;
-        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio });
-        match &mut self.guard {
-            Some(guard) => guard.chosen(id, slice, factor, plan),
+        let given = match &mut self.guard {
+            Some(guard) => {
+                guard.chosen(id, slice, factor, plan);
+                Actuator::None
+            }
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));
+                way
             }
-        }
+        };
+        plan.because(Some(id), Why::Given { actuator: given });
+        let Found { lock_contention, miss_ratio } = found;
+        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio });
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
