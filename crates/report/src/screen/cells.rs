@@ -48,12 +48,8 @@ const COLUMNS: [Column; COUNT] = [
     right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
     right("SW/s", 6, "context switches of its threads per second, likewise"),
     right("TURNS", 6, "how often it began to run"),
-    right(
-        "LOCK",
-        5,
-        "share of its threads' time at locks, as of the last choice; in the place of GANG and TURNS",
-    ),
-    right("SLICE", 6, "the slice chosen for its threads, likewise"),
+    right("LOCK", 5, "share of its threads' time at locks, where the policy chooses slices"),
+    right("SLICE", 6, "the slice chosen for that; both in the place of GANG and TURNS"),
     left(
         "WHY",
         10,
