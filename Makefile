@@ -8,6 +8,7 @@
 #                alone), PROGRAMS=DIR takes the executables in a folder
 #   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
 #                machine
+#   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes docs/reproduction.md
@@ -30,7 +31,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -75,6 +76,9 @@ bench: setup build kernels
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration
 	PYTHONDONTWRITEBYTECODE=1 python3 bench/aa.py --cosched $(TARGET)/release/cosched --out $(TARGET)/aa
+
+bench-progress: build kernels
+	@PYTHONDONTWRITEBYTECODE=1 python3 bench/progress.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench
 
 bench-sim:
 	@mkdir -p $(TARGET)/bench

@@ -27,3 +27,4 @@ mod rights;
 mod support;
 mod top;
 mod traps;
+mod weights;

@@ -47,11 +47,15 @@ impl Linux {
             self.tell(Happening::Exited(id, Exit::Unknown, Usage::default()));
             return Ok(());
         };
-        self.take_over_from(id, process, end)
+        self.take_over_from(id, process, end, Settings::default())
     }
 
     /// Starts a program in cosched's own place.
-    pub(super) fn start_child(&mut self, id: ProgramId) -> Result<(), MachineError> {
+    pub(super) fn start_child(
+        &mut self,
+        id: ProgramId,
+        settings: Settings,
+    ) -> Result<(), MachineError> {
         let order = &self.jobs[usize::from(id.slot)].order;
         let (found, files) = (self.punctual.found(), self.open_files.found());
         let mut command = Command::new(&order.executable);
@@ -76,7 +80,7 @@ impl Linux {
             Ok((process, pidfd_open(pid_of(process), PidfdFlags::empty())?))
         });
         match started {
-            Ok((process, end)) => self.take_over_from(id, process, end),
+            Ok((process, end)) => self.take_over_from(id, process, end, settings),
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 self.cannot_start(id, errno, &format!("it cannot be executed: {error}"))
@@ -89,11 +93,13 @@ impl Linux {
         id: ProgramId,
         process: Process,
         end: OwnedFd,
+        settings: Settings,
     ) -> Result<(), MachineError> {
         let plot = self.ground.plot(id, false, &self.cpus)?;
         let by_mask = self.ground.pinning() == PinningRung::Affinity;
         let mut live = Live::new(id, None, plot, self.ground.freezer(), by_mask)?;
         live.expect_mask(self.own_mask, None);
+        live.at_start = settings;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
         self.observer.begin_at(id, process, &self.clock)?;

@@ -207,6 +207,8 @@ impl Linux {
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
         self.inspector.expect(live.id, self.clock.now(), self.turns);
+        let settings = live.at_start;
+        self.schedule(live, &settings)?;
         self.tell(Happening::Started(live.id));
         Ok(())
     }

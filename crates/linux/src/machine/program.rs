@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Usage};
+use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Usage};
 
 use crate::cgroup::FreezeSwitch;
 use crate::counters::Counters;
@@ -23,6 +23,8 @@ pub(super) struct Live {
     pub(super) freezer: Freezer,
     pub(super) pinning: Pinning,
     pub(super) scheduling: Scheduling,
+    /// What it was to start with; class, nice value and slice are given to its first process.
+    pub(super) at_start: Settings,
     /// What could not be had of its scheduling, so far.
     pub(super) lacks: Vec<(Aspect, Refusal)>,
     pub(super) state: State,
@@ -109,6 +111,7 @@ impl Live {
             freezer,
             pinning,
             scheduling: Scheduling::new(id),
+            at_start: Settings::default(),
             lacks: Vec::new(),
             state: State::Starting,
             stops_within: Nanos::ZERO,

@@ -21,7 +21,7 @@ use crate::undo::Record;
 impl Linux {
     pub(super) fn start(&mut self, id: ProgramId, settings: Settings) -> Result<(), MachineError> {
         if self.jobs[usize::from(id.slot)].origin == Origin::Child {
-            return self.start_child(id);
+            return self.start_child(id, settings);
         }
         let own_share = settings.cpu_group == Some(true);
         let plot = match self.ground.plot(id, own_share, &self.cpus) {
@@ -48,6 +48,7 @@ impl Linux {
                 Ok(live) => live,
                 Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             };
+        live.at_start = settings;
         self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
         if let Some(set) = spec.order.cpus {

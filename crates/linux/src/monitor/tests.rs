@@ -151,3 +151,58 @@ fn what_a_process_forks_is_watched_with_it() {
     );
     assert!(threads.iter().all(|thread| thread.program == 1));
 }
+
+/// What a source says of a thread that computes and of one that lives in a system call, until enough is counted.
+fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
+    const ENOUGH: u64 = 20;
+    monitor.add(7, std::process::id() as i32).unwrap();
+    let over = Arc::new(Mutex::new(false));
+    let begin = |work: fn()| {
+        let (over, (tell, tid)) = (over.clone(), mpsc::channel());
+        let thread = thread::spawn(move || {
+            tell.send(gettid().as_raw_nonzero().get()).unwrap();
+            while !*over.lock().unwrap() {
+                work();
+            }
+        });
+        (tid.recv().unwrap(), thread)
+    };
+    let computes = begin(|| (0..100_000).for_each(|i| _ = std::hint::black_box(i)));
+    // A file of the kernel that takes long to make.
+    let calls = begin(|| _ = std::hint::black_box(std::fs::read("/proc/self/smaps")));
+    monitor.count_ticks(true).unwrap();
+    let counted = |monitor: &mut Monitor| {
+        thread::sleep(Duration::from_millis(50));
+        let mut read = Vec::new();
+        monitor.read(&mut read).unwrap();
+        let of = |tid| read.iter().find(|t| t.thread == tid).map_or(Ticks::default(), |t| t.ticks);
+        [computes.0, calls.0].map(of)
+    };
+    while counted(&mut monitor).iter().any(|ticks| ticks.user + ticks.kernel < ENOUGH) {}
+    let before = counted(&mut monitor);
+    monitor.count_ticks(false).unwrap();
+    let (after, later) = (counted(&mut monitor), counted(&mut monitor));
+    assert_eq!(after, later, "nothing ticks any more once nobody wants it");
+    assert_ne!(before, [Ticks::default(); 2]);
+    *over.lock().unwrap() = true;
+    [computes, calls].into_iter().for_each(|(_, thread)| thread.join().unwrap());
+    after
+}
+
+fn computes_and_calls([computes, calls]: [Ticks; 2]) {
+    assert!(computes.user > 4 * computes.kernel, "{computes:?}");
+    assert!(calls.kernel > calls.user, "{calls:?}");
+}
+
+#[test]
+fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
+    match Monitor::open(&Proc::default()) {
+        (monitor @ Monitor::Kernel(_), _) => computes_and_calls(ticks(monitor)),
+        (_, why) => eprintln!("skipped: {}", why.unwrap()),
+    }
+}
+
+#[test]
+fn so_do_the_kernels_own_ticks() {
+    computes_and_calls(ticks(Monitor::sampled(&Proc::default())));
+}

@@ -129,7 +129,8 @@ impl Guard {
         let Some(against) = self.programs.get(&id).map(|guarded| guarded.in_force) else { return };
         // What is in force was held against nothing before: then it is what has to prove itself.
         let against = if candidate == against { Actuator::None } else { against };
-        let trial = Trial::new(id, candidate, against);
+        let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
+        let trial = Trial::new(id, threads, candidate, against);
         plan.because(Some(id), Why::Tried { actuator: candidate, against });
         self.observe(Nanos::NEVER, plan);
         self.give(id, trial.actuator(), plan);

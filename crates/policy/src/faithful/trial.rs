@@ -22,6 +22,8 @@ use cosched_core::{Actuator, Nanos, ProgramId, Quality, Sample};
 pub(super) const SETTLE: Nanos = Nanos::from_millis(15);
 /// How long is measured where user time is exact, or instructions are there.
 const MOMENT: Nanos = Nanos::from_millis(45);
+/// How much longer for each thread: every change of actuator is some 20 us of work for each.
+const FOR_EACH_THREAD: Nanos = Nanos::from_micros(500);
 /// How long where user time comes in ticks of ten milliseconds.
 const LONG_MOMENT: Nanos = Nanos::from_millis(500);
 /// Pairs of moments before any answer.
@@ -62,12 +64,18 @@ pub(super) enum Finding {
 }
 
 impl Trial {
-    pub(super) fn new(program: ProgramId, candidate: Actuator, incumbent: Actuator) -> Trial {
+    /// Of a program with so many threads.
+    pub(super) fn new(
+        program: ProgramId,
+        threads: usize,
+        candidate: Actuator,
+        incumbent: Actuator,
+    ) -> Trial {
         Trial {
             program,
             candidate,
             incumbent,
-            moment: MOMENT,
+            moment: MOMENT + Nanos(FOR_EACH_THREAD.0 * threads as u64),
             moments: 0,
             first: None,
             pairs: Vec::new(),
@@ -89,10 +97,8 @@ impl Trial {
         let progress = progress(samples);
         if progress.iter().any(|(_, _, exact)| !exact) && self.moment < LONG_MOMENT {
             // Too coarse for short moments; what was found in them is noise.
-            *self = Trial {
-                moment: LONG_MOMENT,
-                ..Trial::new(self.program, self.candidate, self.incumbent)
-            };
+            (self.moment, self.moments, self.first) = (LONG_MOMENT, 0, None);
+            self.pairs.clear();
             return Finding::Open;
         }
         let now: Vec<(ProgramId, f64)> =
@@ -171,7 +177,7 @@ mod tests {
 
     /// A trial in which the candidate makes this progress against 1, with a noise that has this size; the pairs that it took.
     fn tried(with: f64, noise: f64) -> (Finding, usize) {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         for number in 0.. {
             let rate = if trial.actuator() == Actuator::Batch { with } else { 1.0 };
             // A fixed sequence without a period of four.
@@ -199,7 +205,7 @@ mod tests {
 
     #[test]
     fn a_drift_is_not_taken_for_a_difference() {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         let mut speed = 1.0;
         let found = loop {
             speed *= 1.03;
@@ -213,7 +219,7 @@ mod tests {
 
     #[test]
     fn what_one_program_wins_at_anothers_expense_is_no_progress() {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         let found = loop {
             let with = trial.actuator() == Actuator::Batch;
             let rates = if with { [(A, 1.2), (B, 0.8)] } else { [(A, 1.0), (B, 1.0)] };
@@ -227,7 +233,7 @@ mod tests {
 
     #[test]
     fn coarse_times_ask_for_long_moments() {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         assert_eq!(trial.moment(), MOMENT);
         assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
         assert_eq!((trial.moment(), trial.moments), (LONG_MOMENT, 0));
@@ -235,7 +241,7 @@ mod tests {
 
     #[test]
     fn a_program_that_comes_or_goes_in_the_middle_of_a_pair_makes_it_void() {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         trial.measured(&moment(&[(A, 1.0)], Quality::Exact));
         trial.measured(&moment(&[(A, 5.0), (B, 1.0)], Quality::Exact));
         assert!(trial.pairs.is_empty());
@@ -243,7 +249,7 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_measured_nothing_is_kept() {
-        let mut trial = Trial::new(A, Actuator::Batch, Actuator::None);
+        let mut trial = Trial::new(A, 0, Actuator::Batch, Actuator::None);
         let found =
             (0..2 * MOST_PAIRS).map(|_| trial.measured(&[])).find(|found| *found != Finding::Open);
         assert!(matches!(found, Some(Finding::NotFaster(_))), "{found:?}");
