@@ -132,7 +132,10 @@ pub(super) fn in_words(
         let at = words::instant(nanos(trial.at_seconds));
         let came = match trial.pause_seconds {
             Some(pause) => {
-                format!("put back, and nothing was to be tried for {}", words::span(nanos(pause)))
+                // It may have looked faster, and not by enough to be sure.
+                let chance = if trial.progress > 1.0 { ", as that may be chance" } else { "" };
+                let pause = words::span(nanos(pause));
+                format!("put back{chance}; nothing was to be tried for {pause}")
             }
             None => "kept".to_owned(),
         };

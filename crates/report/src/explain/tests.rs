@@ -224,10 +224,19 @@ fn what_was_tried_is_told_with_what_came_of_it() {
             "  from 0.100 s on 200 ms (84 % of the time at locks, cache misses not known).",
             "2 ways to schedule its threads were tried, and one was kept:",
             "  until 0.200 s slice: 1.20 times the progress; kept.",
-            "  until 0.300 s batch-slice: 0.40 times the progress; put back, and nothing was to be tried for 10.00 s.",
+            "  until 0.300 s batch-slice: 0.40 times the progress; put back; nothing was to be tried for 10.00 s.",
         ]
     );
     assert_eq!(told.trials.len(), 2);
+    let mut unclear = testkit::faithful();
+    let last = unclear.decisions.last_mut().unwrap();
+    let Why::PutBack { progress, .. } = &mut last.reasons[0].why else { panic!() };
+    *progress = 1.04;
+    let unclear = Story::of(&unclear, Some(0)).programs.remove(0).sentences.pop().unwrap();
+    assert!(
+        unclear.contains("1.04 times the progress; put back, as that may be chance"),
+        "{unclear}"
+    );
     assert_eq!((told.trials[1].kept, told.trials[1].pause_seconds), (false, Some(10.0)));
     let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
     let last = other.sentences.last().unwrap();

@@ -28,8 +28,8 @@ pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
     let tried = match known().any(|now| now.tried.is_some()) {
         false => "",
         true => {
-            " Ways to schedule its threads were tried: what made the program faster was kept, and what did not was put \
-             back. During a trial a program goes to and fro between two of them."
+            " Ways to schedule its threads were tried: what was shown to make the program faster was kept, everything else \
+             put back. During a trial a program goes to and fro between two of them."
         }
     };
     (!changes.is_empty()).then(|| Panel {
