@@ -1,40 +1,17 @@
 """The claims as checks of a point's results.
 
-A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the paper,
-which counts as met within 20 %). `fig` is a point's results, see `results.py`.
+A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the paper).
+`fig` is a point's results, see `results.py`.
 """
 
 import statistics
 
+from common.checks import Checks, Found
 from programs import PROGRAMS
 from results import LOADS, MICRO, WATCHED, involuntary, queue, rate, stabbing, switches
 
-CHECKS = {}
-
-
-def check(number):
-    """Registers the check of a claim."""
-
-    def register(function):
-        CHECKS[f"ff-{number:02}"] = function
-        return function
-
-    return register
-
-
-class Found:
-    """What was found: words, and the parts that hold or do not."""
-
-    def __init__(self, words, orders=(), sizes=()):
-        self.words = words
-        self.orders = list(map(bool, orders))
-        self.sizes = [abs(found / wanted - 1) <= 0.20 for found, wanted in sizes]
-
-    @property
-    def verdict(self):
-        """All parts, some of them, or none."""
-        parts = self.orders + self.sizes
-        return "reproduced" if all(parts) else "partly" if any(parts) else "not"
+CHECKS = Checks("ff")
+check = CHECKS.of
 
 
 def percent(x):

@@ -3,7 +3,8 @@
 import dataclasses
 from typing import Callable
 
-from sim import ROOT, load
+from common.points import times
+from common.sim import ROOT, load
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,19 +32,16 @@ def points():
         yield Point(f"critical sections {sign}", "constant", scale=factor)
         yield Point(f"misses {sign}", "constant", memory=factor)
         yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos", "signal_nanos"))
-        yield Point(f"memory latency and buses {sign}", "constant", machine=times(factor, "memory_nanos", "bus"))
+        yield Point(f"memory latency and buses {sign}", "constant", machine=slower(factor))
 
 
-def times(factor, *keys):
-    """A change of a machine's constants."""
+def slower(factor):
+    """A change of a machine: its memory takes so many times as long, and its buses carry as much less."""
+    latency = times(factor, "memory_nanos")
 
     def change(machine):
-        for key in keys:
-            found = machine[key]
-            if key == "bus":
-                for bus in found:
-                    bus["bytes_per_nano"] /= factor
-            else:
-                machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
+        latency(machine)
+        for bus in machine["bus"]:
+            bus["bytes_per_nano"] /= factor
 
     return change

@@ -1,22 +1,11 @@
-"""The table of results, in the way of the experiment on scaff."""
+"""The table of results."""
 
-import importlib.util
+from common.report import parts, sum_up, swept
 
-from sim import ROOT
-
-SPEC = importlib.util.spec_from_file_location("scaff_report", ROOT / "experiments" / "scaff" / "report.py")
-SCAFF = importlib.util.module_from_spec(SPEC)
-SPEC.loader.exec_module(SCAFF)
-sum_up = SCAFF.sum_up
 HEAD = """# What is reproduced of the paper on faithful scheduling
 
 Written by `experiments/faithful/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
 """
-
-
-def rows(claims, settings, judged):
-    """For each claim: its verdict, and what the sweeps say of it; "open" without a check."""
-    return [{"verdict": "open", **row} for row in SCAFF.rows(claims, settings, judged)]
 
 
 def markdown(found):
@@ -32,6 +21,6 @@ def markdown(found):
             what = "an input" if row["kind"] == "input" else "open"
             lines.append(f"| {row['id']} | {says} | {theirs} | – | {what} | – | {row.get('why', '–')} | – |")
             continue
-        cells = [row["id"], says, theirs, row["found"], row["verdict"], SCAFF.parts(row), row.get("why", "–")]
-        lines.append("| " + " | ".join([*cells, SCAFF.swept(row, "constant")]) + " |")
+        cells = [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–")]
+        lines.append("| " + " | ".join([*cells, swept(row, "constant")]) + " |")
     return "\n".join(lines) + "\n"

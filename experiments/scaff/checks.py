@@ -1,44 +1,20 @@
 """The claims as checks of a point's results.
 
-A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the thesis,
-which counts as met within 20 %). `fig` is a point's results, see `results.py`.
+A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the
+thesis). `fig` is a point's results, see `results.py`.
 """
 
+from common.checks import Checks, Found
 from points import NAS
 
-SIZE = 0.20
 PLANNED = ["gang", "greedy", "cgreedy", "minwait"]
 SPACE = ["greedy", "cgreedy", "minwait"]
 GANGS = [
     {"IS", "syr2k"}, {"cholesky", "BT"}, {"jacobi-2d-imper", "fdtd-apml"},
     {"mvt", "LU"}, {"gemver", "atax", "CG"}, {"FT"},
 ]
-CHECKS = {}
-
-
-def check(number):
-    """Registers the check of a claim."""
-
-    def register(function):
-        CHECKS[f"scaff-{number:02}"] = function
-        return function
-
-    return register
-
-
-class Found:
-    """What was found: words, and the parts that hold or do not."""
-
-    def __init__(self, words, orders=(), sizes=()):
-        self.words = words
-        self.orders = list(map(bool, orders))
-        self.sizes = [abs(found / wanted - 1) <= SIZE for found, wanted in sizes]
-
-    @property
-    def verdict(self):
-        """All parts, some of them, or none."""
-        parts = self.orders + self.sizes
-        return "reproduced" if all(parts) else "partly" if any(parts) else "not"
+CHECKS = Checks("scaff")
+check = CHECKS.of
 
 
 def times(x):

@@ -7,7 +7,9 @@ assumptions by factors. The second kind moves one constant of the machine or of 
 import dataclasses
 from typing import Callable
 
-from sim import changed, load, HERE, ROOT
+from common.points import times
+from common.sim import ROOT, load
+from sim import HERE, changed
 
 CPU_INTENSIVE = ["syr2k", "jacobi-2d-imper", "LU", "cholesky"]
 MEMORY_BOUND = ["IS", "mvt", "atax", "gemver"]
@@ -72,14 +74,6 @@ def looped(phase, factor):
 def by_a_fifth(factor):
     """Every constant of the machine and of the models, one after another."""
 
-    def of_machine(*keys):
-        def change(machine):
-            for key in keys:
-                found = machine[key]
-                machine[key] = [x * factor for x in found] if isinstance(found, list) else found * factor
-
-        return change
-
     def of_model(*keys):
         def change(model, phase):
             for key in keys:
@@ -95,11 +89,11 @@ def by_a_fifth(factor):
 
     sign = f"{100 * (factor - 1):+.0f} %"
     yield Point(f"buses {sign}", "constant", machine=buses)
-    yield Point(f"memory latency {sign}", "constant", machine=of_machine("memory_nanos"))
-    yield Point(f"cache {sign}", "constant", machine=of_machine("cache_mib"))
-    costs = of_machine("switch_nanos", "wake_nanos", "signal_nanos")
+    yield Point(f"memory latency {sign}", "constant", machine=times(factor, "memory_nanos"))
+    yield Point(f"cache {sign}", "constant", machine=times(factor, "cache_mib"))
+    costs = times(factor, "switch_nanos", "wake_nanos", "signal_nanos")
     yield Point(f"switching and signals {sign}", "constant", machine=costs)
-    yield Point(f"clock {sign}", "constant", machine=of_machine("gigahertz"))
+    yield Point(f"clock {sign}", "constant", machine=times(factor, "gigahertz"))
     yield Point(f"cycles per instruction {sign}", "constant", model=of_model("cycles_per_instruction"))
     misses = of_model("misses_per_kilo_instruction", "misses_without_cache")
     yield Point(f"misses {sign}", "constant", model=misses)

@@ -6,8 +6,9 @@ program is what it has alone there. Both are measurements of solo runs and of ST
 
 from concurrent.futures import ThreadPoolExecutor
 
+from common.sim import ROOT, load
 from points import MEMORY_BOUND
-from sim import ROOT, load, with_alone
+from sim import with_alone
 
 LINE = 64
 POLICIES = ["greedy", "cgreedy", "minwait", "bandwidth"]

@@ -1,67 +1,17 @@
 """Calls `cosched sim` and keeps what the checks need of its results."""
 
 import copy
-import hashlib
 import json
 import pathlib
 import statistics
-import subprocess
-import tomllib
+
+from common import sim
 
 HERE = pathlib.Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
 
 
-def load(path):
-    """A TOML file as Python values."""
-    return tomllib.loads(pathlib.Path(path).read_text())
-
-
-def value(x):
-    """A value as TOML writes it."""
-    if isinstance(x, bool):
-        return str(x).lower()
-    if isinstance(x, dict):
-        return "{" + ", ".join(f"{key} = {value(item)}" for key, item in x.items()) + "}"
-    if isinstance(x, list):
-        return "[" + ", ".join(map(value, x)) + "]"
-    return json.dumps(x) if isinstance(x, str) else repr(x)
-
-
-def table(x):
-    """A table's lines, without a heading; every key on its own."""
-    return "".join(f"{key} = {value(item)}\n" for key, item in x.items())
-
-
-class Cosched:
-    """The executable. Results are kept by what they were made from, so that an interrupted check goes on."""
-
-    def __init__(self, executable, kept):
-        self.executable = pathlib.Path(executable).resolve()
-        self.kept = pathlib.Path(kept)
-        self.kept.mkdir(parents=True, exist_ok=True)
-        self.version = hashlib.sha256(self.executable.read_bytes()).hexdigest()
-
-    def call(self, arguments, programs, machine):
-        """What `cosched sim ARGUMENTS` prints for these programs on this machine."""
-        text = "".join("[[program]]\n" + table(program) for program in programs)
-        key = json.dumps([self.version, arguments, text, machine], sort_keys=True)
-        name = hashlib.sha256(key.encode()).hexdigest()[:32]
-        kept = self.kept / f"{name}.out"
-        if not kept.exists():
-            workload, described = self.kept / f"{name}.toml", self.kept / f"{name}.machine.toml"
-            workload.write_text(text)
-            described.write_text(table(machine))
-            command = [self.executable, "sim", *arguments, workload, "--machine", described]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise SystemExit(f"{' '.join(map(str, command))}: {done.stderr}")
-            partial = kept.with_suffix(".part")
-            partial.write_text(done.stdout)
-            partial.rename(kept)
-            workload.unlink()
-            described.unlink()
-        return kept.read_text()
+class Cosched(sim.Cosched):
+    """The executable, and what the checks ask of it."""
 
     def run(self, programs, machine, policy, placement="spread", quantum="100ms", more=()):
         """A run of programs, reduced to what is looked at."""

@@ -2,24 +2,19 @@
 //!
 //! They are left as they were found, and are never ended. Only policies can have them that freeze nobody and move nobody.
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cosched_core::engine::outcome::Ended;
+use cosched_core::Profile;
 use cosched_core::workload::Workload;
-use cosched_core::{Profile, Signal};
 use cosched_linux::attachable::attachable;
-use cosched_linux::cpu_time::Roots;
 use cosched_linux::procfs::Proc;
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
-use cosched_policy::Kind;
 
-use crate::args::{HowArgs, MeasureArgs};
-use crate::choices;
-use crate::failure::Failure;
-use crate::live::{Live, MetricsAt};
+use crate::failure::{Failure, exit_code};
+use crate::in_place::InPlaceArgs;
+use crate::live::Live;
 use crate::session::{Origins, Request, Session, print, say};
 use crate::table;
 
@@ -29,28 +24,16 @@ pub(crate) struct AttachArgs {
     /// Running processes; all that descends from one belongs to it.
     #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(i32).range(1..))]
     pids: Vec<i32>,
-    /// What decides: faithful, or linux, which changes nothing.
-    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy(),
-          hide_possible_values = true)]
-    policy: Kind,
     #[command(flatten)]
-    measure: MeasureArgs,
-    /// A folder for run.json; made if it is not there. No file in it is overwritten.
-    #[arg(long, short, value_name = "DIR")]
-    out: Option<PathBuf>,
+    place: InPlaceArgs,
     /// Print run.json on standard output at the end instead of the table.
     #[arg(long)]
     json: bool,
-    /// Serve metrics while it lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
-    #[arg(long, value_name = "WHERE", value_parser = crate::args::named::<MetricsAt>)]
-    metrics: Option<MetricsAt>,
 }
 
 /// Attaches until the processes have ended or the user ends it.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
-    check(args.policy, "attach to programs")?;
-    let how = HowArgs::from(args.measure.clone());
-    how.check_use(&[args.policy])?;
+    let how = args.place.how("attach to programs")?;
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;
     // One of another user's may vanish meanwhile.
@@ -63,45 +46,24 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let profiles = vec![Profile::default(); processes.len()];
     let request = Request {
         workload: &workload,
-        kind: args.policy,
+        kind: args.place.policy,
         how: &how,
-        out: args.out.as_deref(),
+        out: args.place.out.as_deref(),
         stdout_is_taken: args.json,
         profiles: &profiles,
         count: false,
         origins: Origins::Running(&processes),
     };
-    let roots = Roots::new(workload.programs.len());
-    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
+    let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
     say(format_args!("attached to {}; Ctrl-C lets go", names.join(", ")));
-    let ran = session.show(&request, &mut live, roots)?;
-    drop(live);
+    let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,
         false => print(&table::run(&ran.result, None))?,
     }
-    let untroubled = ran.report_troubles();
-    Ok(match ran.ended {
-        Ended::Interrupted(Signal::Interrupt) => ExitCode::from(130),
-        Ended::Interrupted(_) => ExitCode::from(143),
-        // How processes end that are not ours is their affair.
-        Ended::Complete => ExitCode::from(u8::from(!untroubled)),
-    })
-}
-
-/// Refuses policies that cannot do this.
-pub(crate) fn check(policy: Kind, what: &str) -> Result<(), Failure> {
-    if policy.attaches() {
-        return Ok(());
-    }
-    let can: Vec<&str> =
-        Kind::ALL.into_iter().filter(|kind| kind.attaches()).map(Kind::name).collect();
-    Err(Failure::Input(format!(
-        "policy '{policy}' cannot {what}: it freezes programs, or starts them in cgroups or sessions of their own; choose \
-         from {}, or start the programs with `cosched run`",
-        can.join(", ")
-    )))
+    // How processes end that are not ours is their affair.
+    Ok(exit_code(ran.ended, ran.report_troubles()))
 }
 
 /// The processes as the programs of a workload.

@@ -11,7 +11,9 @@ use cosched_sim::Kernel;
 
 use crate::args::{HowArgs, SourceArgs, named};
 use crate::choices;
-use crate::experiment::{Experiment, Here, Plan, Record, Site, Way, show};
+use crate::experiment::{
+    Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
+};
 use crate::failure::{Failure, exit_code};
 use crate::session::{print, say};
 use crate::sim::{SEED, Simulated};
@@ -30,7 +32,7 @@ pub(crate) struct CompareArgs {
     how: HowArgs,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
     /// rounds that are complete.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_ROUNDS)))]
     runs: u16,
     /// Measure in every round how long each program takes alone.
     #[arg(long)]
@@ -50,7 +52,8 @@ pub(crate) struct CompareArgs {
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Go on with the comparison in the folder of --out: its complete rounds count, all others are made. Programs,
-    /// ways, settings and machine must be the same; --runs may be another number.
+    /// ways, settings, machine and the variables of the shell that count must be the same; --runs may be another number, and
+    /// more complete rounds than that count, too.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Print the figures as JSON instead of the table.
@@ -61,12 +64,7 @@ pub(crate) struct CompareArgs {
 /// Runs the workload in each way, as often as asked.
 pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     let ways = &args.policies;
-    if let Some((_, way)) = ways.iter().enumerate().find(|(i, way)| ways[..*i].contains(way)) {
-        return Err(Failure::Input(format!(
-            "--policies: '{way}' is there twice; name each way once, and use --runs. To hold a way against itself, \
-             call it '{way}-2' the second time"
-        )));
-    }
+    check_names(ways)?;
     let kinds: Vec<Kind> = ways.iter().map(|way| way.kind()).collect();
     match &args.machine {
         None => {
@@ -83,6 +81,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             let workload = source::workload(&args.source)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
             let seed = args.seed.unwrap_or(SEED);
+            check_seed(seed, args.runs)?;
             let mut simulated = Simulated::new(&workload, machine, kernel, seed, &args.how)?;
             let description = simulated.description();
             run(args, &workload, &mut simulated, |record| {
@@ -107,6 +106,18 @@ fn check_ways(ways: &[Way]) -> Result<(), Failure> {
         (refused, left) => (refused, format!("what remains is --policies {left}")),
     };
     Err(Failure::Input(format!("--machine: {refused} cannot be simulated; leave that out: {left}")))
+}
+
+/// Each round has the next seed, so there has to be one for the last round.
+fn check_seed(first: u64, rounds: u16) -> Result<(), Failure> {
+    let most = u64::MAX - u64::from(rounds - 1);
+    match first <= most {
+        true => Ok(()),
+        false => Err(Failure::Input(format!(
+            "--seed {first}: each of {rounds} rounds takes the next number, and they end at {}; give at most {most}",
+            u64::MAX
+        ))),
+    }
 }
 
 fn run(

@@ -14,12 +14,12 @@ mod spin;
 
 use std::process::ExitCode;
 
+use clap::Args;
 use cosched_linux::procfs::Proc;
 use cosched_linux::rights::Rights;
 use cosched_linux::topology::Sys;
 use serde::Serialize;
 
-use crate::args::DoctorArgs;
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
 use gaps::{Latency, Stop};
@@ -27,6 +27,26 @@ use machine::MachineReport;
 use outlook::Outlook;
 
 pub(crate) use spin::spin;
+
+/// What to look at.
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Also measure how long freezing and thawing take on each rung (takes some seconds).
+    #[arg(long)]
+    pub(crate) measure: bool,
+    /// Print the findings as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What cosched says to the program of its own.
+#[derive(Debug, Args)]
+pub(crate) struct SpinArgs {
+    /// How many threads spin.
+    pub(crate) threads: u16,
+    /// The process that waits for what they note.
+    pub(crate) reader: u32,
+}
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-doctor/1";

@@ -4,7 +4,6 @@
 //! signal is passed on. cosched ends when the program's first process does, with its status.
 
 use std::os::fd::AsFd;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
@@ -13,34 +12,20 @@ use cosched_core::workload::Workload;
 use cosched_core::{Exit, Nanos, Profile};
 use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
-use cosched_linux::cpu_time::Roots;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
-use cosched_policy::Kind;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use crate::args::{HowArgs, MeasureArgs};
-use crate::attach::check;
-use crate::choices;
 use crate::failure::{Failure, exit_code};
-use crate::live::{Live, MetricsAt};
+use crate::in_place::InPlaceArgs;
+use crate::live::Live;
 use crate::session::{Origins, Request, Session};
 
 /// What to start, and how.
 #[derive(Debug, Args)]
 pub(crate) struct ExecArgs {
-    /// What decides: faithful, or linux, which changes nothing.
-    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy(),
-          hide_possible_values = true)]
-    policy: Kind,
     #[command(flatten)]
-    measure: MeasureArgs,
-    /// A folder for run.json; made if it is not there. No file in it is overwritten.
-    #[arg(long, short, value_name = "DIR")]
-    out: Option<PathBuf>,
-    /// Serve metrics while it lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
-    #[arg(long, value_name = "WHERE", value_parser = crate::args::named::<MetricsAt>)]
-    metrics: Option<MetricsAt>,
+    place: InPlaceArgs,
     /// The program; it keeps standard input and output, and the terminal.
     #[arg(last = true, required = true, value_name = "CMD ARGS")]
     command: Vec<String>,
@@ -48,9 +33,7 @@ pub(crate) struct ExecArgs {
 
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
-    check(args.policy, "run a program in cosched's place")?;
-    let how = HowArgs::from(args.measure.clone());
-    how.check_use(&[args.policy])?;
+    let how = args.place.how("run a program in cosched's place")?;
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;
@@ -59,18 +42,16 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let request = Request {
         workload: &workload,
-        kind: args.policy,
+        kind: args.place.policy,
         how: &how,
-        out: args.out.as_deref(),
+        out: args.place.out.as_deref(),
         stdout_is_taken: false,
         profiles: &[Profile::default()],
         count: false,
         origins: Origins::Child,
     };
-    let roots = Roots::new(workload.programs.len());
-    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
-    let ran = session.show(&request, &mut live, roots)?;
-    drop(live);
+    let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
+    let ran = session.show(&request, live)?;
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {
         Some(exit) => exit,

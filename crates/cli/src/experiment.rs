@@ -5,7 +5,9 @@
 //! alone, where they are asked for, are measured in every round too. One run that does not count comes first: it fills
 //! the page cache. All that is the same [on this machine and on a simulated one](site).
 
+mod environment;
 mod here;
+mod lock;
 mod pace;
 mod record;
 mod rounds;
@@ -19,7 +21,7 @@ mod way;
 pub(crate) use here::Here;
 pub(crate) use pace::Pace;
 pub(crate) use record::Record;
-pub(crate) use rounds::{Experiment, Plan};
+pub(crate) use rounds::{Experiment, MOST_ROUNDS, Plan, order};
 pub(crate) use site::{Site, Turn};
 pub(crate) use summary::show;
-pub(crate) use way::Way;
+pub(crate) use way::{Way, check_names};

@@ -71,7 +71,7 @@ fn check_time(result: &RunResult, at: Nanos) -> Result<(), Failure> {
     match at.as_secs_f64() <= result.total_seconds {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "--at {}: the run took {} s; name a time within it",
+            "--at {} s: the run took {} s; name a time within it",
             at.as_secs_f64(),
             result.total_seconds
         ))),

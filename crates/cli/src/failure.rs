@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cosched_core::Signal;
+use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
@@ -54,7 +54,7 @@ impl Failure {
 /// The exit code of a run whose programs all succeeded, or not.
 pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
     match (ended, all_succeeded) {
-        (Ended::Interrupted(Signal::Interrupt), _) => ExitCode::from(130),
+        (Ended::Interrupted(Interruption::Interrupt), _) => ExitCode::from(130),
         (Ended::Interrupted(_), _) => ExitCode::from(143),
         (Ended::Complete, true) => ExitCode::SUCCESS,
         (Ended::Complete, false) => ExitCode::FAILURE,

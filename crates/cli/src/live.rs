@@ -39,6 +39,7 @@ pub(crate) use sockets::{MetricsAt, running};
 pub(crate) struct Live {
     board: Board,
     asks: Arc<Asks>,
+    roots: Roots,
     handover: Arc<Handover>,
     /// Its thread ends with this.
     _server: Server,
@@ -54,7 +55,6 @@ impl Live {
         session: &Session,
         request: &Request<'_>,
         metrics: Option<&MetricsAt>,
-        roots: Roots,
     ) -> Result<Live, Failure> {
         let mut doors = Vec::new();
         if let Some(at) = metrics {
@@ -70,7 +70,8 @@ impl Live {
         }
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;
-        let cpu = CpuTimes::new(Meter::new(proc, roots));
+        let roots = Roots::new(request.workload.programs.len());
+        let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
         let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
         let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
         let programs = &request.workload.programs;
@@ -86,12 +87,17 @@ impl Live {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let board = Board::new(about, session.setup(request, &threads).programs);
-        Ok(Live { board, asks, handover, _server: server })
+        Ok(Live { board, asks, roots, handover, _server: server })
     }
 
     /// What those who look on ask for.
     pub(crate) fn asks(&self) -> Arc<Asks> {
         Arc::clone(&self.asks)
+    }
+
+    /// Where the programs' shims are told, so that those who look on see what programs have used.
+    pub(crate) fn roots(&self) -> Roots {
+        self.roots.clone()
     }
 }
 

@@ -18,6 +18,7 @@ mod exec;
 mod experiment;
 mod explain;
 mod failure;
+mod in_place;
 mod live;
 mod manual;
 mod out;

@@ -19,7 +19,25 @@ pub(crate) fn result(out: &Path) -> PathBuf {
 /// The result of an earlier run, by its folder or by its file.
 pub(crate) fn load(run: &Path) -> Result<RunResult, Failure> {
     let file = if run.is_dir() { result(run) } else { run.to_owned() };
-    RunResult::load(&file).map_err(Failure::input)
+    match inside(run, 1).filter(|_| !file.exists()) {
+        None => RunResult::load(&file).map_err(Failure::input),
+        Some(inner) => Err(Failure::Input(format!(
+            "{}: holds no run itself, but folders of runs; name one of these, such as {}",
+            shown_path(run),
+            shown_path(&inner)
+        ))),
+    }
+}
+
+/// The first folder of a run in a folder: `compare --out` makes one for each way, or for each round one of those.
+fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
+    let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();
+    folders.sort();
+    folders.into_iter().find_map(|inner| match result(&inner).exists() {
+        true => Some(inner),
+        false => deeper.checked_sub(1).and_then(|deeper| inside(&inner, deeper)),
+    })
 }
 
 /// Where a program's `stdout` or `stderr` goes.
@@ -30,11 +48,17 @@ pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
 /// Makes the folder, if it is not there, and checks that it can be written to.
 pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     check_free(out, workload)?;
-    fs::create_dir_all(out)
-        .map_err(|error| refused(out, &format!("the folder cannot be made: {error}")))?;
+    make(out)?;
     tempfile::tempfile_in(out)
         .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
     Ok(())
+}
+
+/// Makes a folder, if it is not there.
+pub(crate) fn make(out: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(out).map_err(|error| {
+        refused(out, &format!("the folder cannot be made: {error}; choose another one"))
+    })
 }
 
 /// Checks that nothing is there that the run would write.

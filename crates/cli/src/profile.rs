@@ -17,12 +17,13 @@ mod show;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
+use clap::Args;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
-use crate::args::{HowArgs, ProfileArgs};
+use crate::args::{HowArgs, SourceArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
 use crate::source;
@@ -30,6 +31,24 @@ use crate::store::{Entry, Key, Store};
 pub(crate) use alone::Alone;
 use alone::Stop;
 use curve::Point;
+
+/// What to measure.
+#[derive(Debug, Args)]
+pub(crate) struct ProfileArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Measure with these thread counts, such as 1..4 or 1,2,4; the default is what each program asks for.
+    #[arg(long, value_name = "N[..N]")]
+    pub(crate) threads: Option<String>,
+    /// How often to run each; the median counts.
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) runs: u16,
+    /// Print the profiles as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// What was found of one program.
 struct Profiled<'a> {

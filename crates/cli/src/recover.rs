@@ -3,16 +3,24 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use clap::Args;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo::{self, Log, Restored};
 use serde::Serialize;
 
-use crate::args::RecoverArgs;
 use crate::failure::Failure;
 use crate::session::{print, say};
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-recover/1";
+
+/// How to tell it.
+#[derive(Debug, Args)]
+pub(crate) struct RecoverArgs {
+    /// Print what was undone as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
 
 /// Everything that was done.
 #[derive(Debug, Serialize)]

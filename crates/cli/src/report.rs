@@ -159,7 +159,7 @@ fn check_window(window: Option<(f64, f64)>, ways: &[Way]) -> Result<(), Failure>
     match from < longest {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "--begin {from}: the run took {longest} s; name a time within it"
+            "--begin {from} s: the run took {longest} s; name a time within it"
         ))),
     }
 }

@@ -1,15 +1,39 @@
 //! `cosched run`: programs together, under one policy.
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use cosched_linux::cpu_time::Roots;
+use clap::Args;
+use cosched_policy::Kind;
 
-use crate::args::RunArgs;
+use crate::args::{HowArgs, SourceArgs, named};
+use crate::choices;
 use crate::failure::{Failure, exit_code};
-use crate::live::Live;
+use crate::live::{Live, MetricsAt};
 use crate::session::{Origins, Request, Session, print};
 use crate::store::Store;
 use crate::{source, table};
+
+/// What to run, and how.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// What decides.
+    #[arg(long, short, default_value = Kind::Gang.name(), value_parser = choices::policy())]
+    pub(crate) policy: Kind,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// A folder for run.json and the programs' outputs; made if it is not there. No file in it is overwritten.
+    #[arg(long, short, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print run.json on standard output instead of the table; the programs' outputs go to standard error then.
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Serve metrics while the run lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
+    #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
+    pub(crate) metrics: Option<MetricsAt>,
+}
 
 /// Runs the workload once and shows what came of it.
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
@@ -28,10 +52,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
         count: false,
         origins: Origins::Started,
     };
-    let roots = Roots::new(workload.programs.len());
-    let mut live = Live::open(&session, &request, args.metrics.as_ref(), roots.clone())?;
-    let ran = session.show(&request, &mut live, roots)?;
-    drop(live);
+    let live = Live::open(&session, &request, args.metrics.as_ref())?;
+    let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {

@@ -4,6 +4,7 @@
 //! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
 //! `--from`, the workload is a [recorded run](replay).
 
+mod args;
 mod calibrate;
 mod check;
 mod compared;
@@ -27,10 +28,12 @@ use cosched_core::{Class, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
-use crate::args::{HowArgs, PolicyArgs, SimArgs, SimCommand, SimMachineArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Origins, Request, Session, print};
 use crate::{out, source, table};
+pub(crate) use args::SimArgs;
+use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
 
 /// The seed where none is given.

@@ -1,11 +1,14 @@
-//! Tables for people. Scripts read `--json`.
+//! Tables for people, and how all of them look. Scripts read `--json`.
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{Cell, CellAlignment, Table};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 use cosched_report::words;
 
 use crate::deviations;
+
+/// Columns of a table of sentences where nobody says how many there are.
+const WIDTH: u16 = 100;
 
 /// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
 /// that measures its programs alone, where there is one.
@@ -75,10 +78,30 @@ fn end(program: &ProgramResult) -> String {
     if program.left_running { format!("{how}, left running") } else { how }
 }
 
-/// A table whose first column is text, and the last one where it says how things ended.
+/// A table with these columns.
 pub(crate) fn table(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.iter().map(Cell::new));
+    table
+}
+
+/// A table whose columns are figures, but for the first.
+pub(crate) fn figures(header: &[&str]) -> Table {
+    let mut table = table(header);
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A table with sentences in it, which are broken where the terminal ends.
+pub(crate) fn sentences(header: &[&str]) -> Table {
+    let mut table = table(header);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    // A terminal tells how wide it is; a file or a pager does not.
+    if !table.is_tty() {
+        table.set_width(WIDTH);
+    }
     table
 }
 

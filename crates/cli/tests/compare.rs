@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
@@ -108,21 +108,68 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
     assert!(told(&output).contains("--machine"), "{}", told(&output));
 }
 
-#[test]
-fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
-    let place = place();
+/// A comparison of very many rounds in the folder `d`, once it has begun.
+fn endless(folder: &Path) -> Child {
     let options = "--policies linux,gang --runs 1000 --json --out d";
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
-    command.current_dir(place.path()).args(fixed).args(options.split_whitespace());
+    command.current_dir(folder).args(fixed).args(options.split_whitespace());
     let child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let second = place.path().join("d/round-002/gang/run.json");
+    let second = folder.join("d/round-002/gang/run.json");
     for _ in 0..3000 {
         if second.exists() {
             break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
+    child
+}
+
+#[test]
+fn a_second_comparison_in_a_folder_is_refused_until_the_first_is_gone_however_it_went() {
+    let place = place();
+    let mut first = endless(place.path());
+    for more in ["--resume", ""] {
+        let options = format!("--policies linux,gang --runs 2 --out d {more}");
+        let second = compare(place.path(), &options);
+        assert_eq!(second.status.code(), Some(2), "{}", told(&second));
+        assert!(
+            told(&second).contains("--out d: another cosched makes a comparison there right now")
+        );
+    }
+    first.kill().unwrap();
+    first.wait().unwrap();
+    let second = compare(place.path(), "--policies linux,gang --runs 2 --out d --resume");
+    assert_eq!(second.status.code(), Some(0), "{}", told(&second));
+}
+
+#[test]
+fn seeds_that_end_before_the_rounds_do_are_refused() {
+    let place = place();
+    let last = u64::MAX;
+    let refused = compare(place.path(), &format!("--policies linux --runs 3 --seed {last}"));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("give at most 18446744073709551613"), "{}", told(&refused));
+    for (seed, runs) in [(last, 1), (last - 2, 3)] {
+        document(&compare(
+            place.path(),
+            &format!("--policies linux --runs {runs} --seed {seed} --json"),
+        ));
+    }
+}
+
+#[test]
+fn a_way_is_named_once_in_what_is_said_of_an_option() {
+    let place = place();
+    let refused = compare(place.path(), "--policies linux,linux-2 --quantum 20ms");
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("not for 'linux': leave it out"), "{}", told(&refused));
+}
+
+#[test]
+fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
+    let place = place();
+    let child = endless(place.path());
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));

@@ -242,7 +242,29 @@ fn what_cannot_be_replayed_is_refused_with_what_to_do() {
     };
     let options = ["--policy", "cgreedy", "--machine", TWO_CPUS];
     let text = refused(&changed("single-gang.json", unknown, &options));
-    assert!(text.contains("--from .") && text.contains("single-1"), "{text}");
+    assert!(text.contains("--from .") && text.contains("single-1, single-2"), "{text}");
+    let again = "record it again: cosched run WORKLOAD.toml --policy gang --out DIR";
+    assert!(text.contains(again) && !text.contains("command line"), "{text}");
+}
+
+#[test]
+fn a_record_that_lacks_what_a_policy_decides_by_is_told_to_be_made_again_and_then_it_can_be_had() {
+    let folder = tempfile::tempdir().unwrap();
+    simulated(folder.path(), "gang", &[]);
+    let asked = ["sim", "--from", "run", "--policy", "cgreedy"];
+    let text = refused(&cosched(&asked, folder.path()));
+    assert!(text.contains("does not tell of solver, sleeper. Set `misses_per_kilo_"), "{text}");
+    assert!(
+        text.contains("cosched sim WORKLOAD.toml --machine e5410-8 --policy gang --out DIR"),
+        "{text}"
+    );
+    let jobs = JOBS.replace("misses_per_kilo_instruction = 1\n", "");
+    let jobs = jobs.replace("[program.model]", "misses_per_kilo_instruction = 1\n[program.model]");
+    std::fs::write(folder.path().join("jobs.toml"), jobs).unwrap();
+    let again = ["sim", "jobs.toml", "--machine", "e5410-8", "--policy", "gang", "--out", "more"];
+    assert_eq!(cosched(&again, folder.path()).status.code(), Some(0));
+    let asked = ["sim", "--from", "more", "--policy", "cgreedy"];
+    assert_eq!(cosched(&asked, folder.path()).status.code(), Some(0));
 }
 
 #[test]

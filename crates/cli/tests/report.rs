@@ -75,6 +75,35 @@ fn rounds_in_which_a_way_is_missing_do_not_count() {
 }
 
 #[test]
+fn the_ways_of_a_comparison_stand_in_its_own_order() {
+    let folder = runs(&[]);
+    let compared =
+        ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "2", "--out", "d"];
+    let asked = [&compared[..], &["--policies", "minwait,fcfs,gang"]].concat();
+    assert!(cosched(folder.path(), &asked).status.success());
+    let names = || {
+        let output = cosched(folder.path(), &["report", "d", "--json"]);
+        let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let ways = found["ways"].as_array().unwrap().iter();
+        ways.map(|way| way["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["minwait", "fcfs", "gang"]);
+    // Simulations have no date, so that nothing else tells the order.
+    fs::remove_file(folder.path().join("d/compare-plan.json")).unwrap();
+    assert_eq!(names(), ["fcfs", "gang", "minwait"]);
+    for command in [["explain", "d", "--json"], ["sim", "--from", "d"]] {
+        let more = if command[0] == "sim" { &["--policy", "gang"][..] } else { &[] };
+        let output = cosched(folder.path(), &[&command[..], more].concat());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            told(&output).contains("name one of these, such as d/round-001/fcfs"),
+            "{}",
+            told(&output)
+        );
+    }
+}
+
+#[test]
 fn an_earlier_report_is_replaced_and_nothing_else() {
     let folder = runs(&[("gang", "d")]);
     let report = |out: &str| cosched(folder.path(), &["report", "d", "-o", out]);
@@ -209,7 +238,10 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
     );
     for begin in ["50", "50s", "50000ms"] {
         let told = refused(&["d", "--begin", begin]);
-        assert!(told.contains("--begin 50: the run took ") && told.contains("within it"), "{told}");
+        assert!(
+            told.contains("--begin 50 s: the run took ") && told.contains("within it"),
+            "{told}"
+        );
     }
     let shorter = folder.path().join("d/short");
     fs::create_dir(&shorter).unwrap();

@@ -36,7 +36,7 @@ pub use actuator::{Actuator, UnknownActuator};
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
-pub use machine::{Event, Happening, Machine, Signal, Step};
+pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
 pub use plan::{
     AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
 };

@@ -72,6 +72,49 @@ pub enum Signal {
     Kill,
 }
 
+/// The signals by which the user asks for the end of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Interruption {
+    /// SIGINT: Ctrl-C.
+    Interrupt,
+    /// SIGQUIT: Ctrl-\.
+    Quit,
+    /// SIGHUP: the terminal was closed.
+    Hangup,
+    /// SIGTERM.
+    Terminate,
+    /// SIGUSR1.
+    User1,
+    /// SIGUSR2.
+    User2,
+    /// SIGALRM.
+    Alarm,
+}
+
+impl Interruption {
+    /// The signal's name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Interruption::Interrupt => "SIGINT",
+            Interruption::Quit => "SIGQUIT",
+            Interruption::Hangup => "SIGHUP",
+            Interruption::Terminate => "SIGTERM",
+            Interruption::User1 => "SIGUSR1",
+            Interruption::User2 => "SIGUSR2",
+            Interruption::Alarm => "SIGALRM",
+        }
+    }
+
+    /// What programs are sent then. Only Ctrl-C has a meaning of its own for them; whatever else ends cosched is no
+    /// message to a program, which may take SIGHUP or SIGUSR1 for something else than its end.
+    pub const fn signal(self) -> Signal {
+        match self {
+            Interruption::Interrupt => Signal::Interrupt,
+            _ => Signal::Terminate,
+        }
+    }
+}
+
 /// Something that happened on a machine.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
@@ -120,7 +163,7 @@ pub enum Happening {
     /// The user asks for something.
     Commanded(Command),
     /// The user asks for the end: the signal that came.
-    Interrupted(Signal),
+    Interrupted(Interruption),
 }
 
 impl Happening {

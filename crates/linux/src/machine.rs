@@ -36,7 +36,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Sender;
 
 use cosched_core::{
-    Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Signal, Step, Topology,
+    Arena, CpuSet, Event, Happening, Machine, Nanos, Observe, ProgramId, Step, Topology,
 };
 
 use crate::affinity::{self, AffinityError};
@@ -55,6 +55,7 @@ use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
+use crate::signals::{INTERRUPTIONS, interruption};
 use crate::undo::{self, Log, LogError, Restored};
 pub use config::{Config, Job, Note, Origin};
 use inspect::Inspector;
@@ -66,19 +67,9 @@ use punctual::Punctual;
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const ASKS: u64 = u64::MAX - 4;
-/// What is not left to its default: everything that would end cosched, so that it ends the programs first, Ctrl-Z, and
-/// the news that a child has ended.
-const SIGNALS: [i32; 9] = [
-    libc::SIGINT,
-    libc::SIGTERM,
-    libc::SIGHUP,
-    libc::SIGQUIT,
-    libc::SIGUSR1,
-    libc::SIGUSR2,
-    libc::SIGALRM,
-    libc::SIGTSTP,
-    libc::SIGCHLD,
-];
+/// What is not left to its default beside [`INTERRUPTIONS`], upon which cosched ends the programs first: Ctrl-Z, and the
+/// news that a child has ended.
+const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
 
 /// Why the machine is lost, or could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -183,7 +174,8 @@ impl Linux {
                 return Err(error);
             }
         };
-        let poll = Poll::new(&SIGNALS)?;
+        let ends = INTERRUPTIONS.map(|(signal, _)| signal);
+        let poll = Poll::new(&[&ends[..], &SIGNALS].concat())?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
         // Without announcements, CPUs that come and go are noticed at the next look.
         let hotplug = Hotplug::listen().ok();
@@ -287,10 +279,12 @@ impl Linux {
         match ready {
             Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(signal) if self.has_child() => self.pass_on(signal),
-            Ready::Signal(libc::SIGINT) => self.tell(Happening::Interrupted(Signal::Interrupt)),
-            // A stopped cosched would leave programs frozen for as long as it is stopped.
-            Ready::Signal(libc::SIGTSTP) => {}
-            Ready::Signal(_) => self.tell(Happening::Interrupted(Signal::Terminate)),
+            // The others are Ctrl-Z: a stopped cosched would leave programs frozen for as long as it is stopped.
+            Ready::Signal(signal) => {
+                if let Some(by) = interruption(signal) {
+                    self.tell(Happening::Interrupted(by));
+                }
+            }
             Ready::Source(SENTINEL) => {
                 self.poll.remove(self.sentinel.as_fd())?;
                 self.sentinel.has_ended()?;

@@ -1,4 +1,4 @@
-//! What this process, and the programs that it starts, do on signals.
+//! What this process, and the programs that it starts, do on signals; and which signals ask it to end.
 //!
 //! Ignored signals and the mask of blocked ones survive `exec`. So a helper
 //! that ignores what a terminal sends has to undo that before it becomes
@@ -7,7 +7,24 @@
 use std::io;
 use std::mem::MaybeUninit;
 
+use cosched_core::Interruption;
 use rustix::process::Signal;
+
+/// The signals that would end cosched at once if they were not waited for, by their numbers.
+pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
+    (libc::SIGINT, Interruption::Interrupt),
+    (libc::SIGQUIT, Interruption::Quit),
+    (libc::SIGHUP, Interruption::Hangup),
+    (libc::SIGTERM, Interruption::Terminate),
+    (libc::SIGUSR1, Interruption::User1),
+    (libc::SIGUSR2, Interruption::User2),
+    (libc::SIGALRM, Interruption::Alarm),
+];
+
+/// What a signal asks for, if it is one of those.
+pub fn interruption(signal: i32) -> Option<Interruption> {
+    INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
+}
 
 /// Lets this process take no notice of a signal.
 ///

@@ -4,7 +4,7 @@
 use cosched_core::engine::outcome::Outcome;
 use cosched_core::engine::{Entry, Limits, Setup};
 use cosched_core::fake::Fake;
-use cosched_core::{Engine, Happening, Nanos, Signal, Step, Topology};
+use cosched_core::{Engine, Happening, Interruption, Nanos, Step, Topology};
 use proptest::prelude::*;
 
 use crate::kind::{Kind, Options};
@@ -24,7 +24,7 @@ fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, O
     };
     let mut fake = Fake::new(vec![until * 2; weights.len()]);
     fake.freeze_latency = Nanos::from_micros(200);
-    fake.script(until, Happening::Interrupted(Signal::Interrupt));
+    fake.script(until, Happening::Interrupted(Interruption::Interrupt));
     let policy = kind.build(&Options::default()).unwrap();
     let (fake, outcome) = Engine::new(fake, policy, setup).run(&mut ());
     (fake, outcome.unwrap())

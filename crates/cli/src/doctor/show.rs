@@ -1,14 +1,10 @@
 //! The report for people. Scripts read `--json`.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, ContentArrangement, Table};
 use serde::Serialize;
 
 use super::Report;
 use super::gaps::Latency;
-
-/// Columns of a table where nobody says how many there are.
-const WIDTH: u16 = 100;
+use crate::table;
 
 /// The whole report.
 pub(super) fn text(report: &Report) -> String {
@@ -18,14 +14,14 @@ pub(super) fn text(report: &Report) -> String {
         format!("Machine: {}", report.machine.text()),
     ];
 
-    let mut abilities = table(&["ability", "here", "what was found"]);
+    let mut abilities = table::sentences(&["ability", "here", "what was found"]);
     for right in &rights.rights {
         let here = if right.available { "yes" } else { "no" };
         abilities.add_row([name(right.name).as_str(), here, &right.detail]);
     }
     parts.push(abilities.to_string());
 
-    let mut policies = table(&["policy", "works here with", "would gain from"]);
+    let mut policies = table::sentences(&["policy", "works here with", "would gain from"]);
     for outlook in &report.policies {
         let gains =
             if outlook.gains.is_empty() { "–".to_owned() } else { outlook.gains.join("\n") };
@@ -61,10 +57,7 @@ fn latencies(gaps: &[Latency]) -> String {
         "gap p50 ms",
         "p99 ms",
     ];
-    let mut table = table(&header);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let mut table = table::figures(&header);
     for gap in gaps {
         let times = [
             gap.freeze_ms_p50,
@@ -82,17 +75,6 @@ fn latencies(gaps: &[Latency]) -> String {
         "{table}\nfreeze: until every thread is known to have stopped; thaw: until one of them runs again;\n\
          gap: from the last thread of one program running to the first one of the other."
     )
-}
-
-fn table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_content_arrangement(ContentArrangement::Dynamic);
-    table.set_header(header);
-    // A terminal tells how wide it is; a file or a pager does not.
-    if !table.is_tty() {
-        table.set_width(WIDTH);
-    }
-    table
 }
 
 /// The name that the JSON report has for something, so that people and scripts speak of the same.

@@ -2,9 +2,10 @@
 //!
 //! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are
 //! written beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are
-//! to be may change, and so may the programs' executables, which nobody looks into.
+//! to be may change, and so may the programs' executables, which nobody looks into. Of the shell's environment
+//! [what decides how programs run](super::environment) counts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,14 +14,15 @@ use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Way;
+use super::{Way, environment};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::Session;
 
 /// The version of the file.
-const SCHEMA: &str = "cosched-compare-plan/1";
+const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
+const WAYS: &str = "--policies";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -36,12 +38,15 @@ impl Record {
         let ways: Vec<String> = ways.iter().map(Way::to_string).collect();
         let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
         let mut settings = BTreeMap::from([
-            ("--policies".to_owned(), json!(ways.join(","))),
+            (WAYS.to_owned(), json!(ways.join(","))),
             ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
             ("the machine's model".to_owned(), json!(machine.model)),
             ("the kernel".to_owned(), json!(machine.kernel)),
             ("the programs, in their order".to_owned(), json!(names.join(", "))),
         ]);
+        let inherited = environment::deciding(&session.environment, &workload.programs);
+        settings
+            .extend(inherited.map(|(name, value)| (format!("{name} of the shell"), json!(value))));
         for spec in &workload.programs {
             let threads = session.threads(spec);
             settings.extend(
@@ -96,24 +101,49 @@ impl Record {
         }
         let shown = shown_path(&file);
         let refuse = |what: String| {
-            Failure::Input(format!("--resume: {shown}: {what}; choose another folder with --out"))
+            Failure::Input(format!(
+                "--resume: {shown}: {what}, or choose another folder with --out"
+            ))
         };
-        let text = fs::read(&file).map_err(|error| refuse(format!("cannot be read: {error}")))?;
+        let text = fs::read(&file)
+            .map_err(|error| refuse(format!("cannot be read: {error}; see to its permissions")))?;
         let found: Record = serde_json::from_slice(&text)
-            .map_err(|error| refuse(format!("is damaged: {error}")))?;
+            .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
-            return Err(refuse(format!("has the schema '{}', not '{SCHEMA}'", found.schema)));
+            return Err(refuse(format!(
+                "was written by another version of cosched (its schema is '{}', not '{SCHEMA}'); use that version",
+                found.schema
+            )));
         }
-        let names = self.settings.keys().chain(found.settings.keys());
-        let differs = |name: &&String| self.settings.get(*name) != found.settings.get(*name);
-        match names.into_iter().find(differs) {
-            None => Ok(true),
-            Some(name) => Err(refuse(format!(
-                "there, {name}: {}; now: {}. Rounds of different things cannot be compared: ask for the same as there",
-                value(found.settings.get(name)),
-                value(self.settings.get(name)),
+        let names: BTreeSet<&String> = self.settings.keys().chain(found.settings.keys()).collect();
+        let differ = names.into_iter().filter_map(|name| {
+            let (there, now) = (found.settings.get(name), self.settings.get(name));
+            (there != now).then(|| format!("there, {name}: {}; now: {}", value(there), value(now)))
+        });
+        let differ: Vec<String> = differ.collect();
+        match differ.is_empty() {
+            true => Ok(true),
+            false => Err(refuse(format!(
+                "{}. Rounds of different things cannot be compared: ask for the same as there",
+                differ.join(". "),
             ))),
         }
+    }
+
+    /// The ways of the comparison in a folder, in their order; `None` where nothing tells.
+    pub(crate) fn ways(folder: &Path) -> Option<Vec<String>> {
+        let found: Record = serde_json::from_slice(&fs::read(file(folder)).ok()?).ok()?;
+        let ways = found.settings.get(WAYS)?.as_str()?;
+        Some(ways.split(',').map(str::to_owned).collect())
+    }
+
+    /// A run where there is no record is of nobody knows what.
+    pub(super) fn missing(folder: &Path, run: &Path) -> Failure {
+        Failure::Input(format!(
+            "--resume: {} is not there, which tells what {} is a run of; put it back, or choose another folder with --out",
+            shown_path(&file(folder)),
+            shown_path(run)
+        ))
     }
 
     /// Writes it beside the rounds, whole or not at all.

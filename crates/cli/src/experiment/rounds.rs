@@ -4,7 +4,8 @@
 //! then does it to all of them alike.
 //!
 //! What was complete before an interruption is kept. With a folder it can also be gone on with later: rounds that are
-//! complete there are read, and all others are made.
+//! complete there are read, and all others are made. Nobody chooses among rounds: whoever asks for fewer than are there gets
+//! all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,11 +15,15 @@ use cosched_core::engine::outcome::Ended;
 use cosched_core::result::RunResult;
 use cosched_core::workload::{Workload, escaped, shown_path};
 
+use super::lock::Lock;
 use super::pace::Pace;
 use super::{Record, Site, Turn, Way};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::say;
+
+/// The most rounds of a comparison.
+pub(crate) const MOST_ROUNDS: u16 = 1000;
 
 /// What is to be done.
 #[derive(Debug)]
@@ -63,6 +68,7 @@ impl Experiment {
         for (way, workload) in plan.ways.iter().zip(&workloads) {
             site.check(workload, way.kind())?;
         }
+        let _lock = plan.out.map(Lock::take).transpose()?;
         let goes_on = plan.resume && plan.record.is_in(folder)?;
         let mut rounds = if goes_on { complete(folder, plan)? } else { BTreeMap::new() };
         let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
@@ -71,12 +77,22 @@ impl Experiment {
                 remove_leftovers(folder, plan, &workloads, &open)?;
             } else {
                 plan.record.check_free(folder)?;
+                if plan.resume {
+                    check_known(folder, plan, &open)?;
+                }
             }
             check_room(folder, plan, &workloads, &open)?;
             plan.record.save(folder)?;
         }
         if plan.resume {
             say(format_args!("{} complete round(s) found, {} to make", rounds.len(), open.len()));
+            let beyond = rounds.range(plan.rounds..).count();
+            if beyond > 0 {
+                let asked = plan.rounds;
+                say(format_args!(
+                    "{beyond} of these were not asked for by --runs {asked}, and count, too"
+                ));
+            }
         }
 
         let parts = plan.ways.len() + usize::from(site.finds_times_alone());
@@ -126,7 +142,8 @@ fn succeeded(result: &RunResult) -> bool {
 /// The rounds that are there, complete.
 fn complete(folder: &Path, plan: &Plan<'_>) -> Result<BTreeMap<u16, Round>, Failure> {
     let mut rounds = BTreeMap::new();
-    for round in 0..plan.rounds {
+    let most = if plan.rounds == 1 { 1 } else { MOST_ROUNDS };
+    for round in 0..most {
         let folders: Vec<PathBuf> =
             (0..plan.ways.len()).map(|i| run_folder(folder, plan, round, i)).collect();
         if !folders.iter().all(|folder| out::result(folder).exists()) {
@@ -195,13 +212,25 @@ fn check_room(
     workloads: &[Workload],
     open: &[u16],
 ) -> Result<(), Failure> {
-    let runs = || open.iter().flat_map(|round| (0..plan.ways.len()).map(move |i| (*round, i)));
-    for (round, i) in runs() {
+    for (round, i) in runs(plan, open) {
         out::check_free(&run_folder(folder, plan, round, i), &workloads[i])?;
     }
-    runs().next().map_or(Ok(()), |(round, i)| {
+    runs(plan, open).next().map_or(Ok(()), |(round, i)| {
         out::prepare(&run_folder(folder, plan, round, i), &workloads[i])
     })
+}
+
+/// Checks that no run is there, since nobody knows of what.
+fn check_known(folder: &Path, plan: &Plan<'_>, open: &[u16]) -> Result<(), Failure> {
+    let folders = runs(plan, open).map(|(round, i)| run_folder(folder, plan, round, i));
+    let there = folders.into_iter().find(|run| out::result(run).exists());
+    there.map_or(Ok(()), |run| Err(Record::missing(folder, &run)))
+}
+
+/// The runs of these rounds: round and way.
+fn runs(plan: &Plan<'_>, rounds: &[u16]) -> impl Iterator<Item = (u16, usize)> {
+    let ways = plan.ways.len();
+    rounds.iter().flat_map(move |round| (0..ways).map(move |i| (*round, i)))
 }
 
 /// Each way's results, in the order of the rounds.
@@ -215,7 +244,7 @@ fn by_way(ways: &[Way], rounds: BTreeMap<u16, Round>) -> Vec<cosched_report::Way
 }
 
 /// The positions of the ways in the order of a round.
-pub(super) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
+pub(crate) fn order(ways: usize, round: u16) -> impl Iterator<Item = usize> {
     (0..ways).map(move |i| (i + usize::from(round)) % ways)
 }
 

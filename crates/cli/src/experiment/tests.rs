@@ -7,7 +7,7 @@ use cosched_core::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use cosched_core::result::{Context, MachineDescription, NONE, ProgramContext, RunResult, Rungs};
 use cosched_core::statistics::Verdict;
 use cosched_core::workload::Workload;
-use cosched_core::{Exit, Nanos, Signal, Topology, Usage};
+use cosched_core::{Exit, Interruption, Nanos, Topology, Usage};
 use cosched_policy::Kind;
 use cosched_report::Comparison;
 
@@ -92,7 +92,7 @@ impl Site for MadeUp {
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
         let ended = match self.patience {
-            0 => Ended::Interrupted(Signal::Interrupt),
+            0 => Ended::Interrupted(Interruption::Interrupt),
             _ => Ended::Complete,
         };
         self.patience = self.patience.saturating_sub(1);
@@ -242,6 +242,49 @@ fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
 }
 
 #[test]
+fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    experiment(&mut made_up(1), "linux,gang", 8, out, false).unwrap();
+    fs::remove_file(folder.path().join("round-004/gang/run.json")).unwrap();
+    fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
+    let mut again = made_up(2);
+    let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
+    assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
+    assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
+    assert!(!folder.path().join("round-007/gang/run.json").exists(), "nobody asked for it");
+}
+
+#[test]
+fn the_shells_variables_that_decide_how_programs_run_have_to_be_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let shell = |variables: &[(&str, &str)]| {
+        let pairs = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let mut site = made_up(1);
+        site.session.environment = pairs.collect();
+        site
+    };
+    let before = [("OMP_PROC_BIND", "close"), ("PATH", "/bin"), ("TERM", "xterm")];
+    experiment(&mut shell(&before), "linux", 2, out, false).unwrap();
+    let same = [("PATH", "/bin"), ("OMP_PROC_BIND", "close"), ("TERM", "dumb")];
+    experiment(&mut shell(&same), "linux", 3, out, true).unwrap();
+    let other = [("PATH", "/usr/bin"), ("LD_PRELOAD", "x.so")];
+    match experiment(&mut shell(&other), "linux", 3, out, true) {
+        Err(Failure::Input(text)) => {
+            for told in [
+                "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
+                "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
+                "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
+            ] {
+                assert!(text.contains(told), "{text}");
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
 fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = Some(folder.path());
@@ -297,6 +340,12 @@ fn files_of_somebody_else_are_never_taken_for_leftovers() {
     fs::write(way.join("run.json"), "keep").unwrap();
     // Without a plan beside them, nobody knows whose they are.
     let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
-    assert!(matches!(refused, Failure::Input(text) if text.contains("already holds a run")));
+    match refused {
+        Failure::Input(text) => {
+            assert!(text.contains("compare-plan.json is not there, which tells what"), "{text}");
+            assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
+        }
+        broken => panic!("{broken:?}"),
+    }
     assert_eq!(fs::read_to_string(way.join("run.json")).unwrap(), "keep");
 }

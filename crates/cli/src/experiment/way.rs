@@ -90,6 +90,50 @@ impl Way {
     }
 }
 
+/// Each way is there once, and what is there once more stands beside what it repeats, in the order of the numbers: a
+/// name is a column of the table, and `linux-3` without `linux-2` tells of a way that is missing.
+pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
+    let names: Vec<String> = ways.iter().map(Way::to_string).collect();
+    let refuse = |why: String| Err(Failure::Input(format!("--policies: {why}")));
+    for (i, way) in names.iter().enumerate() {
+        let (first, number) = numbered(way);
+        let missing = |number: &u16| !names.contains(&again(first, *number));
+        if names[..i].contains(way) {
+            let unused = (2..).find(missing).unwrap_or(u16::MAX);
+            return refuse(format!(
+                "'{way}' is there twice; name each way once, and use --runs. To hold a way against itself, call it \
+                 '{}' the second time",
+                again(first, unused)
+            ));
+        }
+        if let Some(missing) = (1..number).find(missing) {
+            let missing = again(first, missing);
+            return refuse(format!(
+                "'{way}' is '{first}' once more, and '{missing}' is not there: call it '{missing}'"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What a way is called that is there for the second time, or the third.
+fn again(first: &str, number: u16) -> String {
+    match number {
+        1 => first.to_owned(),
+        number => format!("{first}-{number}"),
+    }
+}
+
+/// The name that a name repeats, and how many there are with it: only as [`again`] writes it, since it is a folder's
+/// name, too.
+fn numbered(name: &str) -> (&str, u16) {
+    let split = name.rsplit_once('-').and_then(|(first, number)| {
+        let number: u16 = number.parse().ok()?;
+        (number > 1 && again(first, number) == name).then_some((first, number))
+    });
+    split.unwrap_or((name, 1))
+}
+
 fn set(spec: &mut ProgramSpec, key: &str, value: &str) {
     spec.env.insert(key.into(), value.into());
 }
@@ -108,10 +152,7 @@ impl fmt::Display for Manner {
 
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.number {
-            1 => self.manner.fmt(f),
-            number => write!(f, "{}-{number}", self.manner),
-        }
+        f.write_str(&again(&self.manner.to_string(), self.number))
     }
 }
 
@@ -119,12 +160,7 @@ impl FromStr for Way {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Way, String> {
-        let numbered = text.rsplit_once('-').and_then(|(name, number)| {
-            let read: u16 = number.parse().ok()?;
-            // As it is shown, and in no other form: the name is a folder's, too.
-            (read > 1 && read.to_string() == number).then_some((name, read))
-        });
-        let (name, number) = numbered.unwrap_or((text, 1));
+        let (name, number) = numbered(text);
         let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == name) {
             Some(rival) => rival,
             None => name.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
@@ -195,6 +231,30 @@ mod tests {
         let (first, again) = ("gang".parse::<Way>().unwrap(), "gang-2".parse::<Way>().unwrap());
         assert_ne!(first, again);
         assert_eq!((first.kind(), again.kind()), (Kind::Gang, Kind::Gang));
+    }
+
+    #[test]
+    fn a_way_is_there_once_more_only_beside_those_before_it() {
+        let check = |names: &str| {
+            let ways: Vec<Way> = names.split(',').map(|name| name.parse().unwrap()).collect();
+            check_names(&ways).map_err(|failure| format!("{failure:?}"))
+        };
+        for fine in ["linux", "linux,linux-2", "gang-2,linux,gang", "linux,linux-2,linux-3"] {
+            assert_eq!(check(fine), Ok(()), "{fine}");
+        }
+        for (refused, told) in [
+            ("linux,gang,linux", "call it 'linux-2' the second time"),
+            ("linux,linux-2,linux-2", "call it 'linux-3' the second time"),
+            (
+                "linux-2",
+                "'linux-2' is 'linux' once more, and 'linux' is not there: call it 'linux'",
+            ),
+            ("linux,linux-3", "and 'linux-2' is not there: call it 'linux-2'"),
+            ("gang,linux-2", "'linux' is not there"),
+        ] {
+            let found = check(refused).unwrap_err();
+            assert!(found.contains(told), "{refused}: {found}");
+        }
     }
 
     #[test]

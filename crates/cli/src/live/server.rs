@@ -75,29 +75,25 @@ pub(super) trait Connection: Read + Write + AsFd + Send {}
 
 impl<C: Read + Write + AsFd + Send> Connection for C {}
 
-impl Listener for UnixListener {
-    fn never_block(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
+/// The two kinds of listener have the same functions, and no trait for them.
+macro_rules! listens {
+    ($listener:ty) => {
+        impl Listener for $listener {
+            fn never_block(&self) -> io::Result<()> {
+                self.set_nonblocking(true)
+            }
 
-    fn next(&self) -> io::Result<Box<dyn Connection>> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(Box::new(stream))
-    }
+            fn next(&self) -> io::Result<Box<dyn Connection>> {
+                let (stream, _) = self.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(stream))
+            }
+        }
+    };
 }
 
-impl Listener for TcpListener {
-    fn never_block(&self) -> io::Result<()> {
-        self.set_nonblocking(true)
-    }
-
-    fn next(&self) -> io::Result<Box<dyn Connection>> {
-        let (stream, _) = self.accept()?;
-        stream.set_nonblocking(true)?;
-        Ok(Box::new(stream))
-    }
-}
+listens!(UnixListener);
+listens!(TcpListener);
 
 /// The thread; it ends, and its doors are closed, when this is dropped.
 pub(super) struct Server {

@@ -1,11 +1,10 @@
 //! Profiles as a table and as JSON.
 
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
-use comfy_table::{CellAlignment, Table};
 use serde::Serialize;
 
 use super::Profiled;
 use super::curve::{ideal_threads, speedup};
+use crate::table;
 
 /// The version of the JSON that is written.
 const SCHEMA: &str = "cosched-profile/1";
@@ -62,20 +61,9 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
 
 /// The profiles for people: a row per program and thread count.
 pub(super) fn table(profiles: &[Profiled<'_>]) -> String {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY);
-    table.set_header([
-        "program",
-        "threads",
-        "alone s",
-        "runs",
-        "speedup",
-        "misses/1000 instr.",
-        "ideal",
-    ]);
-    for column in table.column_iter_mut().skip(1) {
-        column.set_cell_alignment(CellAlignment::Right);
-    }
+    let header =
+        ["program", "threads", "alone s", "runs", "speedup", "misses/1000 instr.", "ideal"];
+    let mut table = table::figures(&header);
     for program in profiles {
         let curve = program.curve();
         let ideal = ideal_threads(&curve);

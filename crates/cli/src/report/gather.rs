@@ -14,6 +14,7 @@ use cosched_core::workload::shown_path;
 use cosched_report::{Comparison, Way};
 use serde_json::Value;
 
+use crate::experiment::Record;
 use crate::failure::Failure;
 use crate::out;
 
@@ -41,6 +42,8 @@ struct Entry {
     in_tree: bool,
     round: String,
     way: String,
+    /// Which of the ways of its comparison it is of, where that is known.
+    column: usize,
     file: PathBuf,
     run: RunResult,
 }
@@ -86,7 +89,8 @@ fn twice(path: &Path) -> Failure {
 }
 
 fn single(named: usize, file: PathBuf, run: RunResult) -> Entry {
-    Entry { named, in_tree: false, round: String::new(), way: run.policy.clone(), file, run }
+    let way = run.policy.clone();
+    Entry { named, in_tree: false, round: String::new(), way, column: 0, file, run }
 }
 
 /// What a file can be.
@@ -120,10 +124,12 @@ fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<
         return Ok(());
     }
     let before = entries.len();
+    let columns = Record::ways(folder).unwrap_or_default();
     let mut add = |round: &str, way: &Path| -> Result<(), Failure> {
         let (file, run) = (out::result(way), out::load(way)?);
         let (round, way) = (round.to_owned(), name(way));
-        entries.push(Entry { named, in_tree: true, round, way, file, run });
+        let column = columns.iter().position(|column| *column == way).unwrap_or(columns.len());
+        entries.push(Entry { named, in_tree: true, round, way, column, file, run });
         Ok(())
     };
     for inside in folders(folder)? {
@@ -176,8 +182,8 @@ impl Row {
     }
 }
 
-/// Runs by ways, each with its files: in the order of the command line, and within a comparison in the order in which
-/// they ran. Rounds in which a way is missing, or was interrupted, do not count.
+/// Runs by ways, each with its files: in the order of the command line, and within a comparison in its own order, or else
+/// the one in which they ran. Rounds in which a way is missing, or was interrupted, do not count.
 fn ways(
     mut entries: Vec<Entry>,
     from: &[PathBuf],
@@ -186,7 +192,8 @@ fn ways(
     notes: &mut Vec<String>,
 ) -> Result<Vec<(Way, Vec<PathBuf>)>, Failure> {
     // The sort keeps the order of simulations, which have no date, and of runs that began in the same second.
-    entries.sort_by(|a, b| (a.named, &a.run.started_at).cmp(&(b.named, &b.run.started_at)));
+    let place = |entry: &Entry| (entry.named, entry.column, entry.run.started_at.clone());
+    entries.sort_by_cached_key(place);
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
         // Two single runs of one policy are two ways.

@@ -11,8 +11,8 @@ use cosched_sim::model::fit::{Alone, FitError, Fitted, Residual, SoloTable, fit}
 use cosched_sim::{Job, Model};
 use serde::Serialize;
 
+use super::args::SimCalibrateArgs;
 use super::{Scene, Simulator};
-use crate::args::SimCalibrateArgs;
 use crate::failure::Failure;
 use crate::session::print;
 

@@ -23,8 +23,9 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
 
+use super::args::SimCheckArgs;
 use super::{Scene, Simulator, this};
-use crate::args::{HowArgs, SimCheckArgs};
+use crate::args::HowArgs;
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print, say};
 use constants::{Constants, Runs};

@@ -6,13 +6,13 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
-use cosched_core::{Profile, Signal};
 use cosched_linux::poll::{Poll, Ready};
+use cosched_linux::signals::{INTERRUPTIONS, interruption};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
-use rustix::process::Signal as Number;
 
 use super::{Prepared, Scene, Simulator, hardware};
 use crate::args::HowArgs;
@@ -20,13 +20,6 @@ use crate::experiment::{Site, Turn};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::{Ran, Session};
-
-/// What ends a comparison before its time, after the simulation that is under way.
-const SIGNALS: [(Number, Signal); 3] = [
-    (Number::INT, Signal::Interrupt),
-    (Number::TERM, Signal::Terminate),
-    (Number::HUP, Signal::Terminate),
-];
 
 /// A machine that is not there.
 pub(crate) struct Simulated<'a> {
@@ -42,7 +35,6 @@ pub(crate) struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// A machine by its name, for these programs.
     /// A hash of all that is known of the machine: a file may say something else under the same name.
     pub(crate) fn description(&self) -> String {
         let mut hasher = DefaultHasher::new();
@@ -50,6 +42,7 @@ impl<'a> Simulated<'a> {
         format!("{:016x}", hasher.finish())
     }
 
+    /// A machine by its name, for these programs.
     pub(crate) fn new(
         workload: &'a Workload,
         machine: &str,
@@ -63,19 +56,20 @@ impl<'a> Simulated<'a> {
         let hardware = hardware(machine)?;
         let simulator = Simulator::of(hardware.clone(), &scene);
         let Prepared { jobs, profiles } = simulator.prepare(workload)?;
-        let signals = Poll::new(&SIGNALS.map(|(number, _)| number.as_raw()));
-        let signals = signals.map_err(Failure::broken)?;
+        let signals = INTERRUPTIONS.map(|(signal, _)| signal);
+        let signals = Poll::new(&signals).map_err(Failure::broken)?;
         Ok(Simulated { workload, hardware, scene, simulator, jobs, profiles, signals })
     }
 
-    /// Whether the user has ended it meanwhile.
+    /// Whether the user has ended it meanwhile; it ends after the simulation that is under way.
     fn ended(&mut self) -> Result<Ended, Failure> {
         let mut ready = Vec::new();
         self.signals.look(&mut ready).map_err(Failure::broken)?;
-        let came =
-            |(number, _): &&(Number, Signal)| ready.contains(&Ready::Signal(number.as_raw()));
-        let came = SIGNALS.iter().find(came);
-        Ok(came.map_or(Ended::Complete, |(_, signal)| Ended::Interrupted(*signal)))
+        let came = ready.iter().find_map(|ready| match ready {
+            Ready::Signal(signal) => interruption(*signal),
+            Ready::Source(_) => None,
+        });
+        Ok(came.map_or(Ended::Complete, Ended::Interrupted))
     }
 }
 
@@ -99,7 +93,7 @@ impl Site for Simulated<'_> {
     }
 
     fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
-        let seed = self.scene.seed.wrapping_add(round.into());
+        let seed = self.scene.seed + u64::from(round);
         self.simulator =
             Simulator::of(self.hardware.clone(), &Scene { seed, ..self.scene.clone() });
         for i in 0..self.jobs.len() {

@@ -20,8 +20,8 @@ use cosched_linux::rights::Rights;
 use cosched_linux::topology::Sys;
 use cosched_sim::Costs;
 
+use super::args::SimMeasureArgs;
 use super::this;
-use crate::args::SimMeasureArgs;
 use crate::doctor::gaps::{self, Stop};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print, say};

@@ -7,6 +7,7 @@
 //! fitted to make that error small.
 
 mod ground;
+mod needs;
 mod program;
 mod report;
 
@@ -19,8 +20,9 @@ use cosched_core::workload::{Workload, shown_path};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Kernel};
 
+use super::args::SimRunArgs;
 use super::{Scene, Simulator};
-use crate::args::{HowArgs, PolicyArgs, SimRunArgs};
+use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
@@ -49,7 +51,7 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
     let asked = stage.simulator(policy, record.how_of(policy, &args.how));
     let both = [(&recorded, record.policy), (&asked, policy)];
     for (simulator, kind) in both {
-        stage.check(simulator, kind).map_err(|failure| record.name_in(failure))?;
+        stage.check(simulator, kind, &record.result).map_err(|failure| record.name_in(failure))?;
     }
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
@@ -168,9 +170,12 @@ impl Stage<'_> {
     }
 
     /// Everything that can be wrong, before anything is simulated.
-    fn check(&self, simulator: &Simulator, kind: Kind) -> Result<(), Failure> {
+    fn check(&self, simulator: &Simulator, kind: Kind, record: &RunResult) -> Result<(), Failure> {
         let (workload, profiles) = (self.workload(), self.profiles());
-        simulator.session.plan(&simulator.request(&workload, kind, &profiles)).map(|_| ())
+        let request = simulator.request(&workload, kind, &profiles);
+        let fits = simulator.session.fits(&request);
+        fits.map_err(|unfit| needs::refused(&unfit, record, self.programs))?;
+        simulator.session.plan(&request).map(|_| ())
     }
 
     /// The workload under a policy; slowdowns are told of the model's own times alone.

@@ -13,8 +13,8 @@ use cosched_policy::Kind;
 use cosched_sim::Job;
 use serde::Serialize;
 
+use super::args::SimSlowdownsArgs;
 use super::{Scene, Simulator, on_its_own};
-use crate::args::SimSlowdownsArgs;
 use crate::failure::Failure;
 use crate::session::print;
 

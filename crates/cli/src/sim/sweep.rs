@@ -15,8 +15,9 @@ use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 
+use super::args::SimRunArgs;
 use super::{Prepared, Scene, Simulator};
-use crate::args::{HowArgs, SimRunArgs};
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;

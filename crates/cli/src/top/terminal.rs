@@ -11,9 +11,11 @@ use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
+use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::live::Snapshot;
 use cosched_linux::poll::{Poll, Ready};
+use cosched_linux::signals::{INTERRUPTIONS, interruption};
 use cosched_report::screen::{Line, Tone, View, frame};
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
@@ -45,8 +47,8 @@ enum Next {
     Wait,
     /// The user has seen enough.
     Leave,
-    /// A signal asks for the end.
-    End(Signal),
+    /// A signal asks for the end, as it would of a run.
+    End(Interruption),
     /// Stop, until the shell lets this go on.
     Stop,
     /// After a stop: the terminal is as the shell has left it.
@@ -54,17 +56,6 @@ enum Next {
     /// The run has ended.
     Over,
 }
-
-/// What ends this, as it ends a run.
-const ENDS: [Signal; 7] = [
-    Signal::INT,
-    Signal::TERM,
-    Signal::HUP,
-    Signal::QUIT,
-    Signal::USR1,
-    Signal::USR2,
-    Signal::ALARM,
-];
 
 /// Shows a run until it ends or the user leaves; the exit code.
 pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
@@ -75,8 +66,8 @@ pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
         let mut raw = Raw::begin().map_err(Failure::broken)?;
         top.follow(&mut raw)?
     };
-    if let Next::End(signal) = end {
-        return Ok(ended_by(signal));
+    if let Next::End(by) = end {
+        return Ok(exit_code(Ended::Interrupted(by), true));
     }
     if end == Next::Over {
         if let Some(last) = top.seen.back() {
@@ -85,15 +76,6 @@ pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
         say(format_args!("the run of process {pid} has ended"));
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// As a run that was ended so.
-fn ended_by(signal: Signal) -> ExitCode {
-    let signal = match signal {
-        Signal::INT => cosched_core::Signal::Interrupt,
-        _ => cosched_core::Signal::Terminate,
-    };
-    exit_code(Ended::Interrupted(signal), true)
 }
 
 /// What is shown, and how.
@@ -108,9 +90,9 @@ struct Top {
 
 impl Top {
     fn follow(&mut self, raw: &mut Raw) -> Result<Next, Failure> {
-        let others = [Signal::WINCH, Signal::TSTP, Signal::CONT];
-        let signals: Vec<i32> = ENDS.iter().chain(&others).map(|s| s.as_raw()).collect();
-        let mut poll = Poll::new(&signals).map_err(Failure::broken)?;
+        let ends = INTERRUPTIONS.map(|(signal, _)| signal);
+        let others = [Signal::WINCH, Signal::TSTP, Signal::CONT].map(Signal::as_raw);
+        let mut poll = Poll::new(&[&ends[..], &others].concat()).map_err(Failure::broken)?;
         poll.add(self.stream.as_fd(), RUN).map_err(Failure::broken)?;
         poll.add(stdin().as_fd(), KEYS).map_err(Failure::broken)?;
         let mut ready = Vec::new();
@@ -162,7 +144,7 @@ impl Top {
             Ok(n @ 1..) => n,
             // Somebody else reads here, too, and was quicker.
             Err(Errno::AGAIN | Errno::INTR) => return Next::Wait,
-            Ok(_) | Err(_) => return Next::End(Signal::HUP),
+            Ok(_) | Err(_) => return Next::End(Interruption::Hangup),
         };
         let mut keys = &space[..n];
         while let Some((key, rest)) = next_key(keys) {
@@ -228,13 +210,10 @@ pub(super) fn size() -> Option<(usize, usize)> {
 
 /// What a signal asks for; a new size is seen when the next frame is drawn.
 fn asked_by(signal: i32) -> Next {
-    if let Some(end) = ENDS.iter().find(|end| end.as_raw() == signal) {
-        return Next::End(*end);
-    }
     match signal {
         _ if signal == Signal::TSTP.as_raw() => Next::Stop,
         _ if signal == Signal::CONT.as_raw() => Next::Resume,
-        _ => Next::Wait,
+        _ => interruption(signal).map_or(Next::Wait, Next::End),
     }
 }
 

@@ -52,19 +52,21 @@ fn sigterm_ends_the_programs_and_cosched_with_143() {
 }
 
 #[test]
-fn a_closed_terminal_ends_the_programs_like_sigterm() {
-    ended_by(Signal::HUP, 143, "SIGTERM");
+fn a_closed_terminal_ends_the_programs_like_sigterm_and_is_told_as_what_it_was() {
+    ended_by(Signal::HUP, 143, "SIGHUP");
 }
 
 #[test]
 fn ctrl_backslash_ends_the_programs_like_sigterm() {
-    ended_by(Signal::QUIT, 143, "SIGTERM");
+    ended_by(Signal::QUIT, 143, "SIGQUIT");
 }
 
 #[test]
 fn signals_that_would_end_cosched_at_once_end_the_programs_like_sigterm() {
-    for signal in [Signal::USR1, Signal::USR2, Signal::ALARM] {
-        ended_by(signal, 143, "SIGTERM");
+    for (signal, name) in
+        [(Signal::USR1, "SIGUSR1"), (Signal::USR2, "SIGUSR2"), (Signal::ALARM, "SIGALRM")]
+    {
+        ended_by(signal, 143, name);
     }
 }
 

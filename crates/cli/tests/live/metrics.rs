@@ -78,14 +78,18 @@ fn a_scraper_gets_openmetrics_whose_counters_grow() {
     assert!(!path.exists());
 }
 
+/// Where the metrics are, as cosched tells it.
+fn address(place: &Place) -> String {
+    let told = || place.read("cosched.stderr");
+    eventually("the address", || told().contains("/metrics\n"));
+    told().split("http://").nth(1).unwrap().split('/').next().unwrap().to_owned()
+}
+
 #[test]
 fn a_port_that_the_kernel_chooses_is_told() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
-    let told = || place.read("cosched.stderr");
-    eventually("the address", || told().contains("/metrics\n"));
-    let said = told();
-    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let address = &address(&place);
     let (head, _) = get(TcpStream::connect(address).unwrap(), "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
     let (head, _) = get(TcpStream::connect(address).unwrap(), "/");
@@ -98,10 +102,7 @@ fn a_port_that_the_kernel_chooses_is_told() {
 fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
     let place = Place::new();
     let cosched = endless(&place, "--metrics 127.0.0.1:0");
-    let told = || place.read("cosched.stderr");
-    eventually("the address", || told().contains("/metrics\n"));
-    let said = told();
-    let address = said.split("http://").nth(1).unwrap().split('/').next().unwrap();
+    let address = &address(&place);
     // More than there are places at both doors together.
     let crowd: Vec<TcpStream> = (0..40).map(|_| TcpStream::connect(address).unwrap()).collect();
     let mut line = String::new();

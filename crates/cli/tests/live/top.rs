@@ -143,6 +143,14 @@ impl Terminal {
         self.read();
         (status.unwrap().code(), self.shown)
     }
+
+    /// Leaves, and finds the terminal as it was.
+    fn leave(mut self) {
+        self.press("q");
+        let (code, shown) = self.ended();
+        assert_eq!(code, Some(0));
+        assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    }
 }
 
 fn resize(master: &OwnedFd, rows: u16, columns: u16) {
@@ -168,10 +176,7 @@ fn in_a_terminal_it_follows_the_run_the_keys_and_the_size() {
     let pid = Pid::from_child(&terminal.child);
     kill_process(pid, Signal::WINCH).unwrap();
     terminal.shows("; 1 to 1 of 2");
-    terminal.press("q");
-    let (code, shown) = terminal.ended();
-    assert_eq!(code, Some(0));
-    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    terminal.leave();
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }
@@ -256,10 +261,7 @@ fn a_top_that_is_stopped_puts_the_terminal_back_and_takes_it_again_when_it_goes_
     terminal.shows("\x1b[?1049h");
     terminal.shows("PROGRAM STATE");
     assert!(!lines(&terminal));
-    terminal.press("q");
-    let (code, shown) = terminal.ended();
-    assert_eq!(code, Some(0));
-    assert!(AS_FOUND.iter().all(|command| shown.contains(command)), "{shown:?}");
+    terminal.leave();
     cosched.signal(Signal::INT);
     place.nothing_is_left_of(&cosched.ended().with(130));
 }

@@ -13,8 +13,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// Books one event.
     pub(super) fn book(&mut self, Event { at, what }: Event) {
         match what {
-            Happening::Interrupted(signal) => {
-                return self.close(Ended::Interrupted(signal), signal);
+            Happening::Interrupted(by) => {
+                return self.close(Ended::Interrupted(by), by.signal());
             }
             Happening::MachineChanged(cpus) => {
                 self.setup.cpus = cpus;

@@ -2,7 +2,7 @@
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
-use crate::machine::Signal;
+use crate::machine::Interruption;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
 use crate::time::Nanos;
@@ -54,7 +54,7 @@ pub enum Ended {
     /// Every program ended.
     Complete,
     /// The user asked for the end with this signal.
-    Interrupted(Signal),
+    Interrupted(Interruption),
 }
 
 /// What one program of the workload did.

@@ -5,7 +5,10 @@ use crate::plan::{AtExpiry, Observe, Settings, Wake};
 use crate::program::{Exit, GroupId};
 use crate::sample::Measure;
 use crate::workload::Repeat;
-use crate::{Aspect, CpuSet, Happening, ProgramId, ProgramState, Refusal, Signal, Step, Topology};
+use crate::{
+    Aspect, CpuSet, Happening, Interruption, ProgramId, ProgramState, Refusal, Signal, Step,
+    Topology,
+};
 
 mod contract;
 mod switches;
@@ -293,11 +296,11 @@ fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
 fn an_interruption_lets_everybody_go_and_ends_them() {
     let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
     fake.stubborn.insert(p(1));
-    fake.script(MS(150), Happening::Interrupted(Signal::Interrupt));
+    fake.script(MS(150), Happening::Interrupted(Interruption::Interrupt));
     let mut entries = vec![Entry::new(2), Entry::new(2), Entry::new(2)];
     entries[2].arrives = MS(1000);
     let (fake, outcome) = run(fake, in_turn(), setup(entries));
-    assert_eq!(outcome.ended, Ended::Interrupted(Signal::Interrupt));
+    assert_eq!(outcome.ended, Ended::Interrupted(Interruption::Interrupt));
     let steps = fake.steps();
     for slot in [0, 1] {
         let left = steps.iter().position(|s| *s == Step::Leave(p(slot)));
@@ -313,12 +316,21 @@ fn an_interruption_lets_everybody_go_and_ends_them() {
 }
 
 #[test]
+fn what_ended_the_run_is_told_as_it_came_and_programs_are_asked_to_end() {
+    let mut fake = Fake::new([MS(40_000)]);
+    fake.script(MS(150), Happening::Interrupted(Interruption::Hangup));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
+    assert_eq!(outcome.ended, Ended::Interrupted(Interruption::Hangup));
+    assert!(fake.steps().contains(&Step::Signal(p(0), Signal::Terminate)));
+}
+
+#[test]
 fn who_is_on_the_way_to_its_start_is_ended_too() {
     let mut fake = Fake::new([MS(40_000)]);
     fake.start_latency = MS(10);
     fake.stubborn.insert(p(0));
-    fake.script(MS(2), Happening::Interrupted(Signal::Interrupt));
-    fake.script(MS(4), Happening::Interrupted(Signal::Interrupt));
+    fake.script(MS(2), Happening::Interrupted(Interruption::Interrupt));
+    fake.script(MS(4), Happening::Interrupted(Interruption::Interrupt));
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2)]));
     assert_eq!(outcome.programs[0].completions[0].at, MS(10));
     assert_eq!(outcome.programs[0].completions[0].exit, Exit::Signal(9));

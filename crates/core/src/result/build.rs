@@ -7,7 +7,6 @@ use super::{
     Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
-use crate::machine::Signal;
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 use crate::program::{Exit, Usage};
 use crate::time::Nanos;
@@ -201,9 +200,7 @@ fn usage(completions: &[Completion]) -> Usage {
 fn interruption(ended: Ended) -> Option<&'static str> {
     match ended {
         Ended::Complete => None,
-        Ended::Interrupted(Signal::Interrupt) => Some("SIGINT"),
-        Ended::Interrupted(Signal::Terminate) => Some("SIGTERM"),
-        Ended::Interrupted(Signal::Kill) => Some("SIGKILL"),
+        Ended::Interrupted(by) => Some(by.name()),
     }
 }
 

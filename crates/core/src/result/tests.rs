@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::outcome::{
     Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
 };
-use crate::machine::Signal;
+use crate::machine::Interruption;
 use crate::plan::Why;
 use crate::time::Nanos;
 
@@ -177,7 +177,7 @@ fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
 #[test]
 fn an_interrupted_run_has_no_turnaround_for_what_did_not_end() {
     let mut outcome = outcome();
-    outcome.ended = Ended::Interrupted(Signal::Interrupt);
+    outcome.ended = Ended::Interrupted(Interruption::Interrupt);
     outcome.programs[0].completions.clear();
     outcome.programs[0].done = None;
     let file = written(&outcome);

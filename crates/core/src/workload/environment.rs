@@ -41,6 +41,12 @@ impl ProgramSpec {
         all.into_iter().collect()
     }
 
+    /// Whether the program gets the inherited value of a variable: neither `threads` nor `env` says another.
+    pub fn inherits(&self, variable: &str) -> bool {
+        let set = self.threads.is_some() && THREAD_VARIABLES.contains(&variable);
+        !set && !self.env.contains_key(variable)
+    }
+
     /// How many threads the program will want on CPUs at once; never zero. Where `threads` is not given:
     /// the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the machine,
     /// which is what OpenMP and OpenBLAS take.
@@ -96,6 +102,14 @@ mod tests {
         assert_eq!(value(&environment, "OPENBLAS_NUM_THREADS").unwrap(), "3");
         assert_eq!(value(&environment, "MKL_NUM_THREADS").unwrap(), "1");
         assert_eq!(value(&environment, "HOME").unwrap(), "/h");
+    }
+
+    #[test]
+    fn a_variable_is_inherited_where_neither_threads_nor_env_says_another() {
+        let program = program("threads = 3\nenv = { LD_PRELOAD = 'x' }");
+        let inherited =
+            ["OMP_NUM_THREADS", "LD_PRELOAD", "OMP_PROC_BIND"].map(|v| program.inherits(v));
+        assert_eq!(inherited, [false, false, true]);
     }
 
     #[test]

@@ -17,6 +17,8 @@ use super::{Place, ProgramSpec};
 
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
+/// What the kernel says where symbolic links lead on without an end (`ErrorKind` has no stable name for it).
+const ELOOP: i32 = 40;
 /// So often may a script's interpreter be a script; the kernel follows about as many.
 const MOST_SCRIPTS: usize = 4;
 
@@ -49,6 +51,27 @@ pub enum CommandProblem {
     #[error("{} does not exist; correct its path, or build it first", shown_path(file))]
     NoSuchFile {
         /// Where the file should be.
+        file: PathBuf,
+    },
+    /// It is a symbolic link to nothing.
+    #[error(
+        "{} is a symbolic link to {}, which does not exist; correct the link, or build that first",
+        shown_path(file),
+        shown_path(target)
+    )]
+    LeadsNowhere {
+        /// The link.
+        file: PathBuf,
+        /// What it names.
+        target: PathBuf,
+    },
+    /// It is a symbolic link that leads back to itself, directly or by others.
+    #[error(
+        "{} is a loop of symbolic links: it leads to no file; correct the links, or name the file itself",
+        shown_path(file)
+    )]
+    Loop {
+        /// The first of the links, or a path through one.
         file: PathBuf,
     },
     /// A folder on the way to it is closed to this user.
@@ -125,7 +148,11 @@ impl ProgramSpec {
                 Kind::Executable => Ok(file),
                 Kind::Plain => Err(CommandProblem::NotExecutable { file }),
                 Kind::Other => Err(CommandProblem::NotAFile { file }),
-                Kind::Missing => Err(CommandProblem::NoSuchFile { file }),
+                Kind::Missing => Err(match file.read_link() {
+                    Ok(target) => CommandProblem::LeadsNowhere { file, target },
+                    Err(_) => CommandProblem::NoSuchFile { file },
+                }),
+                Kind::Loop => Err(CommandProblem::Loop { file }),
                 Kind::Denied => Err(CommandProblem::Denied { file }),
             };
         }
@@ -138,7 +165,7 @@ impl ProgramSpec {
                 Kind::Executable => return Ok(file),
                 Kind::Plain => not_executable = not_executable.or(Some(file)),
                 Kind::Denied => denied = denied.or(Some(file)),
-                Kind::Other | Kind::Missing => {}
+                Kind::Other | Kind::Missing | Kind::Loop => {}
             }
         }
         Err(match (not_executable, denied) {
@@ -165,6 +192,7 @@ impl ProgramSpec {
                     continue;
                 }
                 Kind::Missing => "does not exist",
+                Kind::Loop => "is a loop of symbolic links",
                 Kind::Denied => "this user may not look at",
                 Kind::Other => "is not a regular file",
                 Kind::Plain => "is not executable",
@@ -184,6 +212,7 @@ impl ProgramSpec {
 #[derive(PartialEq)]
 enum Kind {
     Missing,
+    Loop,
     Denied,
     Other,
     Plain,
@@ -193,6 +222,7 @@ enum Kind {
 fn kind(file: &Path) -> Kind {
     match file.metadata() {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Kind::Denied,
+        Err(error) if error.raw_os_error() == Some(ELOOP) => Kind::Loop,
         Err(_) => Kind::Missing,
         Ok(found) if !found.is_file() => Kind::Other,
         Ok(found) if found.permissions().mode() & 0o111 == 0 => Kind::Plain,
@@ -203,6 +233,7 @@ fn kind(file: &Path) -> Kind {
 #[cfg(test)]
 mod tests {
     use std::fs::{self, Permissions};
+    use std::os::unix::fs::symlink;
 
     use crate::workload::Workload;
 
@@ -233,6 +264,29 @@ mod tests {
         assert!(matches!(find(here, "./notes", ""), Err(CommandProblem::NotExecutable { .. })));
         assert!(matches!(find(here, "./bin", ""), Err(CommandProblem::NotAFile { .. })));
         assert!(matches!(find(here, "./gone", ""), Err(CommandProblem::NoSuchFile { .. })));
+    }
+
+    #[test]
+    fn a_link_that_leads_to_no_file_is_called_what_it_is() {
+        let folder = folder();
+        let here = folder.path();
+        symlink("gone", here.join("dangling")).unwrap();
+        symlink("pong", here.join("ping")).unwrap();
+        symlink("ping", here.join("pong")).unwrap();
+        let told = |command: &str| find(here, command, "").unwrap_err().to_string();
+        assert!(told("./ping").contains("ping is a loop of symbolic links"), "{}", told("./ping"));
+        assert!(told("./pong/run").contains("is a loop of symbolic links"));
+        let dangling = told("./dangling");
+        assert!(
+            dangling.contains("is a symbolic link to gone, which does not exist"),
+            "{dangling}"
+        );
+        fs::write(here.join("run"), format!("#!{}\n", here.join("ping").display())).unwrap();
+        assert!(
+            told("./run").contains("ping, which is a loop of symbolic links"),
+            "{}",
+            told("./run")
+        );
     }
 
     #[test]

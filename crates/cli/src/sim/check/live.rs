@@ -1,4 +1,8 @@
 //! The live side of the check: rounds of every program alone and every mixture under every policy.
+//!
+//! These are not the rounds of [`crate::experiment`], which run one workload and count only whole: here a round has many
+//! mixtures, the runs that calibrate the model, and times alone that it shares among mixtures, and what a round has when it
+//! is interrupted counts. The order of turns is the same.
 
 use std::path::Path;
 
@@ -13,7 +17,7 @@ use super::report::Figures;
 use super::suite::Mixture;
 use super::{POLICIES, workload};
 use crate::args::HowArgs;
-use crate::experiment::Pace;
+use crate::experiment::{Pace, order};
 use crate::failure::Failure;
 use crate::profile::{self, Alone};
 use crate::session::{Origins, Request, Session, say};
@@ -107,8 +111,7 @@ impl<'a> Live<'a> {
             let profiles: Vec<Profile> =
                 mixture.programs.iter().map(|program| self.profile(program)).collect();
             // Each policy begins in turn: who comes first gets memory that the host of a virtual machine has to find first.
-            for turn in 0..POLICIES.len() {
-                let which = (turn + usize::from(round)) % POLICIES.len();
+            for which in order(POLICIES.len(), round) {
                 match together(self.session, self.how, &workload, POLICIES[which], &profiles)? {
                     Ok(found) => self.samples[position][which].push(found),
                     Err(ended) => return Ok(Some(ended)),

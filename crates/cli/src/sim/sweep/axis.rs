@@ -6,8 +6,9 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, SimRunArgs, duration, kernel, named};
+use crate::args::{HowArgs, duration, kernel, named};
 use crate::failure::Failure;
+use crate::sim::args::SimRunArgs;
 
 /// One setting with all its values.
 #[derive(Clone, Debug, PartialEq)]

@@ -147,7 +147,7 @@ fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
     let mut attached = Entry::new(1);
     attached.runs_already = true;
     let mut fake = Fake::new([MS(4000), MS(4000)]);
-    fake.script(MS(50), Happening::Interrupted(crate::machine::Signal::Interrupt));
+    fake.script(MS(50), Happening::Interrupted(crate::machine::Interruption::Interrupt));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![attached, Entry::new(1)]));
     let steps = fake.steps();
     assert!(steps.contains(&Step::Leave(p(0))));

@@ -1,0 +1,49 @@
+//! One comparison at a time in a folder.
+//!
+//! Two would overwrite each other's rounds and read each other's halves. The lock is the kernel's (`flock`), on the folder
+//! itself: it leaves no file behind, and it is gone as soon as the process is, however that ended. Helpers and programs
+//! do not inherit it.
+
+use std::fs::File;
+use std::path::Path;
+
+use cosched_core::workload::shown_path;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+
+use crate::failure::Failure;
+use crate::out;
+use crate::session::say;
+
+/// Held as long as this is.
+pub(super) struct Lock {
+    _folder: Option<File>,
+}
+
+impl Lock {
+    /// Takes the folder, which is made if it is not there, without waiting for whoever has it.
+    pub(super) fn take(folder: &Path) -> Result<Lock, Failure> {
+        out::make(folder)?;
+        let shown = shown_path(folder);
+        let opened = File::open(folder);
+        let taken =
+            opened.map(|file| (flock(&file, FlockOperation::NonBlockingLockExclusive), file));
+        match taken {
+            Ok((Ok(()), file)) => Ok(Lock { _folder: Some(file) }),
+            Ok((Err(Errno::WOULDBLOCK), _)) => Err(Failure::Input(format!(
+                "--out {shown}: another cosched makes a comparison there right now; wait until it has ended, or choose \
+                 another folder"
+            ))),
+            // Some file systems over a network lock no folders.
+            Ok((Err(errno), _)) => {
+                say(format_args!(
+                    "--out {shown}: cannot be locked ({errno}): start no second comparison there"
+                ));
+                Ok(Lock { _folder: None })
+            }
+            Err(error) => Err(Failure::Input(format!(
+                "--out {shown}: the folder cannot be read: {error}; choose another folder"
+            ))),
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
+
+use std::sync::mpsc::channel;
+use std::time::SystemTime;
+
+use cosched_core::engine::{Engine, Watch};
+use cosched_core::result::{NONE, RunResult, Rungs};
+use cosched_core::workload::ProgramSpec;
+use cosched_linux::counters::Events;
+use cosched_linux::cpu_time::Roots;
+use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
+use cosched_linux::helper::OWN_EXECUTABLE;
+use cosched_linux::launch::{Order, Output};
+use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
+use cosched_linux::undo;
+use cosched_policy::Kind;
+use rustix::time::{ClockId, clock_gettime};
+
+use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session};
+use crate::failure::Failure;
+use crate::live::Live;
+use crate::out;
+use crate::progress::Progress;
+
+/// What a check has found out on the way.
+pub(crate) struct Checked {
+    planned: Planned,
+    jobs: Vec<Job>,
+}
+
+impl Session {
+    /// Checks everything that can be wrong before anything is started.
+    pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+        let planned = self.plan(request)?;
+        let programs = &request.workload.programs;
+        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, request);
+        let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
+        if let Some(out) = request.out {
+            out::prepare(out, request.workload)?;
+        }
+
+        Ok(Checked { planned, jobs })
+    }
+
+    /// Checks, and runs.
+    pub(crate) fn execute(&self, request: &Request<'_>) -> Result<Ran, Failure> {
+        self.run(request, None)
+    }
+
+    /// Checks, and runs while somebody may look on.
+    pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
+        self.run(request, Some(&mut live))
+    }
+
+    fn run(&self, request: &Request<'_>, live: Option<&mut Live>) -> Result<Ran, Failure> {
+        let programs = &request.workload.programs;
+        let Checked { planned: Planned { threads, policy }, jobs } = self.check(request)?;
+        let mut setup = self.setup(request, &threads);
+        if live.is_some() {
+            setup.limits.heartbeat = HEARTBEAT;
+        }
+        let (sender, notes) = channel();
+        let config = Config {
+            executable: OWN_EXECUTABLE.into(),
+            log_folder: undo::log_folder().map_err(Failure::input)?,
+            topology: self.topology.clone(),
+            cpus: self.usable.cpus,
+            wishes: wishes(request),
+            turns: request.kind.makes_gangs(),
+            count: request.count.then_some(Events::HARDWARE),
+            jobs,
+            asks: live.as_ref().map(|live| live.asks()),
+            notes: sender,
+            roots: live.as_ref().map_or_else(Roots::default, |live| live.roots()),
+        };
+        let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
+        let machine = Linux::new(config).map_err(|error| match error {
+            MachineError::Files(_)
+            | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
+                Failure::input(error)
+            }
+            error => Failure::broken(error),
+        })?;
+        let rungs = rungs(request.kind, &machine);
+        let cpu_before = own_cpu_seconds();
+        let mut progress = match request.origins {
+            // The terminal is the program's.
+            Origins::Child => Progress::of_notes(programs, notes),
+            _ => Progress::new(programs, request.out.is_some(), notes),
+        };
+        let mut nobody = ();
+        let onlooker: &mut dyn Watch = match live {
+            Some(live) => live,
+            None => &mut nobody,
+        };
+        let (machine, outcome) =
+            Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
+        let own_cpu_seconds = own_cpu_seconds() - cpu_before;
+        let left = machine.left_running();
+        let restored = machine.close().map_err(Failure::broken)?;
+        progress.finish();
+        let mut outcome = outcome.map_err(Failure::broken)?;
+        for (id, _) in left {
+            outcome.programs[usize::from(id.slot)].left_running = true;
+        }
+        let context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
+        let result = RunResult::new(&outcome, &context);
+        let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
+        let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
+        if let Some(first) = restored.failed.first() {
+            troubles.push(Failure::Broken(format!(
+                "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",
+                restored.failed.len()
+            )));
+        }
+        Ok(Ran { result, ended: outcome.ended, troubles })
+    }
+
+    fn job(
+        &self,
+        origin: Origin,
+        spec: &ProgramSpec,
+        request: &Request<'_>,
+    ) -> Result<Job, Failure> {
+        if let Origin::Running(_) = origin {
+            return Ok(Job {
+                origin,
+                order: Order::default(),
+                stdout: Output::Inherit,
+                stderr: Output::Inherit,
+                freezable_for_sure: false,
+                grouped_by_user: true,
+            });
+        }
+        let env = spec.environment(self.environment.iter().cloned());
+        let order = Order {
+            executable: self.executable(spec)?,
+            argv: spec.command.clone(),
+            cwd: spec.cwd.clone(),
+            env,
+            ..Order::default()
+        };
+        let file = |end: &str| request.out.map(|out| out::output(out, &spec.name, end));
+        let output = |path: Option<_>, otherwise| match path {
+            Some(path) => Output::File { path, append: false },
+            None => otherwise,
+        };
+        let taken = if request.stdout_is_taken { Output::Stderr } else { Output::Inherit };
+        Ok(Job {
+            origin,
+            order,
+            stdout: output(file("stdout"), taken),
+            stderr: output(file("stderr"), Output::Inherit),
+            freezable_for_sure: spec.freezable == Some(true),
+            grouped_by_user: spec.group.is_some(),
+        })
+    }
+}
+
+/// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
+/// preparation.
+fn wishes(request: &Request<'_>) -> Wishes {
+    let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
+    let freezer =
+        if makes_gangs { how.freezer.map(Into::into) } else { Some(FreezerRung::Signals) };
+    Wishes {
+        freezer,
+        pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
+        shares: request.kind == Kind::LinuxGroups,
+    }
+}
+
+fn rungs(kind: Kind, machine: &Linux) -> Rungs {
+    let share = match machine.ground().share() {
+        None => "",
+        Some(ShareRung::Cgroup) => ", shares by cgroup",
+        Some(ShareRung::Autogroup) => ", shares by autogroup",
+    };
+    let (freezing, pinning) = match kind.makes_gangs() {
+        true => (machine.ground().freezer().name(), machine.ground().pinning().name()),
+        false => (NONE, NONE),
+    };
+    Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
+}
+
+/// CPU time of this process so far.
+pub(crate) fn own_cpu_seconds() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9
+}

@@ -1,0 +1,77 @@
+//! One run to be made, and one that was made.
+
+use std::path::Path;
+
+use cosched_core::engine::outcome::Ended;
+use cosched_core::result::RunResult;
+use cosched_core::workload::Workload;
+use cosched_core::{Exit, Profile};
+use cosched_linux::machine::Origin;
+use cosched_linux::tree::Process;
+use cosched_policy::Kind;
+
+use crate::args::HowArgs;
+use crate::failure::Failure;
+
+/// One run to be made.
+#[derive(Debug)]
+pub(crate) struct Request<'a> {
+    pub(crate) workload: &'a Workload,
+    pub(crate) kind: Kind,
+    pub(crate) how: &'a HowArgs,
+    /// A folder for the programs' outputs and run.json.
+    pub(crate) out: Option<&'a Path>,
+    /// Whether standard output is wanted for something else.
+    pub(crate) stdout_is_taken: bool,
+    /// What is known of each program.
+    pub(crate) profiles: &'a [Profile],
+    /// Whether to count instructions and cache misses.
+    pub(crate) count: bool,
+    /// How the programs come to be there.
+    pub(crate) origins: Origins<'a>,
+}
+
+/// How the programs of a run come to be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origins<'a> {
+    /// cosched starts them.
+    Started,
+    /// cosched starts the only one, in its own place.
+    Child,
+    /// They run already: the first process of each.
+    Running(&'a [Process]),
+}
+
+impl Origins<'_> {
+    pub(super) fn of(self, slot: usize) -> Origin {
+        match self {
+            Origins::Started => Origin::Started,
+            Origins::Child => Origin::Child,
+            Origins::Running(processes) => Origin::Running(processes[slot]),
+        }
+    }
+}
+
+/// A run that was made.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) result: RunResult,
+    pub(crate) ended: Ended,
+    /// What went wrong after the programs had run; the result is whole all the same.
+    pub(crate) troubles: Vec<Failure>,
+}
+
+impl Ran {
+    /// Tells what went wrong after the programs had run; says whether nothing did.
+    pub(crate) fn report_troubles(&self) -> bool {
+        self.troubles.iter().for_each(|trouble| {
+            trouble.report();
+        });
+        self.troubles.is_empty()
+    }
+
+    /// Whether every program ended with status 0.
+    pub(crate) fn all_succeeded(&self) -> bool {
+        self.result.programs.iter().all(|program| program.exit == Some(Exit::Code(0)))
+    }
+}

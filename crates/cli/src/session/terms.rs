@@ -1,0 +1,96 @@
+//! What the engine is told of a run before it, and what `run.json` says of it after it: the terms of a [`Request`].
+
+use std::collections::HashMap;
+
+use cosched_core::engine::{Entry, Limits, Setup};
+use cosched_core::result::{Context, ProgramContext, Rungs, Terms};
+use cosched_core::workload::ProgramSpec;
+use cosched_core::{GroupId, Nanos, Profile};
+
+use super::{HEARTBEAT, Origins, Request, Session, watched};
+
+/// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
+const FIRST_NAMED_GROUP: u16 = 1 << 15;
+
+impl Session {
+    pub(crate) fn setup(&self, request: &Request<'_>, threads: &[u16]) -> Setup {
+        let mut names: HashMap<&str, GroupId> = HashMap::new();
+        let mut entries = Vec::new();
+        let known = request.workload.programs.iter().zip(threads).zip(request.profiles);
+        for ((spec, asked), profile) in known {
+            let next = GroupId(FIRST_NAMED_GROUP + names.len() as u16);
+            entries.push(Entry {
+                arrives: spec.start,
+                asked: *asked,
+                weight: spec.weight,
+                repeat: spec.repeat,
+                freezable: spec.freezable != Some(false),
+                malleable: spec.malleable,
+                runs_already: matches!(request.origins, Origins::Running(_)),
+                group: spec.group.as_deref().map(|name| *names.entry(name).or_insert(next)),
+                profile: *profile,
+            });
+        }
+        Setup {
+            topology: self.topology.clone(),
+            cpus: self.usable.cpus,
+            programs: entries,
+            limits: Limits {
+                max_frozen: request.how.max_frozen(),
+                grace: request.how.grace.into(),
+                heartbeat: if request.out.is_some() && watched() {
+                    HEARTBEAT
+                } else {
+                    Nanos::NEVER
+                },
+                ..Limits::default()
+            },
+        }
+    }
+
+    pub(crate) fn context(
+        &self,
+        request: &Request<'_>,
+        threads: &[u16],
+        started_at: String,
+        rungs: Rungs,
+        own_cpu_seconds: f64,
+    ) -> Context {
+        let options = Some(request.how.options(request.kind));
+        let options = options.filter(|_| request.kind.makes_gangs());
+        let program =
+            |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
+                name: spec.name.clone(),
+                command: spec.command.clone(),
+                threads: *threads,
+                solo: profile.solo,
+                terms: Some(Terms {
+                    weight: spec.weight,
+                    group: spec.group.clone(),
+                    freezable: spec.freezable,
+                    misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                    memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
+                }),
+            };
+        Context {
+            policy: request.kind.to_string(),
+            placement: options.as_ref().map(|options| options.placement.to_string()),
+            max_frozen: options.as_ref().map(|_| request.how.max_frozen()),
+            fill: options.as_ref().map(|options| options.fill).filter(|_| request.kind.fills()),
+            quantum: options.map(|options| options.quantum),
+            started_at,
+            machine: self.description.clone(),
+            simulation: None,
+            rungs,
+            own_cpu_seconds,
+            programs: request
+                .workload
+                .programs
+                .iter()
+                .zip(threads)
+                .zip(request.profiles)
+                .map(program)
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! What people are told, on standard error and standard output.
+
+use std::io::{IsTerminal, Write};
+
+use cosched_core::workload::escaped;
+
+use crate::failure::Failure;
+
+/// Tells people something; that nobody listens any more must not stop anything.
+pub(crate) fn say(text: std::fmt::Arguments<'_>) {
+    // Names and paths of users may hold anything; a terminal must not obey it.
+    let lines: Vec<String> = text.to_string().split('\n').map(escaped).collect();
+    let _ = writeln!(std::io::stderr(), "cosched: {}", lines.join("\n"));
+}
+
+/// Prints a result, and says so if nobody takes it.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    match writeln!(std::io::stdout(), "{text}") {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::broken(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Whether people look at standard error.
+pub(crate) fn watched() -> bool {
+    std::io::stderr().is_terminal()
+}
