@@ -212,6 +212,7 @@ impl HowArgs {
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
+            ..default
         }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! It only looks. Nothing of a program is changed, and no policy runs.
 
+mod counted;
 mod show;
 mod subjects;
 
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::Args;
 use cosched_core::Nanos;
 use cosched_linux::clock::Clock;
+use cosched_linux::counters::{Events, Lack};
 use cosched_linux::monitor::Monitor;
 use cosched_linux::monitor::interval::Intervals;
 use cosched_linux::poll::{Poll, Ready};
@@ -21,6 +23,7 @@ use rustix::process::Signal;
 use crate::args::duration;
 use crate::failure::Failure;
 use crate::session::{print, say};
+use counted::Counted;
 use show::Document;
 use subjects::Subjects;
 
@@ -70,12 +73,14 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     if let Some(lack) = lack {
         say(format_args!("lock times are estimated from samples of /proc: {lack}"));
     }
+    let (mut counted, lack) = Counted::new(Events::HARDWARE);
+    lack.iter().for_each(|lack| say(format_args!("{}", uncounted(lack))));
     // Signals wait in here from now on; what is started does not inherit that.
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let mut poll = Poll::new(&ends).map_err(Failure::broken)?;
     let mut subjects = match args.command.is_empty() {
-        true => Subjects::running(&args.pids, &proc, &mut monitor, &poll)?,
-        false => Subjects::start(&args.command, &mut monitor, &poll)?,
+        true => Subjects::running(&args.pids, &proc, &mut monitor, &mut counted, &poll)?,
+        false => Subjects::start(&args.command, &proc, &mut monitor, &mut counted, &poll)?,
     };
     let clock = Clock::start();
     let mut reading = Vec::new();
@@ -89,7 +94,9 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         monitor.read(&mut reading).map_err(Failure::broken)?;
         reading.retain(|thread| subjects.include(thread));
         let slices = intervals.next(&reading, clock.monotonic(from));
-        let document = Document::new(subjects.names(), &slices, (from, now), &monitor);
+        let counts = counted.is_there().then(|| counted.next());
+        let document =
+            Document::new(subjects.names(), &slices, counts.as_deref(), (from, now), &monitor);
         if args.json {
             print(&serde_json::to_string(&document).map_err(Failure::broken)?)?;
         } else {
@@ -107,6 +114,12 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             None => {}
         }
     }
+}
+
+/// Why there are no columns of counters, and how to get them.
+fn uncounted(lack: &Lack) -> String {
+    let remedy = lack.remedy().map_or(String::new(), |remedy| format!(" (remedy: {remedy})"));
+    format!("no columns for instructions, cycles and cache misses: {lack}{remedy}")
 }
 
 /// Why looking ends.

@@ -286,6 +286,8 @@ const PROBE: &str = "<script>{
     found.canvases = document.querySelectorAll('canvas').length;
     found.named = [...document.querySelectorAll('svg[role=img]')].every(svg => svg.getAttribute('aria-label'));
     found.tables = [...document.querySelectorAll('figure')].every(figure => figure.querySelector('table'));
+    found.dashed = [...document.querySelectorAll('#linux-treatment .second')].some(line =>
+        line.checkVisibility() && getComputedStyle(line).strokeDasharray !== 'none');
     found.fetched = performance.getEntriesByType('resource').length;
     found.overflow = document.scrollingElement.scrollWidth - document.scrollingElement.clientWidth;
     found.milliseconds = Number(document.documentElement.dataset.milliseconds);
@@ -337,6 +339,20 @@ fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
         return;
     };
     let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
+    // As if somebody had tried ways to schedule the threads of a program.
+    change(&folder.path().join("d/linux/run.json"), |run| {
+        let about = |at: f64, why: Value| {
+            let mut reason = why;
+            reason["program"] = serde_json::json!({ "slot": 0, "generation": 0 });
+            serde_json::json!({ "at_seconds": at, "reasons": [reason] })
+        };
+        let slice = serde_json::json!({
+            "why": "slice", "slice": 200_000_000, "lock_contention": 0.84, "miss_ratio": null,
+        });
+        let tried = serde_json::json!({ "why": "tried", "actuator": "batch", "against": "none" });
+        let kept = serde_json::json!({ "why": "kept", "actuator": "batch", "progress": 1.2 });
+        run["decisions"] = vec![about(0.1, slice), about(0.15, tried), about(0.2, kept)].into();
+    });
     let output = cosched(folder.path(), &["report", "d", "-o", "page.html", "--against", "gang"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
     for size in ["1280,900", "390,844"] {
@@ -346,6 +362,7 @@ fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
         assert_eq!((&found["canvases"], &found["fetched"]), (&3.into(), &0.into()));
         assert_eq!((&found["named"], &found["tables"]), (&true.into(), &true.into()));
         assert!(found["colours"].as_u64() >= Some(8), "{found}");
+        assert_eq!(found["dashed"], true, "lines are told apart without colours");
         assert_ne!(found["before"], found["closer"]);
         assert!(found["next"].as_str().unwrap().contains(" on "), "{found}");
         assert!(found["all"].as_str().unwrap().starts_with("0.00 s to "), "{found}");

@@ -29,6 +29,7 @@ mod sample;
 pub mod statistics;
 mod time;
 mod topology;
+mod treatment;
 pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
@@ -47,3 +48,4 @@ pub use program::{
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use time::Nanos;
 pub use topology::{Cpu, Level, Topology};
+pub use treatment::{Chosen, Treatment};

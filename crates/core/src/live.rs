@@ -17,9 +17,11 @@ use serde::{Deserialize, Serialize};
 
 pub use board::{About, Board};
 
+use crate::actuator::Actuator;
 use crate::cpuset::CpuSet;
 use crate::plan::Why;
 use crate::program::{Exit, GroupId, ProgramState};
+use crate::treatment::Chosen;
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-live/1";
@@ -114,6 +116,32 @@ pub struct Standing {
     pub exit: Option<Exit>,
     /// The last reason that the policy gave about it.
     pub why: Option<Why>,
+    /// The slice that the policy chose last for its threads, where it chooses any.
+    #[serde(default)]
+    pub slice: Option<ChosenSlice>,
+    /// How its threads are scheduled, where the policy tries ways and keeps what helps.
+    #[serde(default)]
+    pub actuator: Option<Actuator>,
+    /// What is being tried instead.
+    #[serde(default)]
+    pub tried: Option<Actuator>,
+}
+
+/// A slice, and what it was chosen for.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChosenSlice {
+    /// How long a thread may keep a CPU.
+    pub slice_seconds: f64,
+    /// Share of its threads' time that they waited for locks, 0 to 1.
+    pub lock_contention: f64,
+    /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+    pub miss_ratio: Option<f64>,
+}
+
+impl From<Chosen> for ChosenSlice {
+    fn from(Chosen { slice, lock_contention, miss_ratio }: Chosen) -> ChosenSlice {
+        ChosenSlice { slice_seconds: slice.as_secs_f64(), lock_contention, miss_ratio }
+    }
 }
 
 /// Where a program is in its life, seen from outside.

@@ -242,7 +242,8 @@ pub enum Why {
         /// What is given.
         given: Nanos,
     },
-    /// All its threads get this slice, for the time that they wait for locks or memory.
+    /// This is the slice for its threads, for the time that they wait for locks or memory; whether they get it follows from
+    /// how they are scheduled.
     Slice {
         /// How long a thread may keep a CPU.
         slice: Nanos,
@@ -253,6 +254,12 @@ pub enum Why {
         /// Whether that share is not measured now, but what is known of the program from runs alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         profiled: bool,
+    },
+    /// Its threads are scheduled this way from now on, without a trial: nothing else is to be tried, or everything is to be
+    /// tried from here.
+    Given {
+        /// How.
+        actuator: Actuator,
     },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
     Tried {

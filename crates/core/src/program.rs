@@ -131,6 +131,8 @@ pub struct Usage {
 pub struct Counts {
     /// Instructions retired.
     pub instructions: Option<u64>,
+    /// CPU cycles.
+    pub cycles: Option<u64>,
     /// References to the last-level cache.
     pub llc_references: Option<u64>,
     /// References to the last-level cache that missed.
@@ -149,9 +151,10 @@ impl Counts {
         Some(1000.0 * self.llc_misses? as f64 / instructions as f64)
     }
 
-    /// Share of the references to the last-level cache that missed, 0 to 1. `None` without references.
+    /// The share of references to the last-level cache that missed, 0 to 1. `None` also where a counter stands still.
     pub fn miss_ratio(&self) -> Option<f64> {
         let references = self.llc_references.filter(|count| *count > 0)?;
+        // Events that take turns are scaled apart, so one may come out above the other.
         Some((self.llc_misses? as f64 / references as f64).min(1.0))
     }
 }
@@ -164,6 +167,7 @@ impl Add for Counts {
         let sum = |one: Option<u64>, other| one.zip(other).map(|(one, other)| one + other);
         Counts {
             instructions: sum(self.instructions, other.instructions),
+            cycles: sum(self.cycles, other.cycles),
             llc_references: sum(self.llc_references, other.llc_references),
             llc_misses: sum(self.llc_misses, other.llc_misses),
             quality: self.quality.max(other.quality),
@@ -262,6 +266,7 @@ mod tests {
 
     const COUNTED: Counts = Counts {
         instructions: Some(4_000_000),
+        cycles: Some(8_000_000),
         llc_references: Some(90_000),
         llc_misses: Some(10_000),
         quality: Quality::Exact,
@@ -302,10 +307,26 @@ mod tests {
     }
 
     #[test]
+    fn the_miss_ratio_is_a_share_of_references_and_needs_some() {
+        assert_eq!(COUNTED.miss_ratio(), Some(1.0 / 9.0));
+        let ratio = |references, misses| {
+            Counts { llc_references: references, llc_misses: misses, ..COUNTED }.miss_ratio()
+        };
+        assert_eq!(ratio(Some(0), Some(0)), None);
+        assert_eq!((ratio(None, Some(1)), ratio(Some(1), None)), (None, None));
+        assert_eq!(
+            ratio(Some(100), Some(103)),
+            Some(1.0),
+            "counted at different times, and scaled up"
+        );
+    }
+
+    #[test]
     fn the_sum_of_two_runs_is_as_good_as_the_worse_one() {
         let scaled = Counts { llc_references: None, quality: Quality::Scaled, ..COUNTED };
         let expected = Counts {
             instructions: Some(8_000_000),
+            cycles: Some(16_000_000),
             llc_references: None,
             llc_misses: Some(20_000),
             quality: Quality::Scaled,

@@ -12,6 +12,10 @@
 //! counts: that needs no right where `perf_event_paranoid` is at most 2, and it is the program's
 //! own use of the cache.
 //!
+//! A program that runs already is counted from now on: each of its threads by counters of its own, which
+//! what it starts later inherits. A thread that is made between the look at the list and its
+//! maker's counters is missed.
+//!
 //! *What "last level" means* is the processor's and the kernel's choice. On x86 it is the kernel's
 //! generic cache event: the last level on Intel's processors, the second level on AMD's since Zen,
 //! whose last level counts for all its cores together. Elsewhere the generic event often means the
@@ -36,23 +40,41 @@ use event::{Counter, Reading};
 use crate::tree::Process;
 
 const TYPE_HARDWARE: u32 = 0;
+const HARDWARE_CYCLES: u64 = 0;
 const HARDWARE_INSTRUCTIONS: u64 = 1;
 
-/// The events from which misses per instruction come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Events {
+/// Something for each of the events that are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerEvent<T> {
     /// Instructions retired.
-    pub instructions: Event,
+    pub instructions: T,
+    /// CPU cycles.
+    pub cycles: T,
     /// References to the last-level cache.
-    pub llc_references: Event,
+    pub llc_references: T,
     /// References to it that missed.
-    pub llc_misses: Event,
+    pub llc_misses: T,
 }
+
+impl<T> PerEvent<T> {
+    fn map<U>(&self, mut of: impl FnMut(&T) -> U) -> PerEvent<U> {
+        PerEvent {
+            instructions: of(&self.instructions),
+            cycles: of(&self.cycles),
+            llc_references: of(&self.llc_references),
+            llc_misses: of(&self.llc_misses),
+        }
+    }
+}
+
+/// The events to count.
+pub type Events = PerEvent<Event>;
 
 impl Events {
     /// Those of this processor.
     pub const HARDWARE: Events = Events {
         instructions: Event { kind: TYPE_HARDWARE, config: HARDWARE_INSTRUCTIONS },
+        cycles: Event { kind: TYPE_HARDWARE, config: HARDWARE_CYCLES },
         llc_references: LAST_LEVEL[0],
         llc_misses: LAST_LEVEL[1],
     };
@@ -71,41 +93,70 @@ const LAST_LEVEL: [Event; 2] =
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 const TYPE_CACHE: u32 = 3;
 
-/// The counters of one program.
+/// The counters of one program: of each event one for each thread that it was counted from, none where
+/// it cannot be counted.
 #[derive(Debug)]
-pub struct Counters {
-    instructions: Option<Counter>,
-    llc_references: Option<Counter>,
-    llc_misses: Option<Counter>,
-}
+pub struct Counters(PerEvent<Vec<Counter>>);
 
 impl Counters {
     /// Counts the program that `shim` is going to start, with all its descendants. Has to be
     /// called before the shim gets its order. What cannot be counted stays out.
     pub fn below(shim: Process, events: Events) -> Counters {
-        let open = |event| Counter::below(event, shim).ok();
-        Counters {
-            instructions: open(events.instructions),
-            llc_references: open(events.llc_references),
-            llc_misses: open(events.llc_misses),
-        }
+        Counters(events.map(|event| Counter::below(*event, shim).into_iter().collect()))
+    }
+
+    /// Counts a program that runs already from now on: these threads, and all that they will start.
+    /// What cannot be counted of all of them stays out.
+    pub fn of(threads: &[i32], events: Events) -> Counters {
+        let open = |event: &Event| {
+            let counters = threads.iter().map(|thread| Counter::of(*event, *thread));
+            // A thread that has just ended is none of the program any more.
+            let counters = counters.filter(|counter| !matches!(counter, Err(e) if is_gone(e)));
+            counters.collect::<io::Result<Vec<Counter>>>().unwrap_or_default()
+        };
+        Counters(events.map(open))
     }
 
     /// What was counted up to now, also of processes that have ended.
     pub fn read(&self) -> Counts {
+        self.readings().since(Readings::default())
+    }
+
+    /// The same, as the end of an interval or the beginning of the next one.
+    pub fn readings(&self) -> Readings {
+        Readings(self.0.map(|counters| {
+            let readings = counters.iter().map(|counter| counter.read().ok());
+            readings.reduce(|sum, one| Some(sum?.plus(one?))).flatten()
+        }))
+    }
+}
+
+/// What the counters of a program said at a moment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Readings(PerEvent<Option<Reading>>);
+
+impl Readings {
+    /// What was counted from `before` to here. Counters that took turns are scaled by the turns of
+    /// this interval; what did not run in it at all has no count.
+    pub fn since(self, before: Readings) -> Counts {
         let mut quality = None;
-        let mut read = |counter: &Option<Counter>| {
-            let (count, good) = counter.as_ref()?.read().ok().and_then(Reading::count)?;
+        let mut count = |now: Option<Reading>, before: Option<Reading>| {
+            let (count, good) = now?.since(before.unwrap_or_default()).count()?;
             quality = quality.max(Some(good));
             Some(count)
         };
         Counts {
-            instructions: read(&self.instructions),
-            llc_references: read(&self.llc_references),
-            llc_misses: read(&self.llc_misses),
+            instructions: count(self.0.instructions, before.0.instructions),
+            cycles: count(self.0.cycles, before.0.cycles),
+            llc_references: count(self.0.llc_references, before.0.llc_references),
+            llc_misses: count(self.0.llc_misses, before.0.llc_misses),
             quality: quality.unwrap_or(Quality::Missing),
         }
     }
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH)
 }
 
 /// Why cache misses cannot be counted here.

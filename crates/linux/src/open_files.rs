@@ -19,7 +19,7 @@ const DOORS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
 /// Counters of one program, if they are wanted.
-const COUNTERS: usize = 3;
+const COUNTERS: usize = 4;
 
 /// How many files a process may hold open; `None`: any number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,13 @@
 
 mod support;
 
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
 use cosched_core::{
-    Counts, Event as Told, Happening, Machine, Nanos, ProgramId, Quality, Settings, Step,
+    Arena, Counts, Event as Told, Happening, Machine, Measure, Nanos, Observe, ProgramId, Quality,
+    Settings, Step,
 };
 use cosched_linux::counters::{self, Event, Events};
 use cosched_linux::ground::{FreezerRung, Wishes};
@@ -13,6 +18,7 @@ use cosched_linux::launch::Output;
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
+use cosched_linux::tree::Process;
 use cosched_linux::usable::Usable;
 use support::{HIDDEN, script};
 
@@ -20,24 +26,24 @@ const PROGRAM: ProgramId = ProgramId::first(0);
 const PAGE_FAULTS: Event = Event { kind: 1, config: 2 };
 const SOFTWARE: Events = Events {
     instructions: Event { kind: 1, config: 1 },
+    cycles: Event { kind: 1, config: 1 },
     llc_references: PAGE_FAULTS,
     llc_misses: PAGE_FAULTS,
 };
 
-/// Runs a shell script on the machine; what was counted.
-fn counts(text: &str, count: Option<Events>) -> Counts {
-    let folder = tempfile::tempdir().unwrap();
+/// A machine for one program.
+fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> Linux {
     let topology = Sys::default().topology().unwrap();
     let config = Config {
         executable: HIDDEN.into(),
-        log_folder: folder.path().to_owned(),
+        log_folder: folder.to_owned(),
         cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
         turns: true,
         count,
         jobs: vec![Job {
-            origin: Origin::Started,
+            origin,
             order: script(text),
             stdout: Output::Stderr,
             stderr: Output::Inherit,
@@ -48,7 +54,13 @@ fn counts(text: &str, count: Option<Events>) -> Counts {
         notes: std::sync::mpsc::channel().0,
         roots: Default::default(),
     };
-    let mut machine = Linux::new(config).unwrap();
+    Linux::new(config).unwrap()
+}
+
+/// Runs a shell script on the machine; what was counted.
+fn counts(text: &str, count: Option<Events>) -> Counts {
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = machine(folder.path(), Origin::Started, text, count);
     machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
     let mut told = Vec::new();
     let ended = |event: &Told| match event.what {
@@ -81,6 +93,38 @@ fn a_program_is_counted_with_its_children_and_background_jobs() {
 }
 
 #[test]
+fn a_program_that_runs_already_is_counted_from_when_that_is_asked_for() {
+    if let Err(lack) = counters::check(SOFTWARE) {
+        eprintln!("skipped: {lack}");
+        return;
+    }
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "while read line; do /bin/sh -c :; /bin/sh -c :; echo done; done"]);
+    let mut shell = shell.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let process = Process::find(&Proc::default(), shell.id() as i32).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut machine = machine(folder.path(), Origin::Running(process), "", Some(SOFTWARE));
+    let observe =
+        Observe { program: Some(PROGRAM), measure: Measure::Counters, period: Nanos::from_secs(1) };
+    machine.submit(&[Step::Observe(observe)]).unwrap();
+    let (mut input, mut output) = (shell.stdin.take().unwrap(), shell.stdout.take().unwrap());
+    let mut faults = || {
+        let mut arena = Arena::default();
+        machine.read(&[observe], &mut arena).unwrap();
+        let whole = arena.samples.iter().find(|sample| sample.thread.is_none()).unwrap();
+        whole.llc_misses
+    };
+    faults();
+    input.write_all(b"go on\n").unwrap();
+    output.read_exact(&mut [0; 5]).unwrap();
+    assert!(faults().unwrap() > 50, "two shells were started");
+    assert!(faults().unwrap_or(0) < 50, "and no more of them");
+    drop(input);
+    assert!(shell.wait().unwrap().success());
+    machine.close().unwrap();
+}
+
+#[test]
 fn nothing_is_counted_unless_asked_for() {
     assert_eq!(counts(":", None), Counts::default());
 }
@@ -88,6 +132,11 @@ fn nothing_is_counted_unless_asked_for() {
 #[test]
 fn what_is_asked_for_and_not_there_is_missing() {
     let unknown = Event { kind: 9999, config: 0 };
-    let events = Events { instructions: unknown, llc_references: unknown, llc_misses: unknown };
+    let events = Events {
+        instructions: unknown,
+        cycles: unknown,
+        llc_references: unknown,
+        llc_misses: unknown,
+    };
     assert_eq!(counts(":", Some(events)), Counts::default());
 }

@@ -180,15 +180,20 @@ impl Faithful {
         }
         tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
-        let Found { lock_contention, miss_ratio, profiled } = found;
-        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio, profiled });
-        match &mut self.guard {
-            Some(guard) => guard.chosen(id, slice, factor, plan),
+        let given = match &mut self.guard {
+            Some(guard) => {
+                guard.chosen(id, slice, factor, plan);
+                Actuator::None
+            }
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));
+                way
             }
-        }
+        };
+        plan.because(Some(id), Why::Given { actuator: given });
+        let Found { lock_contention, miss_ratio, profiled } = found;
+        plan.because(Some(id), Why::Slice { slice, lock_contention, miss_ratio, profiled });
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
@@ -298,9 +303,9 @@ impl Found {
 
 /// What was counted of the last-level cache, if it was.
 fn counted(sample: &Sample) -> Option<Counts> {
-    let Sample { llc_references, llc_misses, quality, .. } = *sample;
+    let Sample { instructions, cycles, llc_references, llc_misses, quality, .. } = *sample;
     llc_references.and(llc_misses)?;
-    Some(Counts { instructions: sample.instructions, llc_references, llc_misses, quality })
+    Some(Counts { instructions, cycles, llc_references, llc_misses, quality })
 }
 
 #[cfg(test)]

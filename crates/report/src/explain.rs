@@ -12,7 +12,7 @@ mod story;
 mod tests;
 
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
-pub use slices::SliceChoice;
+pub use slices::{SliceChoice, TriedWay};
 pub use story::{Company, LongestWait, Misfortune, ProgramStory, Story, WaitReason};
 
 /// The version of the JSON.

@@ -95,6 +95,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::LeastLost { .. }
         | Why::WaitedLongest { .. }
         | Why::Slice { .. }
+        | Why::Given { .. }
         | Why::Tried { .. }
         | Why::Kept { .. }
         | Why::PutBack { .. }

@@ -26,6 +26,7 @@ pub mod svg;
 #[cfg(test)]
 mod testkit;
 mod trace;
+mod treatment;
 mod way;
 pub mod words;
 

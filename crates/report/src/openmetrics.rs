@@ -7,8 +7,8 @@
 
 use std::fmt::Write;
 
-use cosched_core::live::{Snapshot, Standing, State};
-use cosched_core::{Nanos, Why};
+use cosched_core::Actuator;
+use cosched_core::live::{ChosenSlice, Snapshot, Standing, State};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
@@ -75,32 +75,41 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.0 + "# EOF\n"
 }
 
-/// Where the policy gives programs slices: these, and what they follow from. What is not known has no sample.
+/// Where the policy gives programs slices: these, what they follow from, and how threads are scheduled. What is not known
+/// has no sample.
 fn slices(page: &mut Page, snapshot: &Snapshot) {
-    let chosen = |program: &Standing| match program.why {
-        Some(Why::Slice { slice, lock_contention, miss_ratio, .. }) => {
-            Some((slice, lock_contention, miss_ratio))
-        }
-        _ => None,
+    let chosen = || {
+        let alive = |program: &&Standing| program.state != State::Ended;
+        let programs = snapshot.programs.iter().filter(alive);
+        programs.filter_map(|program| Some((program, program.slice?)))
     };
-    if !snapshot.programs.iter().any(|program| chosen(program).is_some()) {
+    if chosen().next().is_none() {
         return;
     }
-    type Chosen = (Nanos, f64, Option<f64>);
-    let mut each = |name, unit: &'static str, help, value: fn(Chosen) -> Option<f64>| {
+    let mut each = |name, unit: &'static str, help, value: fn(ChosenSlice) -> Option<f64>| {
         page.family(name, "gauge", Some(unit), help);
-        for program in &snapshot.programs {
-            if let Some(value) = chosen(program).and_then(value) {
+        for (program, slice) in chosen() {
+            if let Some(value) = value(slice) {
                 page.sample(name, &[("program", program.name.as_str())], value);
             }
         }
     };
     let help = "The slice that the policy has chosen for the program's threads.";
-    each("cosched_program_slice_seconds", "seconds", help, |(slice, ..)| Some(slice.as_secs_f64()));
+    each("cosched_program_slice_seconds", "seconds", help, |slice| Some(slice.slice_seconds));
     let help = "Share of its threads' time at locks that the slice was chosen for.";
-    each("cosched_program_lock_contention_ratio", "ratio", help, |(_, locks, _)| Some(locks));
+    let locks = "cosched_program_lock_contention_ratio";
+    each(locks, "ratio", help, |slice| Some(slice.lock_contention));
     let help = "Share of references to the last-level cache that missed when the slice was chosen.";
-    each("cosched_program_cache_miss_ratio", "ratio", help, |(_, _, misses)| misses);
+    each("cosched_program_cache_miss_ratio", "ratio", help, |slice| slice.miss_ratio);
+
+    let name = "cosched_program_actuator";
+    page.family(name, "stateset", None, "How the program's threads are scheduled.");
+    for (program, _) in chosen() {
+        for actuator in program.actuator.iter().flat_map(|_| Actuator::ALL) {
+            let labels = [("program", program.name.as_str()), (name, actuator.name())];
+            page.sample(name, &labels, u8::from(program.actuator == Some(actuator)));
+        }
+    }
 }
 
 const SECONDS: Option<&str> = Some("seconds");
@@ -162,7 +171,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::standing::snapshot;
+    use crate::standing::{faithful, snapshot};
 
     /// The name of a sample's family, as the specification derives it.
     fn family<'n>(sample: &'n str, kind: &str) -> &'n str {
@@ -176,7 +185,7 @@ mod tests {
 
     #[test]
     fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
-        let text = text(&snapshot());
+        let text = text(&faithful());
         let (mut families, mut kind, mut name) = (BTreeSet::new(), "", "");
         for line in text.lines() {
             if let Some(words) = line.strip_prefix("# TYPE ") {
@@ -229,17 +238,29 @@ mod tests {
     }
 
     #[test]
+    fn chosen_slices_stand_with_what_they_follow_from_and_of_the_ended_and_unmeasured_nothing() {
+        let mut snapshot = faithful();
+        let told = text(&snapshot);
+        for line in [
+            "cosched_program_slice_seconds{program=\"solver\"} 0.2",
+            "cosched_program_lock_contention_ratio{program=\"sort\"} 0.12",
+            "cosched_program_cache_miss_ratio{program=\"solver\"} 0.05",
+            "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"slice\"} 1",
+            "cosched_program_actuator{program=\"solver\",cosched_program_actuator=\"batch\"} 0",
+        ] {
+            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+        }
+        assert!(!told.contains("cache_miss_ratio{program=\"sort\"}"), "{told}");
+        assert!(!told.contains("slice_seconds{program=\"short\"}"), "{told}");
+        snapshot.programs[0].state = State::Ended;
+        assert!(!text(&snapshot).contains("slice_seconds{program=\"solver\"}"));
+        assert!(!text(&crate::standing::snapshot()).contains("slice"));
+    }
+
+    #[test]
     fn every_metric_is_documented() {
         let documentation = include_str!("../../../docs/live.md");
-        let mut snapshot = snapshot();
-        snapshot.programs[0].why = Some(Why::Slice {
-            slice: Nanos::from_millis(20),
-            lock_contention: 0.12,
-            miss_ratio: Some(0.05),
-            profiled: false,
-        });
-        let text = text(&snapshot);
-        assert!(text.contains("cosched_program_slice_seconds{program=\"solver\"} 0.02"), "{text}");
+        let text = text(&faithful()) + &text(&snapshot());
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let sample = line.split(['{', ' ']).next().unwrap();
             assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");

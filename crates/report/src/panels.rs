@@ -10,6 +10,8 @@
 //! it takes to show what is special about a policy.
 
 mod compared;
+mod courses;
+mod equals;
 mod gangs;
 mod machine;
 mod over_time;
@@ -20,6 +22,7 @@ mod times;
 use cosched_core::result::RunResult;
 
 pub use compared::compared;
+pub use courses::{Course, Courses, Mark, Point};
 pub use snapshot::{Lane, Rows, Snapshot};
 
 /// A picture, as data.
@@ -46,6 +49,8 @@ pub enum Plot {
     Dots(Dots),
     /// A figure that changes over time.
     Steps(Steps),
+    /// Shares that change over time, with what was in force.
+    Courses(Courses),
 }
 
 /// Names of parts that mean the same in every picture.
@@ -138,6 +143,7 @@ impl Panel {
             Plot::Stack(stack) => stack.table(),
             Plot::Dots(dots) => dots.table(),
             Plot::Steps(steps) => steps.table(),
+            Plot::Courses(courses) => courses.table(),
         }
     }
 }
@@ -204,6 +210,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     gangs::round,
     gangs::longest_wait,
     predicted::slowdowns,
+    equals::treatment,
 ];
 
 /// What there is to see in a run.
@@ -230,11 +237,12 @@ mod tests {
         unmeasured.programs[0].interference_seconds = None;
         unmeasured.metrics.fairness_stddev = None;
         assert_eq!(ids(&unmeasured), ["snapshot", "turnaround"], "nobody was ever frozen");
+        assert_eq!(ids(&testkit::faithful()).last(), Some(&"treatment"));
     }
 
     #[test]
     fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
-        for panel in of(&testkit::gang()) {
+        for panel in [testkit::gang(), testkit::faithful()].iter().flat_map(of) {
             let table = panel.table();
             assert!(!table.rows.is_empty(), "{}", panel.id);
             assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", panel.id);

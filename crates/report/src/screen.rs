@@ -11,7 +11,7 @@ mod tests;
 use std::cmp::Ordering;
 
 use cells::Rates;
-use cosched_core::live::{Snapshot, Standing, State};
+use cosched_core::live::{ChosenSlice, Snapshot, Standing, State};
 
 /// What the rows are ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,17 +29,26 @@ pub enum Order {
     Waiting,
     /// Who has had most turns first.
     Turns,
+    /// Whose threads wait longest for locks first, where that is known.
+    Locks,
+    /// The longest slice first, where slices are chosen.
+    Slice,
+    /// Whose threads are scheduled least as they were found first, where ways to do that are tried.
+    Actuator,
 }
 
 impl Order {
     /// Every order, with the key that stands for it.
-    pub const KEYS: [(char, Order); 6] = [
+    pub const KEYS: [(char, Order); 9] = [
         ('o', Order::Workload),
         ('n', Order::Name),
         ('s', Order::Share),
         ('r', Order::Running),
         ('w', Order::Waiting),
         ('t', Order::Turns),
+        ('l', Order::Locks),
+        ('c', Order::Slice),
+        ('a', Order::Actuator),
     ];
 
     /// The order that a key stands for.
@@ -56,6 +65,9 @@ impl Order {
             Order::Running => "running",
             Order::Waiting => "waiting",
             Order::Turns => "turns",
+            Order::Locks => "locks",
+            Order::Slice => "slice",
+            Order::Actuator => "actuator",
         }
     }
 }
@@ -160,7 +172,7 @@ pub fn frame(
     if height.is_some() {
         let turned = if view.reversed { ", turned round" } else { "" };
         let by = view.order.name();
-        lines.push(plain(format!("q leaves; order by o n s r w t: {by}{turned}{rest}")));
+        lines.push(plain(format!("q leaves; order by o n s r w t l c a: {by}{turned}{rest}")));
     }
     for line in &mut lines {
         line.text = cells::fitted(&line.text, width);
@@ -197,6 +209,7 @@ fn switches(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
 fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
     let program = |i: usize| &now.programs[i];
     let largest = |a: f64, b: f64| b.total_cmp(&a);
+    let of = |i: usize, figure: fn(ChosenSlice) -> f64| program(i).slice.map_or(-1.0, figure);
     let compare = |a: usize, b: usize| -> Ordering {
         match view.order {
             Order::Workload => Ordering::Equal,
@@ -205,6 +218,13 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
             Order::Running => largest(program(a).running_seconds, program(b).running_seconds),
             Order::Waiting => largest(program(a).waiting_seconds, program(b).waiting_seconds),
             Order::Turns => program(b).turns.cmp(&program(a).turns),
+            Order::Locks => {
+                largest(of(a, |slice| slice.lock_contention), of(b, |slice| slice.lock_contention))
+            }
+            Order::Slice => {
+                largest(of(a, |slice| slice.slice_seconds), of(b, |slice| slice.slice_seconds))
+            }
+            Order::Actuator => program(b).actuator.cmp(&program(a).actuator),
         }
     };
     let mut order: Vec<usize> = (0..now.programs.len()).collect();

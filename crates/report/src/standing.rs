@@ -1,7 +1,7 @@
 //! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
 
-use cosched_core::live::{Quantum, SCHEMA, Snapshot, Standing, State};
-use cosched_core::{CpuSet, Exit, Why};
+use cosched_core::live::{ChosenSlice, Quantum, SCHEMA, Snapshot, Standing, State};
+use cosched_core::{Actuator, CpuSet, Exit, Why};
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
@@ -33,6 +33,25 @@ pub(crate) fn snapshot() -> Snapshot {
     }
 }
 
+/// The same under faithful: the solver waits for locks and batch is being tried, sort has none, and short has ended.
+pub(crate) fn faithful() -> Snapshot {
+    let mut snapshot = snapshot();
+    (snapshot.policy, snapshot.placement) = ("faithful".into(), None);
+    (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
+    let slice = |slice_seconds, lock_contention, miss_ratio| {
+        Some(ChosenSlice { slice_seconds, lock_contention, miss_ratio })
+    };
+    let (solver, rest) = snapshot.programs.split_at_mut(1);
+    let (solver, sort) = (&mut solver[0], &mut rest[0]);
+    (solver.slice, solver.actuator) = (slice(0.2, 0.84, Some(0.05)), Some(Actuator::Slice));
+    (solver.tried, solver.cpus) = (Some(Actuator::BatchSlice), None);
+    let (actuator, against) = (Actuator::BatchSlice, Actuator::Slice);
+    solver.why = Some(Why::Tried { actuator, against });
+    (sort.slice, sort.actuator) = (slice(0.02, 0.12, None), Some(Actuator::None));
+    (sort.state, sort.cpus, sort.why) = (State::Running, None, Some(Why::LeftToKernel));
+    snapshot
+}
+
 fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> Standing {
     Standing {
         name: name.into(),
@@ -54,5 +73,8 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         completions: 0,
         exit: None,
         why,
+        slice: None,
+        actuator: None,
+        tried: None,
     }
 }

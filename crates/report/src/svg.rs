@@ -5,6 +5,7 @@
 //! values along. Lengths are in CSS pixels. Text is a little smaller than half its size wide on average;
 //! `text_width` is generous, so that nothing overlaps.
 
+mod courses;
 mod dots;
 mod scale;
 mod snapshot;
@@ -42,6 +43,7 @@ fn draw(panel: &Panel, width: f64) -> Drawing {
         Plot::Stack(plot) => stack::draw(plot, width),
         Plot::Dots(plot) => dots::draw(plot, width),
         Plot::Steps(plot) => steps::draw(plot, width),
+        Plot::Courses(plot) => courses::draw(plot, width),
     }
 }
 

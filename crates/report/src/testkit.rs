@@ -5,7 +5,7 @@ use cosched_core::result::{
     DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult, RunResult, Rungs,
     SCHEMA, TimelineEntry,
 };
-use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
+use cosched_core::{Actuator, Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
 
 /// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s, without a gap between.
 pub(crate) fn gang() -> RunResult {
@@ -59,6 +59,49 @@ pub(crate) fn linux() -> RunResult {
         decisions: Vec::new(),
         deviations: Vec::new(),
         ..gang()
+    }
+}
+
+/// The same, where program `a` was found to wait for locks, and ways to schedule its threads were tried.
+pub(crate) fn faithful() -> RunResult {
+    let about = |slot, why| Reason { program: Some(ProgramId::first(slot)), why };
+    let slice = |ms, lock_contention| Why::Slice {
+        slice: Nanos::from_millis(ms),
+        lock_contention,
+        miss_ratio: None,
+        profiled: false,
+    };
+    let tried = |actuator, against| Why::Tried { actuator, against };
+    let at =
+        |at_seconds, reasons: &[Reason]| DecisionResult { at_seconds, reasons: reasons.to_vec() };
+    let pause = Nanos::from_secs(10);
+    RunResult {
+        policy: "faithful".into(),
+        decisions: vec![
+            at(0.0, &[about(0, Why::LeftToKernel), about(1, Why::LeftToKernel)]),
+            at(
+                0.1,
+                &[
+                    about(0, Why::Given { actuator: Actuator::None }),
+                    about(0, slice(200, 0.84)),
+                    about(1, Why::Given { actuator: Actuator::None }),
+                    about(1, slice(20, 0.12)),
+                ],
+            ),
+            at(0.11, &[about(0, tried(Actuator::Slice, Actuator::None))]),
+            at(
+                0.2,
+                &[
+                    about(0, Why::Kept { actuator: Actuator::Slice, progress: 1.2 }),
+                    about(0, tried(Actuator::BatchSlice, Actuator::Slice)),
+                ],
+            ),
+            at(
+                0.3,
+                &[about(0, Why::PutBack { actuator: Actuator::BatchSlice, progress: 0.4, pause })],
+            ),
+        ],
+        ..linux()
     }
 }
 

@@ -3,7 +3,8 @@
 //! Three groups of tracks:
 //!
 //! - *programs*: one track each. Slices tell what the program did (running, frozen, not started), each with the CPUs and
-//!   the policy's reason in words; instants tell how it ended and what was not as wanted.
+//!   the policy's reason in words; instants tell how it ended and what was not as wanted. Where slices were chosen for a
+//!   program, further tracks tell its lock contention, its slice, and how its threads were scheduled.
 //! - *CPUs*: one track each. Slices tell who *was allowed* to run there; who really had the CPU at an instant, only the
 //!   kernel knows.
 //! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and counters of programs and
@@ -23,7 +24,7 @@ use cosched_core::result::RunResult;
 use cosched_core::{CpuSet, Nanos, Reason};
 
 use crate::history::{History, Phase, Quantum, State, changes, nanos, runs};
-use crate::words;
+use crate::{treatment, words};
 use perfetto::{Note, Track, Writer};
 
 /// The first group of tracks.
@@ -77,6 +78,34 @@ fn programs(history: &History<'_>, writer: &mut Writer) {
             let (at, name) = (nanos(deviation.at_seconds), words::effect(deviation.wanted));
             writer.instant(track, at, "deviation", name, &why);
         }
+        treatment(history, slot, group, writer);
+    }
+}
+
+/// Below a program for which slices were chosen: its lock contention, its slice, and how its threads were scheduled.
+fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writer) {
+    let changes = treatment::changes(history.result, slot);
+    let Some(end) = history.phases(slot).last().map(|phase| phase.to) else { return };
+    if changes.is_empty() {
+        return;
+    }
+    let name = history.name(slot);
+    let locks = writer.counter(group, &format!("{name}: lock contention"), "%");
+    let slices = writer.counter(group, &format!("{name}: slice"), "us");
+    let scheduled = writer.track(group, &format!("{name}: scheduled"));
+    for (i, change) in changes.iter().enumerate() {
+        if let Some(chosen) = change.now.chosen {
+            writer.value(locks, change.at, (100.0 * chosen.lock_contention).round() as u64);
+            writer.value(slices, change.at, chosen.slice.0 / 1000);
+        }
+        let to = changes.get(i + 1).map_or(end, |next| next.at);
+        if let (Some(words), true) = (treatment::in_words(&change.now), to > change.at) {
+            let why = [note("why", change.because())];
+            writer.slice(scheduled, (change.at, to), "scheduled", &words, &why);
+        }
+    }
+    for track in [locks, slices] {
+        writer.value(track, end, 0);
     }
 }
 

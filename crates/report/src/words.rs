@@ -49,9 +49,8 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that nobody is frozen for longer than allowed"
         }
-        Why::Slice { .. } => {
-            "its threads are equals, with the slice that its locks and cache misses ask for"
-        }
+        Why::Slice { .. } => "this is the slice that its locks and cache misses ask for",
+        Why::Given { .. } => "this is how its threads are scheduled, without a trial",
         Why::Tried { .. } => {
             "it is being tried whether another way to schedule its threads is faster"
         }
@@ -80,6 +79,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::WaitedLongest { .. } => "waited longest",
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
+        Why::Given { actuator } => return format!("has {actuator}").into(),
         Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
         Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
         Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
@@ -111,6 +111,7 @@ fn figures(why: &Why) -> Option<String> {
             let why = at_locks(*lock_contention, *miss_ratio, *profiled);
             Some(format!("{}; {why}", span(*slice)))
         }
+        Why::Given { actuator } => Some(actuator.to_string()),
         Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
         Why::Kept { actuator, progress } => {
             Some(format!("{actuator}, {progress:.2} times the progress"))

@@ -319,6 +319,7 @@ impl World {
         let used = used.fold(Used::default(), Used::plus);
         let counts = Counts {
             instructions: Some(used.instructions.round() as u64),
+            cycles: None,
             llc_references: Some(used.references.round() as u64),
             llc_misses: Some(used.misses.round() as u64),
             quality: Quality::Exact,

@@ -63,7 +63,8 @@ impl Asked {
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen } = self.options.clone();
-        let MeasureArgs { interval, actuators, no_guard, usual_class } = self.measure.clone();
+        let MeasureArgs { interval, actuators, no_guard, quanta, usual_class } =
+            self.measure.clone();
         HowArgs {
             policy: PolicyArgs {
                 placement: placement.or(all.policy.placement),
@@ -76,6 +77,7 @@ impl Asked {
                 interval: interval.or(all.measure.interval),
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
+                quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 usual_class: usual_class.or(all.measure.usual_class),
             },
             ..all.clone()

@@ -1,12 +1,15 @@
 //! An interval as a JSON object, and as lines for people.
 
-use cosched_core::Nanos;
+use cosched_core::{Counts, Nanos, Quality};
 use cosched_linux::monitor::interval::{ProgramUse, Slice, by_program};
 use cosched_linux::monitor::{Activity, Monitor};
 use serde::Serialize;
 
 /// The version of the JSON document.
 const SCHEMA: &str = "cosched-stat/1";
+
+/// What stands above the columns of counters.
+const COUNTERS: &str = "  Minstr/s    Mcyc/s    kref/s   kmiss/s  miss%";
 
 /// One interval.
 #[derive(Debug, Serialize)]
@@ -18,6 +21,9 @@ pub(super) struct Document<'a> {
     at_seconds: f64,
     interval_seconds: f64,
     programs: Vec<Program<'a>>,
+    /// Whether there are columns of counters.
+    #[serde(skip)]
+    counted: bool,
 }
 
 /// One program; shares are of its threads' time, without idle threads.
@@ -41,6 +47,14 @@ struct Program<'a> {
     /// Of the involuntary ones, those before that in favour of a sibling.
     backstabbing_share: Option<f64>,
     migrations_per_second: Option<f64>,
+    /// In the interval, as the next three.
+    instructions: Option<u64>,
+    cycles: Option<u64>,
+    llc_references: Option<u64>,
+    llc_misses: Option<u64>,
+    llc_miss_ratio: Option<f64>,
+    /// `exact`, or `scaled` where events took turns; `None`: nothing was counted.
+    counters: Option<&'static str>,
     by_thread: Vec<Thread>,
 }
 
@@ -63,22 +77,25 @@ struct Thread {
 }
 
 impl<'a> Document<'a> {
-    /// Of the interval between two times since the first one began.
+    /// Of the interval between two times since the first one began; `counts`: of each program, where there are any.
     pub(super) fn new(
         names: &'a [String],
         slices: &[Slice],
+        counts: Option<&[Counts]>,
         (from, to): (Nanos, Nanos),
         monitor: &Monitor,
     ) -> Document<'a> {
         let seconds = (to - from).as_secs_f64();
         let mut sums = by_program(slices);
         let program = |(number, name): (usize, &'a String)| {
+            let counts = counts.and_then(|counts| counts.get(number).copied());
             let number = number as u32;
             let threads =
                 slices.iter().filter(|slice| slice.thread.program == number).map(Thread::new);
             Program::new(
                 name,
                 &sums.remove(&number).unwrap_or_default(),
+                counts.unwrap_or_default(),
                 seconds,
                 threads.collect(),
             )
@@ -92,6 +109,7 @@ impl<'a> Document<'a> {
             at_seconds: to.as_secs_f64(),
             interval_seconds: seconds,
             programs: names.iter().enumerate().map(program).collect(),
+            counted: counts.is_some(),
         }
     }
 
@@ -99,14 +117,22 @@ impl<'a> Document<'a> {
     pub(super) fn lines(&self, header: bool, threads: bool) -> String {
         let mut lines = Vec::new();
         if header {
+            let counters = match self.counted {
+                true => COUNTERS,
+                false => "",
+            };
             lines.push(format!(
-                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8}",
+                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8}{counters}",
                 "at s", "program", "threads", "CPUs", "delay%", "lock%", "mutex%", "cond%", "barr%",
                 "vol/s", "invol/s", "expir%", "stab%", "migr/s"
             ));
         }
         for program in &self.programs {
-            lines.push(program.line(self.at_seconds));
+            let mut line = program.line(self.at_seconds);
+            if self.counted {
+                line.push_str(&program.counters_line(self.interval_seconds));
+            }
+            lines.push(line);
             if threads {
                 lines.extend(
                     program.by_thread.iter().map(|thread| thread.line(self.interval_seconds)),
@@ -118,7 +144,13 @@ impl<'a> Document<'a> {
 }
 
 impl<'a> Program<'a> {
-    fn new(name: &'a str, sum: &ProgramUse, seconds: f64, by_thread: Vec<Thread>) -> Program<'a> {
+    fn new(
+        name: &'a str,
+        sum: &ProgramUse,
+        counts: Counts,
+        seconds: f64,
+        by_thread: Vec<Thread>,
+    ) -> Program<'a> {
         let rate = |count: u64| count as f64 / seconds;
         let running: f64 = by_thread.iter().map(|thread| thread.running_seconds).sum();
         let expired = sum.preemptions.map(|why| why.expired).filter(|_| sum.involuntary > 0);
@@ -138,6 +170,16 @@ impl<'a> Program<'a> {
             expired_share: expired.map(|expired| expired as f64 / sum.involuntary as f64),
             backstabbing_share: sum.backstabbing(),
             migrations_per_second: sum.migrations.map(rate),
+            instructions: counts.instructions,
+            cycles: counts.cycles,
+            llc_references: counts.llc_references,
+            llc_misses: counts.llc_misses,
+            llc_miss_ratio: counts.miss_ratio(),
+            counters: match counts.quality {
+                Quality::Exact => Some("exact"),
+                Quality::Scaled => Some("scaled"),
+                Quality::Missing => None,
+            },
             by_thread,
         }
     }
@@ -164,6 +206,25 @@ impl<'a> Program<'a> {
             percent(self.expired_share),
             percent(self.backstabbing_share),
             self.migrations_per_second.map_or("-".to_owned(), |rate| format!("{rate:.0}")),
+        )
+    }
+
+    /// What the counters say, per second; with a mark where it is scaled up from a part of the interval.
+    fn counters_line(&self, interval: f64) -> String {
+        let mark = if self.counters == Some("scaled") { "~" } else { "" };
+        let figure = |figure: Option<f64>| {
+            figure.map_or("-".to_owned(), |figure| format!("{mark}{figure:.1}"))
+        };
+        let rate = |count: Option<u64>, unit: f64| {
+            figure(count.map(|count| count as f64 / interval / unit))
+        };
+        format!(
+            " {:>9} {:>9} {:>9} {:>9} {:>6}",
+            rate(self.instructions, 1e6),
+            rate(self.cycles, 1e6),
+            rate(self.llc_references, 1e3),
+            rate(self.llc_misses, 1e3),
+            figure(self.llc_miss_ratio.map(|ratio| 100.0 * ratio)),
         )
     }
 }
@@ -210,5 +271,67 @@ impl Thread {
             "",
             self.migrations.map_or("-".to_owned(), |count| format!("{:.0}", rate(count))),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(counts: Option<&[Counts]>) -> (Vec<String>, serde_json::Value) {
+        let names = ["solver".to_owned()];
+        let span = (Nanos::ZERO, Nanos::from_millis(500));
+        let monitor = Monitor::sampled(&cosched_linux::procfs::Proc::default());
+        let document = Document::new(&names, &[], counts, span, &monitor);
+        let lines = document.lines(true, false).lines().map(str::to_owned).collect();
+        (lines, serde_json::to_value(&document).unwrap())
+    }
+
+    #[test]
+    fn counters_have_columns_where_there_are_any_and_nulls_where_there_are_none() {
+        let counts = Counts {
+            instructions: Some(1_000_000),
+            cycles: None,
+            llc_references: Some(4_000),
+            llc_misses: Some(1_000),
+            quality: Quality::Exact,
+        };
+        let (shown, json) = lines(Some(&[counts]));
+        assert!(shown[0].ends_with(COUNTERS) && shown[0].len() == shown[1].len(), "{shown:?}");
+        let figures: Vec<&str> = shown[1].split_whitespace().rev().take(5).collect();
+        assert_eq!(figures, ["25.0", "2.0", "8.0", "-", "2.0"]);
+        let program = &json["programs"][0];
+        assert_eq!(
+            (&program["llc_miss_ratio"], &program["counters"]),
+            (&0.25.into(), &"exact".into())
+        );
+        let (shown, json) = lines(None);
+        assert!(!shown[0].contains("miss%") && shown[0].len() == shown[1].len(), "{shown:?}");
+        for field in
+            ["instructions", "cycles", "llc_references", "llc_misses", "llc_miss_ratio", "counters"]
+        {
+            assert!(json["programs"][0].get(field).unwrap().is_null(), "{field}");
+        }
+    }
+
+    #[test]
+    fn what_is_scaled_up_has_a_mark() {
+        let counts =
+            Counts { instructions: Some(500_000), quality: Quality::Scaled, ..Counts::default() };
+        let (shown, json) = lines(Some(&[counts]));
+        assert!(shown[1].contains(" ~1.0 "), "{shown:?}");
+        assert_eq!(json["programs"][0]["counters"], "scaled");
+    }
+
+    #[test]
+    fn every_field_is_documented() {
+        let documentation = include_str!("../../../../docs/stat.md");
+        let (_, json) = lines(None);
+        let fields = |value: &serde_json::Value| -> Vec<String> {
+            value.as_object().unwrap().keys().cloned().collect()
+        };
+        for name in fields(&json).into_iter().chain(fields(&json["programs"][0])) {
+            assert!(documentation.contains(&format!("`{name}`")), "{name}");
+        }
     }
 }

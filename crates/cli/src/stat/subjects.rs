@@ -10,6 +10,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::tree::Process;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
+use super::counted::Counted;
 use crate::failure::Failure;
 
 /// The processes and what ended of them.
@@ -27,6 +28,7 @@ impl Subjects {
         pids: &[i32],
         proc: &Proc,
         monitor: &mut Monitor,
+        counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
         let mut subjects = Subjects { names: Vec::new(), processes: Vec::new(), child: None };
@@ -42,6 +44,7 @@ impl Subjects {
             })?;
             subjects.watch(*pid, poll)?;
             monitor.add(program as u32, *pid).map_err(|error| refused(&error))?;
+            counted.running(&proc.threads(*pid).map_err(|error| refused(&error))?);
             subjects.names.push(format!("{name} ({pid})"));
         }
         Ok(subjects)
@@ -51,10 +54,15 @@ impl Subjects {
     /// whose own threads are left out.
     pub(super) fn start(
         command: &[String],
+        proc: &Proc,
         monitor: &mut Monitor,
+        counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
-        monitor.add(0, std::process::id() as i32).map_err(Failure::broken)?;
+        let own = std::process::id() as i32;
+        monitor.add(0, own).map_err(Failure::broken)?;
+        // There is no other thread here: this one starts the program.
+        counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
         let child = Command::new(&command[0])
             .args(&command[1..])
             .spawn()

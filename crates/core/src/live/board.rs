@@ -3,12 +3,13 @@
 //! Policies give reasons for what *changes*, so the last reason about each program is kept until the next
 //! one. That is all that a board does between two snapshots: some words are copied per decision.
 
-use super::{Quantum, SCHEMA, Snapshot, Standing, State};
+use super::{ChosenSlice, Quantum, SCHEMA, Snapshot, Standing, State};
 use crate::engine::{Beat, Entry};
 use crate::plan::{Plan, Why};
 use crate::program::Usage;
 use crate::result::{seconds, to_microseconds};
 use crate::time::Nanos;
+use crate::treatment::Treatment;
 
 /// What does not change in a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,20 +35,26 @@ pub struct Board {
     /// One per program, in the workload's order: what it is as long as it is not in the world.
     entries: Vec<Entry>,
     whys: Vec<Option<Why>>,
+    treatments: Vec<Treatment>,
     quantum: Option<Quantum>,
 }
 
 impl Board {
     /// A board for one run of these programs.
     pub fn new(about: About, entries: Vec<Entry>) -> Board {
-        Board { whys: vec![None; entries.len()], quantum: None, about, entries }
+        let (whys, treatments) =
+            (vec![None; entries.len()], vec![Treatment::default(); entries.len()]);
+        Board { whys, treatments, quantum: None, about, entries }
     }
 
     /// Takes note of a policy's reasons.
     pub fn decided(&mut self, now: Nanos, plan: &Plan) {
         for reason in &plan.reasons {
             match (reason.program, reason.why) {
-                (Some(id), why) => self.whys[usize::from(id.slot)] = Some(why),
+                (Some(id), why) => {
+                    self.whys[usize::from(id.slot)] = Some(why);
+                    self.treatments[usize::from(id.slot)].learn(&why);
+                }
                 (None, Why::Quantum { round, gang, gangs, length }) => {
                     let length = Some(length).filter(|length| *length != Nanos::NEVER);
                     let (began_seconds, length_seconds) = (seconds(now), length.map(seconds));
@@ -81,6 +88,7 @@ impl Board {
 
     fn standing(&self, slot: u16, beat: &Beat<'_>) -> Standing {
         let (entry, now) = (&self.entries[usize::from(slot)], beat.world.now);
+        let treatment = self.treatments[usize::from(slot)];
         let (program, account, totals) =
             (beat.program(slot), beat.account(slot), beat.totals(slot));
         let used = |usage: &Usage| usage.user_seconds + usage.system_seconds;
@@ -113,6 +121,9 @@ impl Board {
             completions: account.completions.len() as u64,
             exit: account.completions.last().map(|completion| completion.exit),
             why: self.whys[usize::from(slot)],
+            slice: treatment.chosen.map(ChosenSlice::from),
+            actuator: treatment.in_force,
+            tried: treatment.tried,
         }
     }
 }

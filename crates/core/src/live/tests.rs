@@ -1,4 +1,5 @@
 use super::*;
+use crate::actuator::Actuator;
 use crate::cause::{Cause, Token};
 use crate::engine::{Beat, Engine, Entry, Limits, Setup, Watch};
 use crate::fake::Fake;
@@ -176,6 +177,38 @@ fn while_nobody_looks_a_heartbeat_waits_for_the_engine_to_be_awake_but_not_for_e
     // Nothing happens but the one program's end: the engine wakes for every second beat.
     let quiet = gaps(&seen(&[MS(1000)], vec![Entry::new(2)], Once, MS(30), false));
     assert!(quiet.iter().filter(|gap| **gap == 60.0).count() > 10, "{quiet:?}");
+}
+
+#[test]
+fn a_chosen_slice_and_what_is_tried_stay_until_the_next_choice() {
+    /// Chooses a slice and tries a way at the start, and says something else later.
+    struct Tries(u32);
+    impl Policy for Tries {
+        fn decide(&mut self, _: &[Cause], world: &World<'_>, plan: &mut Plan) {
+            let [program] = world.programs else { return };
+            let slice = Why::Slice {
+                slice: MS(30),
+                lock_contention: 0.25,
+                miss_ratio: None,
+                profiled: false,
+            };
+            let tried = Why::Tried { actuator: Actuator::Batch, against: Actuator::None };
+            self.0 += 1;
+            for why in if self.0 == 1 { [slice, tried] } else { [Why::InGang; 2] } {
+                plan.because(Some(program.id), why);
+            }
+            plan.run(program.id, Settings::default());
+            plan.wake_at(world.now + MS(50), Token(0));
+        }
+    }
+    let seen = seen(&[MS(400)], vec![Entry::new(2)], Tries(0), MS(60), true);
+    let last = &seen[seen.len() - 2].programs[0];
+    assert_eq!(last.why, Some(Why::InGang));
+    let slice = ChosenSlice { slice_seconds: 0.03, lock_contention: 0.25, miss_ratio: None };
+    assert_eq!(last.slice, Some(slice));
+    assert_eq!((last.actuator, last.tried), (Some(Actuator::None), Some(Actuator::Batch)));
+    let json = seen[seen.len() - 2].to_json();
+    assert!(json.contains(r#""actuator":"none","tried":"batch""#), "{json}");
 }
 
 /// Lets everybody run.

@@ -41,6 +41,11 @@ impl Counter {
         open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC)
     }
 
+    /// Counts a thread that runs already, and what it will start, from now on.
+    pub(super) fn of(event: Event, thread: libc::pid_t) -> io::Result<Counter> {
+        open(event, thread, INHERIT)
+    }
+
     /// The sum over everybody who was counted, also those who have ended.
     pub(super) fn read(&self) -> io::Result<Reading> {
         let mut words = [[0; 8]; 3];
@@ -50,8 +55,8 @@ impl Counter {
     }
 }
 
-/// What a counter says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a counter says, or several together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Reading {
     pub(super) value: u64,
     /// For how long it was wanted, ns over all threads.
@@ -61,6 +66,24 @@ pub(super) struct Reading {
 }
 
 impl Reading {
+    /// Of both together: as the kernel adds up a thread and those that it has started.
+    pub(super) fn plus(self, other: Reading) -> Reading {
+        Reading {
+            value: self.value + other.value,
+            enabled: self.enabled + other.enabled,
+            running: self.running + other.running,
+        }
+    }
+
+    /// What has come since an earlier one.
+    pub(super) fn since(self, before: Reading) -> Reading {
+        Reading {
+            value: self.value.saturating_sub(before.value),
+            enabled: self.enabled.saturating_sub(before.enabled),
+            running: self.running.saturating_sub(before.running),
+        }
+    }
+
     /// The count for the whole time, and how far it can be trusted.
     pub(super) fn count(self) -> Option<(u64, Quality)> {
         if self.running == 0 {

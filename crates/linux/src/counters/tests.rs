@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
 
 use super::*;
 
@@ -11,8 +13,12 @@ const TASK_CLOCK: Event = Event { kind: 1, config: 1 };
 /// Pages that a thread touched for the first time.
 const PAGE_FAULTS: Event = Event { kind: 1, config: 2 };
 const UNKNOWN: Event = Event { kind: 9999, config: 0 };
-const SOFTWARE: Events =
-    Events { instructions: TASK_CLOCK, llc_references: UNKNOWN, llc_misses: PAGE_FAULTS };
+const SOFTWARE: Events = Events {
+    instructions: TASK_CLOCK,
+    cycles: TASK_CLOCK,
+    llc_references: UNKNOWN,
+    llc_misses: PAGE_FAULTS,
+};
 
 /// Far more than a process touches while it starts.
 const PAGES: usize = 8192;
@@ -98,6 +104,47 @@ fn a_command_that_cannot_be_executed_has_no_counts() {
 }
 
 #[test]
+fn a_program_that_runs_already_is_counted_from_now_on_with_the_threads_that_it_makes() {
+    if counters().is_none() {
+        return;
+    }
+    let ((tell, tids), (order, orders)) = (mpsc::channel(), mpsc::channel::<()>());
+    let program = thread::spawn(move || {
+        tell.send(rustix::thread::gettid().as_raw_nonzero().get()).unwrap();
+        touch();
+        for () in orders {
+            touch();
+            thread::spawn(touch).join().unwrap();
+            tell.send(0).unwrap();
+        }
+    });
+    let tid = tids.recv().unwrap();
+    // Not before it has touched its own pages: it sleeps from then on.
+    while !asleep(tid) {
+        thread::yield_now();
+    }
+    let gone = i32::MAX;
+    let counters = Counters::of(&[tid, gone], SOFTWARE);
+    let before = counters.readings();
+    assert_eq!(before.since(Readings::default()).llc_misses, None, "it has not run");
+    order.send(()).unwrap();
+    tids.recv().unwrap();
+    let after = counters.readings();
+    let pages = after.since(before).llc_misses.unwrap() as usize;
+    assert!((2 * PAGES..3 * PAGES).contains(&pages), "{pages}");
+    assert_eq!(counters.readings().since(after).llc_misses.unwrap_or(0) as usize / PAGES, 0);
+    assert_eq!(after.since(before).llc_references, None);
+    drop(order);
+    program.join().unwrap();
+}
+
+/// Whether a thread of this process sleeps.
+fn asleep(tid: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).unwrap();
+    stat.rsplit_once(") ").unwrap().1.starts_with('S')
+}
+
+#[test]
 fn an_event_that_the_machine_does_not_have_is_left_out() {
     let Some(counters) = counters() else { return };
     assert!(Command::new("/bin/true").status().unwrap().success());
@@ -112,8 +159,12 @@ fn what_is_lacking_is_told() {
     if counters().is_none() {
         return;
     }
-    let events =
-        |instructions, llc_misses| Events { instructions, llc_references: PAGE_FAULTS, llc_misses };
+    let events = |instructions, llc_misses| Events {
+        instructions,
+        llc_misses,
+        llc_references: PAGE_FAULTS,
+        ..SOFTWARE
+    };
     assert!(check(events(TASK_CLOCK, PAGE_FAULTS)).is_ok());
     assert!(matches!(check(events(UNKNOWN, PAGE_FAULTS)), Err(Lack::Hardware)));
     assert!(matches!(check(events(TASK_CLOCK, UNKNOWN)), Err(Lack::CacheEvents)));
@@ -138,6 +189,12 @@ fn a_counter_that_took_turns_is_scaled_and_one_that_never_counted_is_missing() {
     assert_eq!(count(0, 5000, 1000), Some((0, Quality::Scaled)));
     assert_eq!(count(0, 5000, 0), None);
     assert_eq!(count(0, 0, 0), None);
+    let reading = |value, enabled, running| Reading { value, enabled, running };
+    // Of an interval: scaled by what it counted in that interval alone.
+    let interval = reading(1000, 4000, 3000).since(reading(400, 2000, 2000));
+    assert_eq!(interval.count(), Some((1200, Quality::Scaled)));
+    // Of two threads: one that slept adds nothing.
+    assert_eq!(reading(700, 50, 50).plus(reading(0, 0, 0)).count(), Some((700, Quality::Exact)));
     // A day of 64 CPUs does not overflow on the way.
     let day = 64 * 86_400 * 1_000_000_000;
     assert_eq!(count(1 << 60, day, day / 4), Some((1 << 62, Quality::Scaled)));

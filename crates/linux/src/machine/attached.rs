@@ -14,7 +14,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use cosched_core::{Exit, Happening, Measure, ProgramId, Settings, Usage};
+use cosched_core::{Exit, Happening, ProgramId, Settings, Usage};
 use rustix::io::Errno;
 use rustix::process::{
     Pid, PidfdFlags, Signal as Raw, getpid, kill_process, pidfd_open, pidfd_send_signal,
@@ -24,7 +24,6 @@ use super::program::{Live, Parent};
 use super::{Linux, MachineError, Origin, key};
 use crate::asks::Ask;
 use crate::children::{self, Child};
-use crate::counters::{Counters, Events};
 use crate::ground::PinningRung;
 use crate::procfs::Proc;
 use crate::tree::Process;
@@ -103,12 +102,10 @@ impl Linux {
         live.at_start = settings;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
-        if self.observer.wants(id, Measure::Counters) {
-            live.counters = Some(Counters::below(process, Events::HARDWARE));
-        }
         self.observer.begin_at(id, process, &self.clock)?;
         self.begin(&mut live, process)?;
         self.live.insert(id, live);
+        self.count_if_wanted(id);
         Ok(())
     }
 

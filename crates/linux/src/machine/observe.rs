@@ -16,6 +16,7 @@ use super::Linux;
 use super::program::Live;
 use crate::background;
 use crate::clock::Clock;
+use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
 use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse, Ticks};
@@ -81,7 +82,7 @@ struct Observed {
     is_known: bool,
     from: Nanos,
     intervals: Intervals,
-    counts: Counts,
+    counted: Readings,
 }
 
 /// The names of threads for policies: a slot each, used again with another generation.
@@ -156,7 +157,7 @@ impl Observer {
             is_known: false,
             from: now,
             intervals: Intervals::default(),
-            counts: Counts::default(),
+            counted: Readings::default(),
         });
         let Some(monitor) = self.source.ready() else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
@@ -223,10 +224,10 @@ impl Observer {
         let from = std::mem::replace(&mut program.from, to);
         let slices = program.intervals.next(&own, clock.monotonic(from));
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
-        let counts = live.counters.as_ref().map(|counters| counters.read()).unwrap_or_default();
-        let before = std::mem::replace(&mut program.counts, counts);
+        let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
+        let before = std::mem::replace(&mut program.counted, counted);
         let empty = Sample::empty(id, from, to);
-        into.samples.push(with_counts(of_program(empty, &slices, &whole), counts, before));
+        into.samples.push(with_counts(of_program(empty, &slices, &whole), counted.since(before)));
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(thread);
@@ -317,16 +318,9 @@ fn quality(exact: bool) -> Quality {
     if exact { Quality::Exact } else { Quality::Scaled }
 }
 
-fn with_counts(sample: Sample, counts: Counts, before: Counts) -> Sample {
-    let since = |now: Option<u64>, before: Option<u64>| {
-        now.map(|now| now.saturating_sub(before.unwrap_or(0)))
-    };
-    Sample {
-        instructions: since(counts.instructions, before.instructions),
-        llc_references: since(counts.llc_references, before.llc_references),
-        llc_misses: since(counts.llc_misses, before.llc_misses),
-        ..sample
-    }
+fn with_counts(sample: Sample, counts: Counts) -> Sample {
+    let Counts { instructions, cycles, llc_references, llc_misses, .. } = counts;
+    Sample { instructions, cycles, llc_references, llc_misses, ..sample }
 }
 
 impl Linux {
@@ -341,12 +335,29 @@ impl Linux {
             return Ok(());
         }
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
+        self.count_if_wanted(id);
         self.observer.set_ticks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
         let members: Vec<i32> =
             live.tree.members(&self.proc).iter().map(|process| process.pid).collect();
         self.observer.begin(id, None, &members, &self.clock)
+    }
+
+    /// Counts a program that runs already from now on, if that is wanted and it was not counted from its start.
+    pub(super) fn count_if_wanted(&mut self, id: ProgramId) {
+        if !self.observer.wants(id, Measure::Counters) {
+            return;
+        }
+        let Some(live) = self.live.get_mut(&id).filter(|live| live.counters.is_none()) else {
+            return;
+        };
+        let members = live.tree.members(&self.proc);
+        // What ends meanwhile has nothing to count.
+        let threads =
+            members.iter().flat_map(|process| self.proc.threads(process.pid).unwrap_or_default());
+        let events = self.count.unwrap_or(Events::HARDWARE);
+        live.counters = Some(Counters::of(&threads.collect::<Vec<i32>>(), events));
     }
 
     /// Measures what is due.

@@ -103,8 +103,13 @@ impl Sampled {
         for (process, member) in self.processes()? {
             for thread in gone_is_empty(self.proc.threads(process))?.unwrap_or_default() {
                 let folder = thread_folder(&self.proc, process, thread);
-                let Some(activity) = gone_is_empty(activity(&folder.join("syscall")))? else {
-                    continue;
+                let activity = match activity(&folder.join("syscall")) {
+                    // While it changes its program or its user, and for good where that makes it another user's.
+                    Err(error) if error.is_denied() => Activity::Sleeping,
+                    activity => match gone_is_empty(activity)? {
+                        Some(activity) => activity,
+                        None => continue,
+                    },
                 };
                 alive.push((process, thread));
                 match self.threads.get_mut(&(process, thread)) {

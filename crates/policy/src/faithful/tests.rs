@@ -261,6 +261,7 @@ fn without_the_guard_the_first_actuator_is_given_always() {
     (0..2).for_each(|_| interval(&mut lab, &[0.9, 0.9], None));
     let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
     assert_eq!(lab.plan.directive(A), Some(&Directive::Run(batch)));
+    assert_eq!(lab.plan.reasons[0].why, Why::Given { actuator: Actuator::Batch });
 }
 
 #[test]

@@ -8,11 +8,11 @@
 use std::collections::BTreeMap;
 
 use cosched_core::result::{ProgramResult, RunResult, Simulation};
-use cosched_core::{Exit, Nanos};
+use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
-use super::slices::{self, SliceChoice};
+use super::slices::{self, SliceChoice, TriedWay};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::words;
 
@@ -66,6 +66,10 @@ pub struct ProgramStory {
     pub beside: Vec<Company>,
     /// The slices that it was given, in order of time; empty under policies that give none.
     pub slices: Vec<SliceChoice>,
+    /// The ways to schedule its threads that were tried, in order of time; empty under policies that try none.
+    pub trials: Vec<TriedWay>,
+    /// How its threads were scheduled at last, where that was told.
+    pub scheduled: Option<Actuator>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
     /// All that in words; the first sentence is its sum.
@@ -243,6 +247,8 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         meanwhile: company(history, slot, &waits),
         beside: company(history, slot, &runs),
         slices: slices::choices(history.result, slot),
+        trials: slices::trials(history.result, slot),
+        scheduled: slices::scheduled(history.result, slot),
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
@@ -359,7 +365,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     if !story.beside.is_empty() {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
-    lines.extend(slices::in_words(&story.slices, program));
+    lines.extend(slices::in_words(&story.slices, &story.trials, story.scheduled, program));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));

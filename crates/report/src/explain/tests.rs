@@ -2,10 +2,11 @@
 
 use cosched_core::engine::outcome::Decision;
 use cosched_core::result::{DecisionResult, RunResult};
-use cosched_core::{Exit, ProgramId, Reason, Why};
+use cosched_core::{Actuator, Exit, ProgramId, Reason, Why};
 
 use super::*;
 use crate::by_hand::{A, B, C, context, ms, outcome, run};
+use crate::testkit;
 
 fn sentence(at: u64, slot: usize) -> String {
     Moment::of(&run(), ms(at), Some(slot)).programs[0].sentence.clone()
@@ -211,4 +212,35 @@ fn slices_are_told_with_their_times_and_figures_and_of_many_the_first_and_the_la
     let (all, lines) = choose(&[10; 20]);
     assert_eq!((all, lines.len(), lines[6].as_str()), (20, 13, "  8 more;"));
     assert_eq!(choose(&[]), (0, vec![]));
+}
+
+#[test]
+fn what_was_tried_is_told_with_what_came_of_it() {
+    let told = Story::of(&testkit::faithful(), Some(0)).programs.remove(0);
+    let from = told.sentences.iter().position(|line| line.starts_with("After 100 ms")).unwrap();
+    assert_eq!(
+        told.sentences[from..],
+        [
+            "After 100 ms slices were chosen for the time that its threads wait at locks and for memory:",
+            "  from 0.100 s on 200 ms (84 % of the time at locks, cache misses not known).",
+            "2 ways to schedule its threads were tried, and one was kept:",
+            "  until 0.200 s slice: 1.20 times the progress; kept.",
+            "  until 0.300 s batch-slice: 0.40 times the progress; put back; nothing was to be tried for 10.00 s.",
+        ]
+    );
+    assert_eq!(told.trials.len(), 2);
+    let mut unclear = testkit::faithful();
+    let last = unclear.decisions.last_mut().unwrap();
+    let Why::PutBack { progress, .. } = &mut last.reasons[0].why else { panic!() };
+    *progress = 1.04;
+    let unclear = Story::of(&unclear, Some(0)).programs.remove(0).sentences.pop().unwrap();
+    assert!(
+        unclear.contains("1.04 times the progress; put back, as that may be chance"),
+        "{unclear}"
+    );
+    assert_eq!((told.trials[1].kept, told.trials[1].pause_seconds), (false, Some(10.0)));
+    let other = Story::of(&testkit::faithful(), Some(1)).programs.remove(0);
+    let last = other.sentences.last().unwrap();
+    assert_eq!(last, "Nothing was done with them: its threads were scheduled as found.");
+    assert!(other.trials.is_empty() && other.scheduled == Some(Actuator::None));
 }

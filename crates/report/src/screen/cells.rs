@@ -4,7 +4,8 @@ use cosched_core::live::{Snapshot, Standing, State};
 use cosched_core::{Exit, Why};
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-use crate::words;
+use crate::history::nanos;
+use crate::{treatment, words};
 
 /// A column: what stands above it, what it says, and the least that it gets.
 struct Column {
@@ -22,13 +23,18 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Colum
     Column { name, meaning, least, right: true }
 }
 
-const COUNT: usize = 12;
+const COUNT: usize = 14;
 const PROGRAM: usize = 0;
+const GANG: usize = 2;
 const CPUS: usize = 3;
 /// Where they are known, and there is room.
 const CPU_TIME: usize = 8;
 const SWITCHES: usize = 9;
-const WHY: usize = 11;
+const TURNS: usize = 10;
+/// In the place of gangs and turns, where the policy chooses slices.
+const LOCKS: usize = 11;
+const SLICE: usize = 12;
+const WHY: usize = 13;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
@@ -42,7 +48,13 @@ const COLUMNS: [Column; COUNT] = [
     right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
     right("SW/s", 6, "context switches of its threads per second, likewise"),
     right("TURNS", 6, "how often it began to run"),
-    left("WHY", 10, "the policy's last reason about it"),
+    right("LOCK", 5, "share of its threads' time at locks, where the policy chooses slices"),
+    right("SLICE", 6, "the slice chosen for that; both in the place of GANG and TURNS"),
+    left(
+        "WHY",
+        10,
+        "the policy's last reason about it; where it tries ways to schedule threads, which one",
+    ),
 ];
 
 /// Names are not cut before they are as wide as this, as far as the screen allows.
@@ -76,7 +88,16 @@ impl Columns {
             }
         }
         let mut widths = COLUMNS.map(|column| column.least);
-        (widths[CPU_TIME], widths[SWITCHES]) = (0, 0);
+        let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
+        let others = match of(|program| program.slice.is_some()) {
+            true => [GANG, TURNS],
+            false => [LOCKS, SLICE],
+        };
+        [CPU_TIME, SWITCHES].iter().chain(&others).for_each(|column| widths[*column] = 0);
+        if others.contains(&GANG) {
+            // Who chooses slices binds nobody: the room is better used for reasons.
+            widths[CPUS] = COLUMNS[CPUS].name.len();
+        }
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
         let mut left = (width + 1).saturating_sub(taken);
         let widen = |widths: &mut [usize; COUNT], left: &mut usize, column: usize, to: usize| {
@@ -85,7 +106,7 @@ impl Columns {
             *left -= more;
         };
         widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
-        let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
+        widen(&mut widths, &mut left, WHY, needed[WHY]);
         let known = [
             (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
             (SWITCHES, of(|program| program.context_switches.is_some())),
@@ -96,7 +117,7 @@ impl Columns {
                 (widths[column], left) = (needed[column], left - needed[column] - 1);
             }
         }
-        for column in [WHY, CPUS, PROGRAM] {
+        for column in [CPUS, PROGRAM] {
             widen(&mut widths, &mut left, column, needed[column]);
         }
         Columns(widths)
@@ -121,6 +142,7 @@ impl Columns {
 /// What a row says, column by column.
 fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+    let slice = program.slice.filter(|_| program.state != State::Ended);
     [
         program.name.clone(),
         state(program),
@@ -133,11 +155,21 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
         program.turns.to_string(),
-        program
-            .why
-            .filter(|_| program.state != State::Ended)
-            .map_or_else(String::new, |why| words::brief(why).into_owned()),
+        known(slice.map(|slice| format!("{:.0} %", 100.0 * slice.lock_contention))),
+        known(slice.map(|slice| words::span(nanos(slice.slice_seconds)))),
+        why(program),
     ]
+}
+
+/// The last reason; where ways to schedule its threads are told, these.
+fn why(program: &Standing) -> String {
+    let reason = || program.why.map_or_else(String::new, |why| words::brief(why).into_owned());
+    match (program.actuator, program.tried) {
+        _ if program.state == State::Ended => String::new(),
+        (_, Some(tried)) => format!("tries {}", treatment::name(tried)),
+        (Some(actuator), None) => treatment::name(actuator).to_owned(),
+        (None, None) => reason(),
+    }
 }
 
 /// What is run, by which policy, since when.

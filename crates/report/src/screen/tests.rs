@@ -2,7 +2,7 @@ use cosched_core::Why;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::standing::snapshot;
+use crate::standing::{faithful, snapshot};
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -40,6 +40,31 @@ fn a_frame_says_who_runs_who_waits_and_why() {
     );
     let tones: Vec<Tone> = lines.iter().skip(ABOVE).map(|line| line.tone).collect();
     assert_eq!(tones, [Tone::Running, Tone::Waiting, Tone::Alarming]);
+}
+
+#[test]
+fn under_a_policy_that_chooses_slices_locks_and_slices_stand_in_the_place_of_gangs_and_turns() {
+    let now = faithful();
+    let lines = frame(&now, None, View::default(), 80, Some(24));
+    assert_eq!(
+        texts(&lines)[ABOVE - 1..ABOVE + 2],
+        [
+            "PROGRAM STATE   CPUS  THR SHARE    RUN s   WAIT s  LOCK  SLICE WHY",
+            "solver  runs    -       2  52 %      1.2      1.1  84 % 200 ms tries batch-slice",
+            "sort    runs    -       2  38 %      0.9      1.5  12 %  20 ms as found",
+        ]
+    );
+    assert!(lines.iter().all(|line| line.text.width() <= 80));
+    let names = |key| {
+        let mut view = View::default();
+        view.choose(Order::of_key(key).unwrap());
+        view.choose(view.order);
+        let lines = frame(&now, None, view, 80, None);
+        texts(&lines)[ABOVE..].iter().map(|row| row[..6].trim().to_owned()).collect::<Vec<_>>()
+    };
+    for key in ['l', 'c', 'a'] {
+        assert_eq!(names(key), ["short", "sort", "solver"], "{key}, turned round");
+    }
 }
 
 #[test]

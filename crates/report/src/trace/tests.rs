@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::by_hand::{B, ms, run};
+use crate::testkit;
 
 /// A field's value as it stands in the file.
 #[derive(Clone, Debug, PartialEq)]
@@ -236,4 +237,30 @@ fn a_file_that_names_programs_which_are_not_there_is_still_traced() {
     let tracks = tracks(&trace(&result).bytes);
     assert!(!tracks.contains_key("cosched: programs/c"));
     assert_eq!(History::of(&result).deviations(B, ms(0), ms(300)).count(), 1);
+}
+
+#[test]
+fn locks_slices_and_what_was_done_stand_below_their_program() {
+    let tracks = tracks(&trace(&testkit::faithful()).bytes);
+    let values = |name: &str| -> Vec<(u64, u64)> {
+        tracks[&format!("cosched: programs/{name}")]
+            .iter()
+            .map(|seen| (seen.at, seen.value))
+            .collect()
+    };
+    assert_eq!(values("b: lock contention"), [(100, 12), (600, 0)]);
+    assert_eq!(values("b: slice"), [(100, 20_000), (600, 0)]);
+    let scheduled = &tracks["cosched: programs/a: scheduled"];
+    assert_eq!(
+        slices(scheduled)[1..3],
+        owned(&[(110, 200, "trial: slice 200 ms"), (200, 300, "trial: batch-slice 200 ms")])
+    );
+    assert!(scheduled.last().is_some_and(|seen| seen.at == 600));
+    assert!(
+        scheduled
+            .iter()
+            .any(|seen| seen.notes.get("why").is_some_and(|why| why.contains("0.40 times")))
+    );
+    let gang = super::trace(&testkit::gang());
+    assert_eq!(gang.tracks, 3 + 2 + 2 + 6, "no further tracks under other policies");
 }

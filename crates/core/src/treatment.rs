@@ -1,0 +1,119 @@
+//! How the threads of a program are treated as equals, learnt from the reasons that a policy gives one after the other.
+//!
+//! A reason tells what *changes*: a slice was chosen, a way to schedule is being tried, kept, or put back. Who looks at a
+//! run, live or afterwards, wants to know what is in force. This adds reasons up to that.
+
+use crate::actuator::Actuator;
+use crate::plan::Why;
+use crate::time::Nanos;
+
+/// What is in force, as far as reasons have told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Treatment {
+    /// The latest slice that was chosen, and for which figures.
+    pub chosen: Option<Chosen>,
+    /// How the threads are scheduled; `None`: not told, so the chosen slice is in force where there is one.
+    pub in_force: Option<Actuator>,
+    /// What is being tried: the program goes to and fro between this and what is in force.
+    pub tried: Option<Actuator>,
+}
+
+/// A slice, and what it was chosen for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Chosen {
+    /// How long a thread may keep a CPU.
+    pub slice: Nanos,
+    /// Share of its threads' time that they waited for locks, 0 to 1.
+    pub lock_contention: f64,
+    /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
+    pub miss_ratio: Option<f64>,
+}
+
+impl Chosen {
+    /// 1 - max(miss ratio, lock contention): eq. 1 of the paper on faithful scheduling.
+    pub fn scaling_factor(&self) -> f64 {
+        1.0 - self.lock_contention.max(self.miss_ratio.unwrap_or(0.0))
+    }
+}
+
+impl Treatment {
+    /// Another reason about the program; says whether it changes anything.
+    pub fn learn(&mut self, why: &Why) -> bool {
+        match *why {
+            Why::Slice { slice, lock_contention, miss_ratio, .. } => {
+                self.chosen = Some(Chosen { slice, lock_contention, miss_ratio });
+                // A new slice is a new beginning: a trial that was under way is none any more.
+                self.tried = None;
+            }
+            Why::Given { actuator } | Why::Kept { actuator, .. } => {
+                (self.in_force, self.tried) = (Some(actuator), None);
+            }
+            Why::Tried { actuator, against } => {
+                (self.in_force, self.tried) = (Some(against), Some(actuator));
+            }
+            Why::PutBack { .. } => self.tried = None,
+            // It begins anew.
+            Why::LeftToKernel => *self = Treatment::default(),
+            _ => return false,
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLICE: Why = Why::Slice {
+        slice: Nanos::from_millis(200),
+        lock_contention: 0.84,
+        miss_ratio: None,
+        profiled: false,
+    };
+
+    fn after(reasons: &[Why]) -> Treatment {
+        let mut treatment = Treatment::default();
+        reasons.iter().for_each(|why| assert!(treatment.learn(why)));
+        treatment
+    }
+
+    #[test]
+    fn a_slice_stays_until_the_next_one_or_the_next_run_of_the_program() {
+        let treatment = after(&[Why::LeftToKernel, SLICE]);
+        assert_eq!((treatment.in_force, treatment.tried), (None, None));
+        assert_eq!(treatment.chosen.map(|chosen| chosen.slice), Some(Nanos::from_millis(200)));
+        assert_eq!(after(&[SLICE, Why::LeftToKernel]), Treatment::default());
+        assert!(!Treatment::default().learn(&Why::Turn));
+    }
+
+    #[test]
+    fn what_was_tried_is_in_force_once_it_is_kept_and_else_what_was_before() {
+        use Actuator::{Batch, None as AsFound, Slice};
+        let given = Why::Given { actuator: AsFound };
+        let tried = Why::Tried { actuator: Slice, against: AsFound };
+        let kept = Why::Kept { actuator: Slice, progress: 1.2 };
+        let next = Why::Tried { actuator: Batch, against: Slice };
+        let back = Why::PutBack { actuator: Batch, progress: 0.4, pause: Nanos::from_secs(10) };
+        let state = |reasons: &[Why]| (after(reasons).in_force, after(reasons).tried);
+        assert_eq!(state(&[given, SLICE]), (Some(AsFound), None));
+        assert_eq!(state(&[given, SLICE, tried]), (Some(AsFound), Some(Slice)));
+        assert_eq!(state(&[given, SLICE, tried, kept]), (Some(Slice), None));
+        assert_eq!(state(&[given, SLICE, tried, kept, next, back]), (Some(Slice), None));
+        assert_eq!(state(&[given, SLICE, tried, kept, given, SLICE]), (Some(AsFound), None));
+        assert_eq!(
+            state(&[given, SLICE, tried, given, SLICE]),
+            (Some(AsFound), None),
+            "a new phase"
+        );
+    }
+
+    #[test]
+    fn the_scaling_factor_is_what_the_worse_of_both_leaves() {
+        let chosen = |lock_contention, miss_ratio| {
+            Chosen { slice: Nanos::ZERO, lock_contention, miss_ratio }.scaling_factor()
+        };
+        assert!((chosen(0.84, Some(0.05)) - 0.16).abs() < 1e-12);
+        assert!((chosen(0.12, Some(0.5)) - 0.5).abs() < 1e-12);
+        assert!((chosen(0.12, None) - 0.88).abs() < 1e-12);
+    }
+}

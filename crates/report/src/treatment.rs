@@ -1,0 +1,100 @@
+//! How a program's threads were treated over a run, and when that changed: what pictures and traces are drawn from.
+
+use cosched_core::result::RunResult;
+use cosched_core::{Actuator, Nanos, Treatment, Why};
+
+use crate::history::nanos;
+use crate::words;
+
+/// A change.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Change {
+    /// When it was decided, since the run began.
+    pub(crate) at: Nanos,
+    /// For these reasons, in the order in which they were given: a trial may end and the next one begin.
+    pub(crate) whys: Vec<Why>,
+    /// What is so from then on.
+    pub(crate) now: Treatment,
+}
+
+impl Change {
+    /// Its reasons in words.
+    pub(crate) fn because(&self) -> String {
+        self.whys.iter().map(words::reason).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// The changes of a program's treatment in order of time; none before the first slice was chosen.
+pub(crate) fn changes(run: &RunResult, slot: usize) -> Vec<Change> {
+    let mut now = Treatment::default();
+    let mut changes = Vec::new();
+    for decision in &run.decisions {
+        let own = decision.reasons.iter().filter(|reason| {
+            reason.program.is_some_and(|program| usize::from(program.slot) == slot)
+        });
+        let had = now.chosen.is_some();
+        let learnt = own.map(|reason| reason.why).filter(|why| now.learn(why));
+        let whys: Vec<Why> = learnt.collect();
+        if !whys.is_empty() && (had || now.chosen.is_some()) {
+            changes.push(Change { at: nanos(decision.at_seconds), whys, now });
+        }
+    }
+    changes
+}
+
+/// What a program's threads have, in few words; nothing before a slice was chosen.
+pub(crate) fn in_words(treatment: &Treatment) -> Option<String> {
+    let slice = treatment.chosen?.slice;
+    Some(match treatment.tried {
+        Some(tried) => format!("trial: {}", way(Some(tried), slice)),
+        None => way(treatment.in_force, slice),
+    })
+}
+
+/// A way to schedule threads, with the slice that it gives; `None`: just that slice.
+fn way(actuator: Option<Actuator>, slice: Nanos) -> String {
+    match actuator {
+        None => words::span(slice),
+        Some(way @ (Actuator::Slice | Actuator::BatchSlice)) => {
+            format!("{} {}", name(way), words::span(slice))
+        }
+        Some(way) => name(way).to_owned(),
+    }
+}
+
+/// A way to schedule threads, for people.
+pub(crate) fn name(actuator: Actuator) -> &'static str {
+    match actuator {
+        Actuator::None => "as found",
+        other => other.name(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn before_the_first_slice_nothing_is_told_and_then_what_is_in_force() {
+        let told = |run: &RunResult, slot| -> Vec<(u64, String)> {
+            let words = |change: &Change| (change.at.0 / 1_000_000, in_words(&change.now).unwrap());
+            changes(run, slot).iter().map(words).collect()
+        };
+        let run = testkit::faithful();
+        let told_of_a: Vec<(u64, &str)> = vec![
+            (100, "as found"),
+            (110, "trial: slice 200 ms"),
+            (200, "trial: batch-slice 200 ms"),
+            (300, "slice 200 ms"),
+        ];
+        let told_of_a: Vec<_> = told_of_a.into_iter().map(|(at, what)| (at, what.into())).collect();
+        assert_eq!(told(&run, 0), told_of_a);
+        assert_eq!(told(&run, 1), [(100, "as found".to_owned())], "nobody tried anything of it");
+        assert!(changes(&testkit::gang(), 0).is_empty());
+        let mut untold = run;
+        untold.decisions.truncate(2);
+        untold.decisions[1].reasons.retain(|reason| matches!(reason.why, Why::Slice { .. }));
+        assert_eq!(told(&untold, 0), [(100, "200 ms".to_owned())]);
+    }
+}
