@@ -1,9 +1,9 @@
 //! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs and threads.
 //!
 //! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a tenth of a second, so
-//! that is done in the [background](crate::background), and nobody starts later for it; the first programs are
-//! observed from when it is done. Whoever comes later is observed from the first instruction on: the shim is, of which it
-//! inherits that.
+//! that is done in the [background](crate::background), and nobody starts later for it: a program whose threads are to be
+//! counted is observed from when it is done. A program whose waits for locks are wanted before it starts is observed from its
+//! first instruction on, and starts later if need be: its shim is observed, of which it inherits that.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -48,8 +48,8 @@ enum Source {
 }
 
 impl Source {
-    /// Opened in the background; `None` until that is done.
-    fn ready(&mut self) -> Option<&mut Monitor> {
+    /// Opened in the background; `None` until that is done, unless it is waited for.
+    fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
         let open = || Monitor::open(&Proc::default()).0;
         if let Source::Closed = self {
             let (done, opened) = channel();
@@ -58,7 +58,11 @@ impl Source {
             *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
         }
         if let Source::Opening(opened) = self {
-            *self = match opened.try_recv() {
+            let received = match wait {
+                true => opened.recv().map_err(|_| TryRecvError::Disconnected),
+                false => opened.try_recv(),
+            };
+            *self = match received {
                 Ok(monitor) => Source::Open(monitor),
                 Err(TryRecvError::Empty) => return None,
                 Err(TryRecvError::Disconnected) => Source::Open(Monitor::sampled(&Proc::default())),
@@ -149,6 +153,7 @@ impl Observer {
         processes: &[i32],
         clock: &Clock,
     ) -> Result<(), FileError> {
+        let from_the_start = self.wants(id, Measure::LockWait);
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
         let program = self.programs.entry(id).or_insert_with(|| Observed {
@@ -159,7 +164,7 @@ impl Observer {
             intervals: Intervals::default(),
             counted: Readings::default(),
         });
-        let Some(monitor) = self.source.ready() else { return Ok(()) };
+        let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
         processes.iter().try_for_each(|process| add(monitor, number, *process))
@@ -178,7 +183,7 @@ impl Observer {
         if wanted == self.ticks {
             return;
         }
-        if let Some(monitor) = self.source.ready() {
+        if let Some(monitor) = self.source.ready(false) {
             self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
         }
     }
@@ -191,7 +196,7 @@ impl Observer {
     /// Takes a sample, if it is time.
     pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
         let due = now >= self.next_look();
-        let Some(monitor) = self.source.ready().filter(|_| due) else { return Ok(()) };
+        let Some(monitor) = self.source.ready(false).filter(|_| due) else { return Ok(()) };
         monitor.look()?;
         self.look_at = monitor.looks_every().map(|period| now + period);
         Ok(())
@@ -205,29 +210,32 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<(), FileError> {
         self.set_ticks();
-        let (Some(program), Some(monitor)) = (self.programs.get_mut(&id), self.source.ready())
-        else {
-            return Ok(());
-        };
+        let Some(program) = self.programs.get_mut(&id) else { return Ok(()) };
         let to = clock.now();
-        if !program.is_known {
-            program.is_known = true;
-            program.from = to;
-            self.look_at = monitor.looks_every().map(|period| to + period);
-            return acquaint(monitor, program, live);
-        }
+        let from = std::mem::replace(&mut program.from, to);
+        let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
+        let counted = counted.since(std::mem::replace(&mut program.counted, counted));
+        let empty = Sample::empty(id, from, to);
+        let monitor = match self.source.ready(false) {
+            Some(monitor) if program.is_known => monitor,
+            not_yet => {
+                if let Some(monitor) = not_yet {
+                    program.is_known = true;
+                    self.look_at = monitor.looks_every().map(|period| to + period);
+                    acquaint(monitor, program, live)?;
+                }
+                into.samples.push(with_counts(empty, counted));
+                return Ok(());
+            }
+        };
         monitor.read(&mut self.reading)?;
         let own = |thread: &&ThreadUse| {
             thread.program == program.number && Some(thread.process) != program.shim
         };
         let own: Vec<ThreadUse> = self.reading.iter().filter(own).copied().collect();
-        let from = std::mem::replace(&mut program.from, to);
         let slices = program.intervals.next(&own, clock.monotonic(from));
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
-        let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
-        let before = std::mem::replace(&mut program.counted, counted);
-        let empty = Sample::empty(id, from, to);
-        into.samples.push(with_counts(of_program(empty, &slices, &whole), counted.since(before)));
+        into.samples.push(with_counts(of_program(empty, &slices, &whole), counted));
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(thread);
