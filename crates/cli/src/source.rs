@@ -1,10 +1,10 @@
 //! From the command line to a workload.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cosched_core::input;
 use cosched_core::workload::{Workload, WorkloadError, shown, split_commands};
 use cosched_policy::Placement;
 
@@ -70,7 +70,7 @@ fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
         return Workload::read(io::stdin().lock(), Path::new("standard input"), here);
     }
     if path.starts_with("/dev") {
-        let file = File::open(path)
+        let file = input::open(path)
             .map_err(|source| WorkloadError::Unreadable { file: path.to_owned(), source })?;
         return Workload::read(file, path, here);
     }

@@ -18,6 +18,7 @@ mod cause;
 mod cpuset;
 pub mod engine;
 pub mod fake;
+pub mod input;
 pub mod live;
 mod machine;
 pub mod metrics;

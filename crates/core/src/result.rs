@@ -28,12 +28,23 @@ pub(crate) use build::{seconds, to_microseconds};
 
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
+use crate::input;
 use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
+use crate::workload::shown;
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-run/1";
+
+/// How the schema of a result begins, whatever its version.
+const ANY_SCHEMA: &str = "cosched-run/";
+
+/// The largest size of a result that is read, bytes: a hundred days of quanta take less.
+pub const MAX_BYTES: u64 = 1 << 30;
+
+/// What can be read, in words.
+const READABLE: &str = "name a folder that `cosched run --out` made, or the run.json in it";
 
 /// The rung of a policy that freezes nobody, or binds nobody.
 pub const NONE: &str = "none";
@@ -251,7 +262,7 @@ pub struct Quantiles {
 #[derive(Debug, thiserror::Error)]
 pub enum ResultError {
     /// The file could not be read.
-    #[error("{}: cannot be read: {source}; name the run.json of an earlier run", file.display())]
+    #[error("{}: cannot be read: {source}; {}", file.display(), input::remedy(source, READABLE))]
     Unreadable {
         /// The file.
         file: PathBuf,
@@ -269,18 +280,22 @@ pub enum ResultError {
         /// What the operating system said.
         source: io::Error,
     },
-    /// The file is of another version, or something else.
-    #[error("{}: {}, but only '{SCHEMA}' can be read; run the workload again, or use the cosched that wrote the file",
-        file.display(),
-        match found {
-            Some(found) => format!("has the schema '{found}'"),
-            None => "names no schema".to_owned(),
-        })]
+    /// The file is something else.
+    #[error("{}: is no result of a run ({what}); {READABLE}", file.display())]
+    NoResult {
+        /// The file.
+        file: PathBuf,
+        /// What tells.
+        what: String,
+    },
+    /// The file is of another version.
+    #[error("{}: has the schema '{found}', but only '{SCHEMA}' can be read; run the workload again, or use the cosched \
+        that wrote the file", file.display())]
     OtherSchema {
         /// The file.
         file: PathBuf,
-        /// The schema that it names, if it names one.
-        found: Option<String>,
+        /// The schema that it names.
+        found: String,
     },
     /// The file is not JSON, or a field is missing or wrong.
     #[error("{}: is damaged: {source}; run the workload again", file.display())]
@@ -307,21 +322,38 @@ impl RunResult {
     /// Reads a `run.json`.
     ///
     /// # Errors
-    /// When the file cannot be read, is damaged, says what no run can be, or has another schema than [`SCHEMA`].
+    /// When the file cannot be read, and those of [`RunResult::read`].
     pub fn load(path: &Path) -> Result<RunResult, ResultError> {
+        let unreadable = |source| ResultError::Unreadable { file: path.to_owned(), source };
+        RunResult::read(&input::read(path, MAX_BYTES).map_err(unreadable)?, path)
+    }
+
+    /// Reads the content of a `run.json`. `path` stands in the messages.
+    ///
+    /// # Errors
+    /// When it is something else, is damaged, says what no run can be, or has another schema than [`SCHEMA`].
+    pub fn read(text: &[u8], path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {
             schema: Option<String>,
         }
         let file = || path.to_owned();
         let damaged = |source| ResultError::Damaged { file: file(), source };
-        let text =
-            fs::read(path).map_err(|source| ResultError::Unreadable { file: file(), source })?;
-        let version: Version = serde_json::from_slice(&text).map_err(damaged)?;
-        if version.schema.as_deref() != Some(SCHEMA) {
-            return Err(ResultError::OtherSchema { file: file(), found: version.schema });
+        let no_result = |what: String| Err(ResultError::NoResult { file: file(), what });
+        // Half a result still begins like one.
+        if text.trim_ascii_start().first().is_some_and(|first| *first != b'{') {
+            return no_result("it is no JSON object".to_owned());
         }
-        let run = serde_json::from_slice(&text).map_err(damaged)?;
+        let version: Version = serde_json::from_slice(text).map_err(damaged)?;
+        match version.schema {
+            Some(found) if found == SCHEMA => {}
+            Some(found) if found.starts_with(ANY_SCHEMA) => {
+                return Err(ResultError::OtherSchema { file: file(), found });
+            }
+            Some(found) => return no_result(format!("its schema is '{}'", shown(&found))),
+            None => return no_result("it names no schema".to_owned()),
+        }
+        let run = serde_json::from_slice(text).map_err(damaged)?;
         match check::check(&run) {
             Ok(()) => Ok(run),
             Err((field, what)) => Err(ResultError::Impossible { file: file(), field, what }),

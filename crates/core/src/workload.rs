@@ -43,7 +43,6 @@ mod names;
 mod shown;
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -53,6 +52,7 @@ pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;
 pub use shown::{escaped, shown, shown_path};
 
+use crate::input;
 use crate::time::Nanos;
 use error::Origin;
 use file::{Draft, Words};
@@ -133,7 +133,7 @@ impl Workload {
     /// When the file cannot be read, or breaks a rule.
     pub fn load(path: &Path) -> Result<Workload, WorkloadError> {
         let unreadable = |source| WorkloadError::Unreadable { file: path.to_owned(), source };
-        let file = File::open(path).map_err(unreadable)?;
+        let file = input::open(path).map_err(unreadable)?;
         let absolute = std::path::absolute(path).map_err(unreadable)?;
         Workload::read(file, path, absolute.parent().unwrap_or(Path::new("/")))
     }

@@ -31,11 +31,12 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
         return fault("machine.cpus", format!("is {cpus}, but can be 1 to {MAX_CPUS}"));
     }
     time("total_seconds", run.total_seconds)?;
-    run.quantum_seconds.map_or(Ok(()), |quantum| time("quantum_seconds", quantum))?;
-    if let Some(longest) = run.max_frozen_seconds {
-        time("max_frozen_seconds", longest)?;
-        if longest <= 0.0 {
-            return fault("max_frozen_seconds", format!("is {longest} s, but must be more than 0"));
+    let asked =
+        [("quantum_seconds", run.quantum_seconds), ("max_frozen_seconds", run.max_frozen_seconds)];
+    for (field, length) in asked.into_iter().filter_map(|(field, asked)| Some((field, asked?))) {
+        time(field, length)?;
+        if length <= 0.0 {
+            return fault(field, format!("is {length} s, but must be more than 0"));
         }
     }
     time("metrics.responsiveness_max_seconds", run.metrics.responsiveness_max_seconds)?;

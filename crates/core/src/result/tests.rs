@@ -274,11 +274,41 @@ fn files_of_another_schema_and_damaged_files_are_refused() {
     };
     let other = refusal(r#"{"schema": "cosched-run/2"}"#);
     assert!(other.contains("has the schema 'cosched-run/2', but only 'cosched-run/1'"), "{other}");
-    assert!(refusal("{}").contains("names no schema"));
     assert!(refusal("{\"schema\": ").contains("is damaged"));
     assert!(refusal(r#"{"schema": "cosched-run/1"}"#).contains("missing field `policy`"));
     let gone = RunResult::load(&folder.path().join("gone.json")).unwrap_err().to_string();
     assert!(gone.contains("gone.json: cannot be read"), "{gone}");
+    assert!(gone.contains("name a folder that `cosched run --out` made"), "{gone}");
+}
+
+#[test]
+fn what_is_no_result_at_all_is_not_called_damaged() {
+    let path = "jobs.toml".as_ref();
+    let refusal = |text: &str| RunResult::read(text.as_bytes(), path).unwrap_err().to_string();
+    for (text, what) in [
+        ("[[program]]\nname = 'a'", "it is no JSON object"),
+        ("[1, 2]", "it is no JSON object"),
+        ("{}", "it names no schema"),
+        (r#"{"schema": "cosched-compare/2"}"#, "its schema is 'cosched-compare/2'"),
+    ] {
+        let expected = format!(
+            "jobs.toml: is no result of a run ({what}); name a folder that `cosched run --out` made, or the run.json \
+             in it"
+        );
+        assert_eq!(refusal(text), expected);
+    }
+    // What a full disk leaves.
+    assert!(refusal("").contains("is damaged"));
+}
+
+#[test]
+fn a_result_without_permission_is_told_as_such() {
+    let denied = io::Error::from(io::ErrorKind::PermissionDenied);
+    let refusal = ResultError::Unreadable { file: "run.json".into(), source: denied }.to_string();
+    assert!(
+        refusal.ends_with("denied; see to its permissions, and to those of its folders"),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -298,6 +328,7 @@ fn what_no_run_can_be_is_refused_with_the_file_and_the_field() {
         ("/total_seconds", json!(-3.0), "total_seconds is -3 s"),
         ("/total_seconds", json!(1e300), "total_seconds is 1e300 s, but"),
         ("/quantum_seconds", json!(-0.1), "quantum_seconds is -0.1 s"),
+        ("/quantum_seconds", json!(0.0), "quantum_seconds is 0 s, but must be more than 0"),
         ("/max_frozen_seconds", json!(0.0), "max_frozen_seconds is 0 s, but must be more than 0"),
         ("/programs/0/threads", json!(0), "programs[0].threads is 0"),
         ("/programs/0/usage/user_seconds", json!(-5.0), "programs[0].usage.user_seconds is -5 s"),

@@ -1,0 +1,92 @@
+//! Files that users name, to be read.
+//!
+//! *Problem.* A slip of the finger names anything. A pipe that nobody writes to never begins, and a device such as
+//! `/dev/zero` never ends: whoever just reads hangs, or fills the memory.
+//!
+//! *Idea.* Only regular files are read, and only up to a size that none of the kind has. What a shell hands over as an
+//! open file (standard input, `<(command)`) is a pipe on purpose, so it is read, up to the same size.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
+
+/// Opens a file to be read.
+///
+/// # Errors
+/// When it cannot be opened, or is a pipe, a socket or a device that no shell handed over.
+pub fn open(path: &Path) -> io::Result<File> {
+    let kind = fs::metadata(path)?.file_type();
+    // A folder is refused by whoever reads it, in the system's words.
+    match kind.is_file() || kind.is_dir() || is_handed_over(path) {
+        true => File::open(path),
+        false => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),
+    }
+}
+
+/// Reads a whole file.
+///
+/// # Errors
+/// Those of [`open`]; when it cannot be read, or has more than `most` bytes.
+pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    open(path)?.take(most + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > most {
+        true => Err(io::Error::other(format!("it is larger than {} MiB", most >> 20))),
+        false => Ok(bytes),
+    }
+}
+
+/// Whether this is a file that a shell opened, by the number that it has in this process.
+pub fn is_handed_over(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
+}
+
+/// What to do about a file that could not be read, where `name` is how to name the right one.
+pub fn remedy<'a>(error: &io::Error, name: &'a str) -> &'a str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "see to its permissions, and to those of its folders",
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn what_is_no_file_is_refused_at_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("socket");
+        let _listens = UnixListener::bind(&socket).unwrap();
+        for path in [&socket, Path::new("/dev/zero"), Path::new("/dev/null")] {
+            let refusal = read(path, 1 << 20).unwrap_err().to_string();
+            assert!(refusal.contains("a device, and no file"), "{refusal}");
+        }
+        assert_eq!(read(folder.path(), 9).unwrap_err().kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn a_file_is_read_up_to_a_size() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        File::create(&file).unwrap().set_len(1 << 20).unwrap();
+        assert_eq!(read(&file, 1 << 20).unwrap().len(), 1 << 20);
+        File::options().write(true).open(&file).unwrap().set_len((1 << 20) + 1).unwrap();
+        let refusal = read(&file, 1 << 20).unwrap_err().to_string();
+        assert_eq!(refusal, "it is larger than 1 MiB");
+    }
+
+    #[test]
+    fn only_what_a_shell_opened_may_be_anything() {
+        for path in ["/dev/stdin", "/dev/fd/63", "/proc/self/fd/0"] {
+            assert!(is_handed_over(Path::new(path)), "{path}");
+        }
+        for path in ["/dev/zero", "/dev/fdx", "stdin"] {
+            assert!(!is_handed_over(Path::new(path)), "{path}");
+        }
+    }
+}
