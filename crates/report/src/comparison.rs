@@ -4,6 +4,10 @@
 //! ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by `report` alike, or read from the
 //! JSON that `compare --json` printed, where the runs are no longer there.
 
+mod check;
+#[cfg(test)]
+mod tests;
+
 use cosched_core::Exit;
 use cosched_core::result::{MachineDescription, RunResult, Rungs};
 use cosched_core::statistics::{Estimate, Verdict, comparison, median_estimate, ratio_estimate};
@@ -11,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Way;
 use crate::history::History;
+use check::{Fault, alike};
 
 /// The version of the JSON that is written and read.
 pub const SCHEMA: &str = "cosched-compare/2";
@@ -124,6 +129,24 @@ pub enum Incomparable {
     /// They are of different workloads.
     #[error("they are not of the same programs")]
     Programs,
+    /// A program does not do the same in all.
+    #[error("{program} is {} in {}, and {} in {}", one.1, one.0, other.1, other.0)]
+    Work {
+        /// The program.
+        program: String,
+        /// A way, and what the program does in it.
+        one: (String, String),
+        /// Another one.
+        other: (String, String),
+    },
+    /// The runs of a way were not made in the same manner.
+    #[error("runs of {way} differ in their {setting}")]
+    Settings {
+        /// The way.
+        way: String,
+        /// What differs, as run.json calls it.
+        setting: &'static str,
+    },
     /// They were made on different machines, or some were simulated.
     #[error("{} is of {}, and {} of {}", one.0, one.1, other.0, other.1)]
     Machines {
@@ -153,20 +176,36 @@ pub enum ComparisonError {
     /// A field is missing or wrong.
     #[error("is damaged: {0}; compare again")]
     Damaged(serde_json::Error),
+    /// A field says what no comparison can be.
+    #[error("{} {}; no comparison can be like this, so the file is damaged: compare again", fault.0, fault.1)]
+    Impossible {
+        /// The field, and what is wrong with it.
+        fault: Fault,
+    },
 }
 
 impl Comparison {
     /// Reads what `cosched compare --json` printed.
     ///
     /// # Errors
-    /// When it is not JSON, has another schema than [`SCHEMA`], or lacks a field.
+    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or says what no comparison can be.
     pub fn parse(text: &str) -> Result<Comparison, ComparisonError> {
-        let value: serde_json::Value =
-            serde_json::from_str(text).map_err(ComparisonError::Damaged)?;
+        Comparison::of_json(serde_json::from_str(text).map_err(ComparisonError::Damaged)?)
+    }
+
+    /// The same of what is no text any more.
+    ///
+    /// # Errors
+    /// Those of [`Comparison::parse`].
+    pub fn of_json(value: serde_json::Value) -> Result<Comparison, ComparisonError> {
         if value["schema"] != SCHEMA {
             return Err(ComparisonError::OtherSchema);
         }
-        serde_json::from_value(value).map_err(ComparisonError::Damaged)
+        let comparison = serde_json::from_value(value).map_err(ComparisonError::Damaged)?;
+        match check::printed(&comparison) {
+            Ok(()) => Ok(comparison),
+            Err(fault) => Err(ComparisonError::Impossible { fault }),
+        }
     }
 
     /// Sums up. Whether rounds are missing is for the caller to say.
@@ -174,7 +213,7 @@ impl Comparison {
     /// # Errors
     /// If the runs are none of one workload on one machine, as many of each way, and all complete.
     pub fn of(ways: &[Way]) -> Result<Comparison, Incomparable> {
-        check(ways)?;
+        alike(ways)?;
         Comparison::of_checked(ways).ok_or(Incomparable::NoRun)
     }
 
@@ -200,42 +239,6 @@ impl Comparison {
 /// Of documents from before it was told.
 fn yes() -> bool {
     true
-}
-
-/// What a run was made on, in words.
-fn ground(run: &RunResult) -> String {
-    match &run.simulation {
-        Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
-        None => run.machine.to_string(),
-    }
-}
-
-/// Whether the runs are samples of the same thing.
-fn check(ways: &[Way]) -> Result<(), Incomparable> {
-    let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
-        return Err(Incomparable::NoRun);
-    };
-    let names = |run: &RunResult| -> Vec<String> {
-        run.programs.iter().map(|program| program.name.clone()).collect()
-    };
-    for way in ways {
-        if way.runs.len() != first.runs.len() {
-            return Err(Incomparable::Rounds);
-        }
-        for run in &way.runs {
-            if names(run) != names(model) {
-                return Err(Incomparable::Programs);
-            }
-            if ground(run) != ground(model) {
-                let of = |way: &Way, run: &RunResult| (way.name.clone(), ground(run));
-                return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
-            }
-            if let Some(signal) = run.interrupted_by.clone() {
-                return Err(Incomparable::Interrupted { way: way.name.clone(), signal });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// What the others are held against.
@@ -372,6 +375,3 @@ fn solo_sum(run: &RunResult) -> Option<f64> {
     });
     solo.sum()
 }
-
-#[cfg(test)]
-mod tests;

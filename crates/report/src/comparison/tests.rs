@@ -121,3 +121,63 @@ fn what_is_printed_is_read_again_and_anything_else_is_refused() {
     let earlier = text.replace("\"simulated\":false,", "");
     assert!(earlier.len() < text.len() && Comparison::parse(&earlier).unwrap() == printed);
 }
+
+#[test]
+fn programs_of_one_name_that_do_something_else_are_not_compared() {
+    let why = |change: fn(&mut RunResult)| {
+        let mut other = way("gang", &[1.0]);
+        change(&mut other.runs[0]);
+        Comparison::of(&[way("linux", &[2.0]), other]).unwrap_err().to_string()
+    };
+    assert_eq!(
+        why(|run| run.programs[0].command = vec!["sleep".into(), "0.5".into()]),
+        "a is `a` in linux, and `sleep 0.5` in gang"
+    );
+    assert_eq!(
+        why(|run| run.programs[1].arrived_seconds = 2.0),
+        "b is `b` in linux, and `b` from 2 s on in gang"
+    );
+    let mut split = way("split", &[1.0]);
+    for program in &mut split.runs[0].programs {
+        program.command.splice(..0, ["taskset", "--cpu-list", "0-1"].map(str::to_owned));
+    }
+    assert!(Comparison::of(&[way("linux", &[2.0]), split]).is_ok(), "it is the same on less CPUs");
+}
+
+#[test]
+fn rounds_of_a_way_with_other_settings_are_not_compared() {
+    let mut other = way("gang", &[1.0, 1.5]);
+    other.runs[1].quantum_seconds = Some(0.02);
+    let why = Comparison::of(&[way("linux", &[2.0, 3.0]), other]).unwrap_err().to_string();
+    assert_eq!(why, "runs of gang differ in their quantum_seconds");
+}
+
+#[test]
+fn what_no_comparison_can_be_is_refused_with_the_field() {
+    let ways = [way("linux", &[2.0, 2.5]), way("gang", &[1.0, 1.5])];
+    let printed = serde_json::to_value(Comparison::of(&ways).unwrap()).unwrap();
+    let interval = |low: f64, high: f64| serde_json::json!([low, high]);
+    for (place, value, expected) in [
+        ("/ways", serde_json::json!([]), "ways is empty"),
+        ("/ways/1/way", "linux".into(), "ways[1].way 'linux' is there twice"),
+        ("/ways/1/against/way", "fcfs".into(), "ways[1].against is not the first way"),
+        ("/ways/0/total_seconds/value", 1e308.into(), "ways[0].total_seconds.value is 1e308"),
+        ("/ways/0/total_seconds/value", (-1.0).into(), "ways[0].total_seconds.value is -1e0"),
+        (
+            "/ways/0/total_seconds/interval",
+            interval(5.0, 1.0),
+            "ways[0].total_seconds.interval ends at 1, below 5",
+        ),
+        ("/ways/0/samples/total_seconds/1", (-1.0).into(), "ways[0].samples.total_seconds is -1e0"),
+        ("/rounds", 99.into(), "ways[0].samples.total_seconds has 2 figures of 99 rounds"),
+        ("/ways/1/samples/unfairness", serde_json::json!([]), "ways[1].samples.unfairness has 0"),
+        ("/rounds", 0.into(), "rounds is 0"),
+        ("/machine/cpus", 0.into(), "machine.cpus is 0"),
+    ] {
+        let mut changed = printed.clone();
+        *changed.pointer_mut(place).unwrap() = value;
+        let refusal = Comparison::of_json(changed).unwrap_err().to_string();
+        assert!(refusal.starts_with(expected), "{refusal}");
+        assert!(refusal.ends_with("so the file is damaged: compare again"), "{refusal}");
+    }
+}

@@ -1,0 +1,190 @@
+//! What can be held against each other, and what a printed comparison can say.
+//!
+//! Figures of different work, or of different machines, are no samples of one thing. And a document that was cut and
+//! glued may be well-formed and still say what no comparison can: the first such field is named, as of
+//! [a run](cosched_core::result).
+
+use cosched_core::MAX_CPUS;
+use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::workload::shown;
+
+use super::{Compared, Comparison, Incomparable, Samples};
+use crate::Way;
+
+/// The largest figure that is believed: no time is longer than thirty years, and no ratio is larger.
+const LARGEST: f64 = 1e9;
+
+/// The field that cannot be, and why.
+pub(super) type Fault = (String, String);
+
+/// What a run was made on, in words.
+fn ground(run: &RunResult) -> String {
+    match &run.simulation {
+        Some(simulation) => format!("{}, kernel {}", run.machine, simulation.kernel),
+        None => run.machine.to_string(),
+    }
+}
+
+/// Checks that the runs are samples of the same thing.
+pub(super) fn alike(ways: &[Way]) -> Result<(), Incomparable> {
+    let Some((first, model)) = ways.first().and_then(|way| Some((way, way.runs.first()?))) else {
+        return Err(Incomparable::NoRun);
+    };
+    let names = |run: &RunResult| -> Vec<String> {
+        run.programs.iter().map(|program| program.name.clone()).collect()
+    };
+    for way in ways {
+        if way.runs.len() != first.runs.len() {
+            return Err(Incomparable::Rounds);
+        }
+        for run in &way.runs {
+            if names(run) != names(model) {
+                return Err(Incomparable::Programs);
+            }
+            differ(first, model, way, run)?;
+            if let Some(setting) = way.runs.first().and_then(|first| other_setting(first, run)) {
+                return Err(Incomparable::Settings { way: way.name.clone(), setting });
+            }
+            if ground(run) != ground(model) {
+                let of = |way: &Way, run: &RunResult| (way.name.clone(), ground(run));
+                return Err(Incomparable::Machines { one: of(first, model), other: of(way, run) });
+            }
+            if let Some(signal) = run.interrupted_by.clone() {
+                return Err(Incomparable::Interrupted { way: way.name.clone(), signal });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Checks that every program does the same in two runs with programs of the same names.
+fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<(), Incomparable> {
+    let pairs = model.programs.iter().zip(&run.programs);
+    let mut pairs = pairs.map(|(one, other)| (&one.name, work(one), work(other)));
+    match pairs.find(|(_, one, other)| one != other) {
+        None => Ok(()),
+        Some((program, one, other)) => Err(Incomparable::Work {
+            program: program.clone(),
+            one: (first.name.clone(), one),
+            other: (way.name.clone(), other),
+        }),
+    }
+}
+
+/// What a program does, in words: its command, and when it comes. How many threads it uses is a matter of the way.
+fn work(program: &ProgramResult) -> String {
+    let command = match &program.command[..] {
+        // So the way `split` gives a program CPUs of its own.
+        [taskset, option, _, own @ ..] if taskset == "taskset" && option == "--cpu-list" => own,
+        command => command,
+    };
+    let arrival = match program.arrived_seconds {
+        0.0 => String::new(),
+        late => format!(" from {late} s on"),
+    };
+    format!("`{}`{arrival}", command.join(" "))
+}
+
+/// A setting in which two runs differ, as run.json calls it.
+fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
+    let differ = [
+        ("policy", one.policy != other.policy),
+        ("placement", one.placement != other.placement),
+        ("quantum_seconds", one.quantum_seconds != other.quantum_seconds),
+        ("max_frozen_seconds", one.max_frozen_seconds != other.max_frozen_seconds),
+        ("fill", one.fill != other.fill),
+    ];
+    differ.into_iter().find_map(|(setting, differs)| differs.then_some(setting))
+}
+
+/// Checks that a printed comparison can be one.
+pub(super) fn printed(comparison: &Comparison) -> Result<(), Fault> {
+    let cpus = comparison.machine.cpus;
+    if !(1..=MAX_CPUS).contains(&cpus) {
+        return fault("machine.cpus", format!("is {cpus}, but can be 1 to {MAX_CPUS}"));
+    }
+    if comparison.rounds == 0 {
+        return fault("rounds", "is 0, but there is at least one".to_owned());
+    }
+    let Some(first) = comparison.ways.first() else {
+        return fault("ways", "is empty, but there is at least one".to_owned());
+    };
+    for (i, way) in comparison.ways.iter().enumerate() {
+        let at = format!("ways[{i}]");
+        if comparison.ways[..i].iter().any(|other| other.way == way.way) {
+            return fault(&format!("{at}.way"), format!("'{}' is there twice", shown(&way.way)));
+        }
+        let other = way.against.as_ref().map(|against| &against.way);
+        if other != (i > 0).then_some(&first.way) {
+            let what = "is not the first way, which all others are held against";
+            return fault(&format!("{at}.against"), what.to_owned());
+        }
+        figures(&at, way)?;
+        samples(&format!("{at}.samples"), &way.samples, comparison.rounds)?;
+    }
+    Ok(())
+}
+
+fn figures(at: &str, way: &Compared) -> Result<(), Fault> {
+    let against = way.against.as_ref();
+    let figures = [
+        ("total_seconds", Some(way.total_seconds)),
+        ("ratio_to_solo_sum", way.ratio_to_solo_sum),
+        ("mean_turnaround_seconds", way.mean_turnaround_seconds),
+        ("unfairness", way.unfairness),
+        ("responsiveness_longest_gap_seconds", Some(way.responsiveness_longest_gap_seconds)),
+        ("longest_wait_seconds", way.longest_wait_seconds),
+        ("cpu_utilisation", Some(way.cpu_utilisation)),
+        ("own_cpu_percent", Some(way.own_cpu_percent)),
+        ("against.total_ratio", against.map(|against| against.total_ratio)),
+        ("against.turnaround_ratio", against.and_then(|against| against.turnaround_ratio)),
+    ];
+    for (name, figure) in figures.into_iter().filter_map(|(name, figure)| Some((name, figure?))) {
+        let field = format!("{at}.{name}");
+        number(&format!("{field}.value"), figure.value)?;
+        let Some((low, high)) = figure.interval else { continue };
+        number(&format!("{field}.interval"), low)?;
+        number(&format!("{field}.interval"), high)?;
+        if low > high {
+            return fault(&format!("{field}.interval"), format!("ends at {high}, below {low}"));
+        }
+    }
+    Ok(())
+}
+
+fn samples(at: &str, samples: &Samples, rounds: usize) -> Result<(), Fault> {
+    fn all(samples: &[f64]) -> Vec<Option<f64>> {
+        samples.iter().copied().map(Some).collect()
+    }
+    let lists = [
+        ("total_seconds", all(&samples.total_seconds)),
+        ("solo_sum_seconds", samples.solo_sum_seconds.clone()),
+        ("mean_turnaround_seconds", samples.mean_turnaround_seconds.clone()),
+        ("unfairness", samples.unfairness.clone()),
+        ("responsiveness_longest_gap_seconds", all(&samples.responsiveness_longest_gap_seconds)),
+        ("longest_wait_seconds", all(&samples.longest_wait_seconds)),
+        ("cpu_utilisation", all(&samples.cpu_utilisation)),
+        ("own_cpu_percent", all(&samples.own_cpu_percent)),
+    ];
+    for (name, list) in lists {
+        let field = format!("{at}.{name}");
+        // Documents from before it was told lack it.
+        let untold = name == "longest_wait_seconds" && list.is_empty();
+        if list.len() != rounds && !untold {
+            return fault(&field, format!("has {} figures of {rounds} rounds", list.len()));
+        }
+        list.into_iter().flatten().try_for_each(|sample| number(&field, sample))?;
+    }
+    Ok(())
+}
+
+fn number(field: &str, figure: f64) -> Result<(), Fault> {
+    match (0.0..=LARGEST).contains(&figure) {
+        true => Ok(()),
+        false => fault(field, format!("is {figure:e}, but can be 0 to {LARGEST:e}")),
+    }
+}
+
+fn fault<T>(field: &str, what: String) -> Result<T, Fault> {
+    Err((field.to_owned(), what))
+}
