@@ -10,6 +10,7 @@ use cosched_core::workload::escaped;
 use cosched_report::explain::{Moment, Story};
 
 use crate::args::instant;
+use crate::experiment::Record;
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
@@ -40,7 +41,7 @@ pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
             (serde_json::to_string(&moment), moment.lines())
         }
         None => {
-            let story = Story::of(&result, slot);
+            let story = Story::of(&result, slot).of_way(Record::way_of(&args.run));
             let lines = match slot {
                 Some(_) => story.programs.iter().flat_map(|p| p.sentences.clone()).collect(),
                 None => story.lines(),

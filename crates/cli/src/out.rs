@@ -7,7 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cosched_core::result::{RunResult, temporary};
-use cosched_core::workload::{Workload, shown_path};
+use cosched_core::workload::{Workload, shown, shown_path};
+use cosched_policy::Kind;
 
 use crate::failure::Failure;
 
@@ -20,11 +21,28 @@ pub(crate) fn result(out: &Path) -> PathBuf {
 pub(crate) fn load(run: &Path) -> Result<RunResult, Failure> {
     let file = if run.is_dir() { result(run) } else { run.to_owned() };
     match inside(run, 1).filter(|_| !file.exists()) {
-        None => RunResult::load(&file).map_err(Failure::input),
+        None => RunResult::load(&file).map_err(Failure::input).and_then(|run| known(run, &file)),
         Some(inner) => Err(Failure::Input(format!(
             "{}: holds no run itself, but folders of runs; name one of these, such as {}",
             shown_path(run),
             shown_path(&inner)
+        ))),
+    }
+}
+
+/// The result in the content of a file.
+pub(crate) fn read(content: &[u8], file: &Path) -> Result<RunResult, Failure> {
+    RunResult::read(content, file).map_err(Failure::input).and_then(|run| known(run, file))
+}
+
+/// A result of a policy that is there.
+fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
+    match run.policy.parse::<Kind>() {
+        Ok(_) => Ok(run),
+        Err(_) => Err(Failure::Input(format!(
+            "{}: its policy '{}' is not known here; use the cosched that made the run",
+            shown_path(file),
+            shown(&run.policy)
         ))),
     }
 }

@@ -26,7 +26,7 @@ pub(crate) struct ReportArgs {
     /// `cosched compare --json` printed.
     #[arg(required = true, value_name = "DIR")]
     from: Vec<PathBuf>,
-    /// Where to write the page, or - for standard output. An earlier report is replaced, any other file is not
+    /// Where to write the page, in a folder that is there, or - for standard output. An earlier report is replaced, any other file is not
     /// [default: report.html]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -86,7 +86,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     }
     let window = window(args.begin, args.end)?;
     let found = gather::gather(&args.from, args.against.as_deref())?;
-    check_window(window, &found.ways)?;
+    check_window(window, args.begin, &found.ways)?;
     let mut notes = found.notes;
     notes.extend(found.ways.iter().filter_map(|way| too_short(way, window)));
     let report = Report {
@@ -99,6 +99,7 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
     let mut files = Vec::new();
     if let Some(folder) = &args.svg {
         let plots = report.plots();
+        make(folder)?;
         for (name, plot) in &plots {
             files.push(write(&folder.join(name), plot, "plot", PLOT)?);
         }
@@ -129,10 +130,20 @@ fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) ->
         runs,
         sections: report.sections(way),
     };
+    let shown: Vec<WrittenWay> = report.ways.iter().zip(runs).map(way).collect();
+    // Of a comparison in one file there is no run.
+    let printed = report.comparison.iter().flat_map(|comparison| &comparison.ways);
+    let printed = printed.filter(|way| shown.iter().all(|shown| shown.name != way.way));
+    let printed = printed.map(|way| WrittenWay {
+        name: way.way.clone(),
+        runs: Vec::new(),
+        sections: Vec::new(),
+    });
+    let ways = printed.collect::<Vec<_>>().into_iter().chain(shown).collect();
     Written {
         schema: "cosched-report/1",
         files,
-        ways: report.ways.iter().zip(runs).map(way).collect(),
+        ways,
         compared: report.comparison.is_some(),
         notes: report.notes.clone(),
     }
@@ -151,10 +162,18 @@ fn window(begin: Option<Nanos>, end: Option<Nanos>) -> Result<Option<(f64, f64)>
 }
 
 /// Nobody waits for a picture of what never was.
-fn check_window(window: Option<(f64, f64)>, ways: &[Way]) -> Result<(), Failure> {
+fn check_window(
+    window: Option<(f64, f64)>,
+    begin: Option<Nanos>,
+    ways: &[Way],
+) -> Result<(), Failure> {
+    let Some((from, _)) = window else { return Ok(()) };
     let totals = ways.iter().filter_map(|way| way.typical()).map(|run| run.total_seconds);
-    let (Some((from, _)), Some(longest)) = (window, totals.reduce(f64::max)) else {
-        return Ok(());
+    let Some(longest) = totals.reduce(f64::max) else {
+        let option = begin.map_or("--end", |_| "--begin");
+        return Err(Failure::Input(format!(
+            "{option}: a comparison in one file holds no run to look into; name the folder of its runs"
+        )));
     };
     match from < longest {
         true => Ok(()),
@@ -182,14 +201,17 @@ fn title(from: &[PathBuf]) -> String {
     format!("cosched: {}", names.join(", "))
 }
 
-/// Writes a file and the folder that it is in.
-fn write(file: &Path, text: &str, what: &'static str, kind: Kind) -> Result<WrittenFile, Failure> {
-    file.parent().map_or(Ok(()), fs::create_dir_all).map_err(|error| {
-        let (shown, option) = (shown_path(file), kind.option);
+/// Makes the folder of the plots.
+fn make(folder: &Path) -> Result<(), Failure> {
+    fs::create_dir_all(folder).map_err(|error| {
+        let (shown, option) = (shown_path(folder), PLOT.option);
         Failure::Input(format!(
-            "{shown}: its folder cannot be made: {error}; choose another place with {option}"
+            "{shown}: the folder cannot be made: {error}; choose another place with {option}"
         ))
-    })?;
+    })
+}
+
+fn write(file: &Path, text: &str, what: &'static str, kind: Kind) -> Result<WrittenFile, Failure> {
     replace(file, text.as_bytes(), kind)?;
     Ok(WrittenFile { file: file.to_owned(), kind: what, bytes: text.len() })
 }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_core::input;
+use cosched_core::workload::shown_path;
 use cosched_report::Trace;
 use serde::Serialize;
 
@@ -55,13 +57,21 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
         }
         Some(file) if file.as_os_str() == "-" => to_stdout(&trace)?,
         Some(file) => to_file(&trace, file, args.json)?,
-        None => to_file(&trace, &beside(&args.run), args.json)?,
+        None => to_file(&trace, &beside(&args.run)?, args.json)?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn beside(run: &Path) -> PathBuf {
-    if run.is_dir() { run.join(FILE) } else { run.with_file_name(FILE) }
+/// What a shell hands over lies nowhere.
+fn beside(run: &Path) -> Result<PathBuf, Failure> {
+    match run.is_dir() {
+        true => Ok(run.join(FILE)),
+        false if input::is_handed_over(run) => Err(Failure::Input(format!(
+            "{}: has no folder to write the trace to; name a file with --out",
+            shown_path(run)
+        ))),
+        false => Ok(run.with_file_name(FILE)),
+    }
 }
 
 fn to_stdout(trace: &Trace) -> Result<(), Failure> {
@@ -84,12 +94,12 @@ fn to_file(trace: &Trace, file: &Path, json: bool) -> Result<(), Failure> {
         return print(&serde_json::to_string(&written).map_err(Failure::broken)?);
     }
     say(format_args!(
-        "{}: {} tracks, {} events, {} KiB; open it with Perfetto (https://ui.perfetto.dev reads it in the browser and \
+        "{}: {} tracks, {} events, {} kB; open it with Perfetto (https://ui.perfetto.dev reads it in the browser and \
          sends it nowhere)",
         file.display(),
         written.tracks,
         written.events,
-        written.bytes.div_ceil(1024),
+        written.bytes.div_ceil(1000),
     ));
     Ok(())
 }

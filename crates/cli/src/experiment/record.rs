@@ -69,8 +69,7 @@ impl Record {
         for way in ways.iter().filter(|way| way.words().is_some()) {
             let of_way = |(option, value)| (format!("{option} of the way '{way}'"), value);
             self.settings.extend(settings(&way.how(how)).map(of_way));
-            self.settings
-                .insert(format!("the policy of the way '{way}'"), json!(way.kind().name()));
+            self.settings.insert(policy_of(&way.to_string()), json!(way.kind().name()));
         }
         self
     }
@@ -123,11 +122,26 @@ impl Record {
         }
     }
 
-    /// The ways of the comparison in a folder, in their order; `None` where nothing tells.
-    pub(crate) fn ways(folder: &Path) -> Option<Vec<String>> {
+    /// The ways of the comparison in a folder, in their order, each with the policy that runs it, where that is known;
+    /// `None` where nothing tells.
+    pub(crate) fn ways(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
         let found: Record = serde_json::from_slice(&fs::read(file(folder)).ok()?).ok()?;
         let ways = found.settings.get(WAYS)?.as_str()?;
-        Some(ways.split(',').map(str::to_owned).collect())
+        let policy = |way: &str| match found.settings.get(&policy_of(way)) {
+            Some(told) => told.as_str().map(str::to_owned),
+            None => way.parse::<Way>().ok().map(|way| way.kind().name().to_owned()),
+        };
+        Some(ways.split(',').map(|way| (way.to_owned(), policy(way))).collect())
+    }
+
+    /// The way that a run in the folder of a comparison is of; `run` is the run's folder or its file.
+    pub(crate) fn way_of(run: &Path) -> Option<String> {
+        let whole = run.canonicalize().ok()?;
+        let folder = if whole.is_dir() { &whole } else { whole.parent()? };
+        let name = folder.file_name()?.to_str()?;
+        // Where there are several rounds, a folder for each stands between.
+        let ways = folder.ancestors().skip(1).take(2).find_map(Record::ways)?;
+        ways.into_iter().map(|(way, _)| way).find(|way| way == name)
     }
 
     /// A run where there is no record is of nobody knows what.
@@ -173,6 +187,11 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
         ("--pinning", told(&how.pinning)),
         ("--grace", told(&Some(how.grace))),
     ]
+}
+
+/// The setting that tells the policy of a way that `--way` asked for.
+fn policy_of(way: &str) -> String {
+    format!("the policy of the way '{way}'")
 }
 
 fn file(folder: &Path) -> PathBuf {

@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_core::result::RunResult;
+use cosched_core::input;
+use cosched_core::result::{MAX_BYTES, RunResult};
 use cosched_core::workload::shown_path;
 use cosched_report::{Comparison, Way};
 use serde_json::Value;
@@ -23,6 +24,9 @@ const BASELINE: &str = "linux";
 
 /// How the schema of a printed comparison begins, whatever its version.
 const COMPARISON: &str = "cosched-compare/";
+
+/// What can be read, in words.
+const READABLE: &str = "name a folder that `cosched run --out` or `compare --out` made";
 
 /// What there is to report.
 pub(super) struct Found {
@@ -62,6 +66,7 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
             },
         }
     }
+    check_once(&entries)?;
     // Single runs belong together, and so do those of one comparison.
     let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
     let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
@@ -88,6 +93,26 @@ fn twice(path: &Path) -> Failure {
     Failure::Input(format!("{}: is a second comparison; name one at a time", shown_path(path)))
 }
 
+/// One run is one sample, however many names it has. Simulations of the same are the same.
+fn check_once(entries: &[Entry]) -> Result<(), Failure> {
+    let whole = |entry: &Entry| entry.file.canonicalize().unwrap_or(entry.file.clone());
+    let files: Vec<PathBuf> = entries.iter().map(whole).collect();
+    for (i, entry) in entries.iter().enumerate() {
+        let measured = !entry.run.machine.is_simulated();
+        let same = |other: &usize| {
+            files[*other] == files[i] || measured && entries[*other].run == entry.run
+        };
+        if let Some(other) = (0..i).find(same) {
+            return Err(Failure::Input(format!(
+                "{}: is the same run as {}, and a run counts once; name it once, or take the copy away",
+                shown_path(&entry.file),
+                shown_path(&entries[other].file)
+            )));
+        }
+    }
+    Ok(())
+}
+
 fn single(named: usize, file: PathBuf, run: RunResult) -> Entry {
     let way = run.policy.clone();
     Entry { named, in_tree: false, round: String::new(), way, column: 0, file, run }
@@ -101,19 +126,18 @@ enum File {
 
 fn read_file(path: &Path) -> Result<File, Failure> {
     let shown = shown_path(path);
-    let text = fs::read_to_string(path).map_err(|error| {
-        Failure::Input(format!(
-            "{shown}: cannot be read: {error}; name a folder that `cosched run --out` or `compare --out` made"
-        ))
+    let content = input::read(path, MAX_BYTES).map_err(|error| {
+        let remedy = input::remedy(&error, READABLE);
+        Failure::Input(format!("{shown}: cannot be read: {error}; {remedy}"))
     })?;
     // What is no JSON at all is told by the reader of runs.
-    let value: Value = serde_json::from_str(&text).unwrap_or_default();
+    let value: Value = serde_json::from_slice(&content).unwrap_or_default();
     let schema = value["schema"].as_str().unwrap_or_default();
     match schema.starts_with(COMPARISON) {
-        true => Comparison::parse(&text)
+        true => Comparison::of_json(value)
             .map(File::Comparison)
             .map_err(|error| Failure::Input(format!("{shown}: {error}"))),
-        false => out::load(path).map(Box::new).map(File::Run),
+        false => out::read(&content, path).map(Box::new).map(File::Run),
     }
 }
 
@@ -128,7 +152,8 @@ fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<
     let mut add = |round: &str, way: &Path| -> Result<(), Failure> {
         let (file, run) = (out::result(way), out::load(way)?);
         let (round, way) = (round.to_owned(), name(way));
-        let column = columns.iter().position(|column| *column == way).unwrap_or(columns.len());
+        let column = columns.iter().position(|column| column.0 == way).unwrap_or(columns.len());
+        check_policy(&file, &run, columns.get(column))?;
         entries.push(Entry { named, in_tree: true, round, way, column, file, run });
         Ok(())
     };
@@ -145,9 +170,26 @@ fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<
     match entries.len() > before {
         true => Ok(()),
         false => Err(Failure::Input(format!(
-            "{}: holds no result of a run; name a folder that `cosched run --out` or `compare --out` made",
+            "{}: holds no result of a run; {READABLE}",
             shown_path(folder)
         ))),
+    }
+}
+
+/// What lies in a way's folder has to be of that way.
+fn check_policy(
+    file: &Path,
+    run: &RunResult,
+    way: Option<&(String, Option<String>)>,
+) -> Result<(), Failure> {
+    match way {
+        Some((way, Some(policy))) if *policy != run.policy => Err(Failure::Input(format!(
+            "{}: is a run under {}, but the way {way} of this comparison is one under {policy}; take it away, or name \
+             it alone",
+            shown_path(file),
+            run.policy
+        ))),
+        _ => Ok(()),
     }
 }
 

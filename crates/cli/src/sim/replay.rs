@@ -101,13 +101,8 @@ impl Record {
                 "no program ran to its end, so there is nothing to replay; run the workload again",
             );
         }
-        match result.policy.parse() {
-            Ok(policy) => Ok(Record { result, policy, shown }),
-            Err(_) => refused(&format!(
-                "its policy '{}' is not known here; use the cosched that made the run",
-                result.policy
-            )),
-        }
+        let policy = result.policy.parse().map_err(Failure::input)?;
+        Ok(Record { result, policy, shown })
     }
 
     /// What was asked for in the recorded run.

@@ -23,6 +23,9 @@ pub struct Story {
     pub schema: &'static str,
     /// The policy's name.
     pub policy: String,
+    /// The way of a comparison that the run is of, where that is known: a policy, or a rival such as `split`, which runs
+    /// under `linux`.
+    pub way: Option<String>,
     /// From the start of the run to its end.
     pub total_seconds: f64,
     /// How many quanta there were.
@@ -122,12 +125,21 @@ impl Story {
         Story {
             schema: SCHEMA,
             policy: result.policy.clone(),
+            way: None,
             total_seconds: result.total_seconds,
             quanta: history.quanta().len(),
             switches: result.own.switches,
             sentences: sentences(&history),
             programs: slots.map(|slot| program(&history, slot)).collect(),
         }
+    }
+
+    /// The same, of a run of this way.
+    pub fn of_way(mut self, way: Option<String>) -> Story {
+        let other = way.iter().filter(|way| **way != self.policy);
+        let told = other.map(|way| format!("It is a run of the way '{way}' of a comparison."));
+        self.sentences.splice(1..1, told);
+        Story { way, ..self }
     }
 
     /// The run as a whole, and a line for each program.

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod results;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -46,15 +48,18 @@ fn told(output: &Output) -> String {
 #[test]
 fn a_folder_of_ways_becomes_a_page_and_plots() {
     let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
-    let output = cosched(folder.path(), &["report", "d", "-o", "new/page.html", "--svg", "plots"]);
+    let nowhere = cosched(folder.path(), &["report", "d", "-o", "new/page.html"]);
+    assert_eq!(nowhere.status.code(), Some(2), "a slip of the finger makes no folder");
+    assert!(!folder.path().join("new").exists());
+    let output = cosched(folder.path(), &["report", "d", "-o", "page.html", "--svg", "new/plots"]);
     assert_eq!(output.status.code(), Some(0), "{}", told(&output));
-    let page = fs::read_to_string(folder.path().join("new/page.html")).unwrap();
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     let (comparison, linux) =
         (page.find("id=\"comparison\"").unwrap(), page.find("<h2>linux").unwrap());
     assert!(comparison < linux && linux < page.find("<h2>gang").unwrap(), "linux is the first way");
     assert!(page.contains("One run each"));
     for plot in ["comparison-ratio", "gang-snapshot", "gang-turnaround", "linux-fairness"] {
-        let plot = folder.path().join(format!("plots/{plot}.svg"));
+        let plot = folder.path().join(format!("new/plots/{plot}.svg"));
         assert!(fs::read_to_string(&plot).unwrap().starts_with("<svg"), "{}", plot.display());
     }
 }
@@ -62,10 +67,10 @@ fn a_folder_of_ways_becomes_a_page_and_plots() {
 #[test]
 fn rounds_in_which_a_way_is_missing_do_not_count() {
     let folder = runs(&[("gang", "d/round-001/gang"), ("linux", "d/round-001/linux")]);
-    let gang = folder.path().join("d/round-001/gang/run.json");
-    for round in ["d/round-002/gang", "d/round-002/linux", "d/round-003/gang"] {
-        fs::create_dir_all(folder.path().join(round)).unwrap();
-        fs::copy(&gang, folder.path().join(round).join("run.json")).unwrap();
+    for (round, way) in [("002", "gang"), ("002", "linux"), ("003", "gang")] {
+        let place = |round: &str| folder.path().join(format!("d/round-{round}/{way}"));
+        fs::create_dir_all(place(round)).unwrap();
+        fs::copy(place("001").join("run.json"), place(round).join("run.json")).unwrap();
     }
     let output = cosched(folder.path(), &["report", "d", "-o", "-", "--against", "gang"]);
     let page = String::from_utf8(output.stdout).unwrap();
@@ -231,7 +236,9 @@ fn what_cannot_be_shown_is_told_with_a_remedy() {
         refused(&["old.json"])
             .contains("old.json: is no comparison with the schema 'cosched-compare/2'")
     );
-    assert!(refused(&["jobs.toml"]).contains("jobs.toml: is damaged"));
+    assert!(
+        refused(&["jobs.toml"]).contains("jobs.toml: is no result of a run (it is no JSON object)")
+    );
     assert!(refused(&["d", "--against", "fcfs"]).contains("no way 'fcfs'; choose from gang"));
     assert!(
         refused(&["d", "--begin", "2s", "--end", "1s"]).contains("--begin: it must come before")

@@ -1,0 +1,158 @@
+//! What counts as a result, and as one of a comparison, for all commands that read results.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::{change, cosched, runs, told};
+
+#[test]
+fn a_run_of_a_rival_is_explained_by_the_name_of_its_way() {
+    let folder = runs(&[]);
+    let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--out", "d"];
+    let ways = ["--policies", "linux,one-thread", "--runs", "2"];
+    assert!(cosched(folder.path(), &[&compared[..], &ways].concat()).status.success());
+    let explained = |arguments: &[&str]| {
+        let output = cosched(folder.path(), &[&["explain"][..], arguments].concat());
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let told = "It is a run of the way 'one-thread' of a comparison.";
+    assert!(explained(&["d/round-002/one-thread"]).contains(told));
+    assert!(!explained(&["d/round-002/linux/run.json"]).contains("of a comparison"));
+    let story: Value =
+        serde_json::from_str(&explained(&["d/round-001/one-thread", "--json"])).unwrap();
+    assert_eq!((&story["way"], &story["policy"]), (&"one-thread".into(), &"linux".into()));
+}
+
+/// The same as if it had been measured, on a machine of this name.
+fn measured(run: &Path) {
+    change(run, |run| run["machine"]["kernel"] = "6.18.0".into());
+}
+
+#[test]
+fn a_run_counts_once_whether_it_is_named_twice_or_copied_into_another_round() {
+    let folder = runs(&[("gang", "r1"), ("gang", "d/round-001/gang")]);
+    let refused = |arguments: &[&str]| {
+        let output = cosched(folder.path(), &[&["report", "-o", "-"][..], arguments].concat());
+        assert_eq!(output.status.code(), Some(2));
+        told(&output)
+    };
+    let twice = refused(&["r1", "r1/run.json"]);
+    assert!(twice.contains("is the same run as r1/run.json, and a run counts once"), "{twice}");
+    let first = folder.path().join("d/round-001/gang/run.json");
+    measured(&first);
+    let second = folder.path().join("d/round-002/gang");
+    fs::create_dir_all(&second).unwrap();
+    fs::copy(&first, second.join("run.json")).unwrap();
+    let copied = refused(&["d"]);
+    assert!(
+        copied.contains("d/round-002/gang/run.json: is the same run as d/round-001/gang/run.json"),
+        "{copied}"
+    );
+}
+
+#[test]
+fn a_run_under_another_policy_is_not_shown_as_a_way_of_a_comparison() {
+    let folder = runs(&[("linux", "other")]);
+    let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1"];
+    let ways = ["--policies", "linux,gang", "--way", "short=gang --quantum 20ms", "--out", "d"];
+    let made = cosched(folder.path(), &[&compared[..], &ways].concat());
+    assert!(made.status.success(), "{}", told(&made));
+    for way in ["gang", "short"] {
+        let run = folder.path().join(format!("d/{way}/run.json"));
+        let kept = fs::read(&run).unwrap();
+        fs::copy(folder.path().join("other/run.json"), &run).unwrap();
+        let output = cosched(folder.path(), &["report", "d", "-o", "-"]);
+        assert_eq!(output.status.code(), Some(2));
+        let expected = format!(
+            "d/{way}/run.json: is a run under linux, but the way {way} of this comparison is one under gang"
+        );
+        assert!(told(&output).contains(&expected), "{}", told(&output));
+        fs::write(&run, kept).unwrap();
+    }
+    assert_eq!(cosched(folder.path(), &["report", "d", "-o", "-"]).status.code(), Some(0));
+}
+
+#[test]
+fn programs_of_one_name_with_other_commands_are_shown_and_not_compared() {
+    let folder = runs(&[("gang", "a"), ("linux", "b")]);
+    let longer = |run: &mut Value| run["programs"][0]["command"] = serde_json::json!(["p0", "-n9"]);
+    change(&folder.path().join("b/run.json"), longer);
+    let output = cosched(folder.path(), &["report", "a", "b", "--json"]);
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(written["compared"], false);
+    let note = "shown, not compared: p0 is `p0 -n9` in linux, and `p0` in gang.";
+    assert!(written["notes"][0].as_str().unwrap().contains(note), "{written}");
+}
+
+#[test]
+fn the_ways_of_a_printed_comparison_are_told_and_a_window_into_it_is_refused() {
+    let folder = runs(&[]);
+    let asked = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "1", "--json"];
+    let printed = cosched(folder.path(), &[&asked[..], &["--policies", "linux,gang"]].concat());
+    fs::write(folder.path().join("c.json"), printed.stdout).unwrap();
+    let output = cosched(folder.path(), &["report", "c.json", "--json"]);
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let way = |name: &str| serde_json::json!({"name": name, "runs": [], "sections": []});
+    assert_eq!(written["ways"], serde_json::json!([way("linux"), way("gang")]));
+    for option in ["--begin", "--end"] {
+        let refused = cosched(folder.path(), &["report", "c.json", option, "1"]);
+        assert_eq!(refused.status.code(), Some(2));
+        let expected = format!("{option}: a comparison in one file holds no run to look into");
+        assert!(told(&refused).contains(&expected), "{}", told(&refused));
+    }
+}
+
+#[test]
+fn what_is_no_result_is_refused_by_all_who_read_one_and_nobody_waits_for_a_pipe() {
+    let folder = runs(&[("gang", "r")]);
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    fs::write(folder.path().join("later.json"), r#"{"schema": "cosched-run/1"}"#).unwrap();
+    let unknown = folder.path().join("unknown.json");
+    fs::copy(folder.path().join("r/run.json"), &unknown).unwrap();
+    change(&unknown, |run| run["policy"] = "tidal".into());
+    for (file, what) in [
+        ("pipe", "cannot be read: it is a pipe, a socket or a device"),
+        ("/dev/zero", "cannot be read: it is a pipe, a socket or a device"),
+        ("jobs.toml", "is no result of a run (it is no JSON object); name a folder"),
+        ("later.json", "is damaged: missing field"),
+        ("unknown.json", "its policy 'tidal' is not known here; use the cosched that made the run"),
+    ] {
+        for command in [
+            &["explain", file][..],
+            &["trace", file],
+            &["report", file],
+            &["sim", "--policy", "gang", "--from", file],
+        ] {
+            let output = cosched(folder.path(), command);
+            assert_eq!(output.status.code(), Some(2), "{command:?}");
+            assert!(told(&output).contains(&format!("{file}: {what}")), "{}", told(&output));
+        }
+    }
+    let run = cosched(folder.path(), &["run", "--policy", "gang", "pipe"]);
+    assert!(told(&run).contains("pipe: cannot be read: it is a pipe"), "{}", told(&run));
+}
+
+#[test]
+fn a_run_from_standard_input_is_read_once_and_its_trace_needs_a_place() {
+    let folder = runs(&[("gang", "r")]);
+    let fed = |arguments: &[&str]| {
+        let run = fs::File::open(folder.path().join("r/run.json")).unwrap();
+        let mut cat = Command::new("cat");
+        let mut cat = cat.stdin(run).stdout(std::process::Stdio::piped()).spawn().unwrap();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+        let command = command.current_dir(folder.path()).args(arguments);
+        let output = command.stdin(cat.stdout.take().unwrap()).output().unwrap();
+        cat.wait().unwrap();
+        output
+    };
+    let page = fed(&["report", "/dev/stdin", "-o", "-"]);
+    assert_eq!(page.status.code(), Some(0), "{}", told(&page));
+    let trace = fed(&["trace", "/dev/stdin"]);
+    assert_eq!(trace.status.code(), Some(2));
+    assert!(told(&trace).contains("/dev/stdin: has no folder to write the trace to; name a file"));
+    assert_eq!(fed(&["trace", "/dev/stdin", "-o", "t"]).status.code(), Some(0));
+}
