@@ -162,7 +162,7 @@ fn run(
                 true => {
                     print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?
                 }
-                false => print(&show(&comparison, &experiment.ways))?,
+                false => print(&show(&comparison, &experiment))?,
             }
         }
     }

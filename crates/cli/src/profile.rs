@@ -29,7 +29,7 @@ use crate::session::{Session, print};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
-pub(crate) use alone::{Alone, failed};
+pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
 
 /// What to measure.

@@ -104,6 +104,15 @@ fn how(args: &SimRunArgs) -> HowArgs {
 }
 
 impl Scene {
+    /// What repeats a simulation of it.
+    fn simulation(&self) -> Simulation {
+        Simulation {
+            machine: self.machine.clone(),
+            kernel: self.kernel.name().to_owned(),
+            seed: self.seed,
+        }
+    }
+
     /// The one that the options name.
     fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
         let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
@@ -283,12 +292,7 @@ impl Simulator {
         let rungs = Rungs { freezing: how.to_owned(), pinning: how.to_owned() };
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
-        let simulation = Some(Simulation {
-            machine: self.scene.machine.clone(),
-            kernel: self.scene.kernel.name().to_owned(),
-            seed,
-        });
-        let context = Context { simulation, ..context };
+        let context = Context { simulation: Some(self.scene.simulation()), ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))
     }

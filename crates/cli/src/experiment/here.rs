@@ -2,6 +2,7 @@
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
+use cosched_core::result::Context;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 
@@ -67,6 +68,10 @@ impl Site for Here<'_> {
 
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
         self.session.check(&self.request(workload, kind, how)).map(drop)
+    }
+
+    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+        self.session.expected(&self.request(turn.workload, turn.kind, turn.how))
     }
 
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {

@@ -91,6 +91,10 @@ impl Site for MadeUp {
         Ok(())
     }
 
+    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+        context(turn, &self.session.description)
+    }
+
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
         Ok(Ended::Complete)
     }
@@ -131,8 +135,12 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         wake_lateness: vec![],
         switch_gaps: vec![],
     };
+    RunResult::new(&outcome, &context(turn, machine))
+}
+
+fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
     let spec = &turn.workload.programs[0];
-    let context = Context {
+    Context {
         policy: turn.kind.to_string(),
         placement: None,
         quantum: None,
@@ -150,8 +158,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
             solo: None,
             terms: None,
         }],
-    };
-    RunResult::new(&outcome, &context)
+    }
 }
 
 /// An experiment of so many rounds with one program, in a folder or in none.
@@ -344,7 +351,7 @@ fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
     .unwrap();
     match experiment(&mut made_up(1), "linux,gang", 2, out, true) {
         Err(Failure::Input(text)) => {
-            assert!(text.contains("under 'fcfs' instead of 'gang'"), "{text}")
+            assert!(text.contains("there, the policy: \"fcfs\"; now: \"gang\""), "{text}")
         }
         other => panic!("{other:?}"),
     }
