@@ -96,9 +96,9 @@ pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
 /// Checks that files can be made and removed in a folder, or the folder be made.
 pub(crate) fn check_writable(out: &Path) -> Result<(), Failure> {
     let paths = out.ancestors().filter(|path| *path != Path::new(""));
-    let there = paths.map(|path| (path, path.metadata()));
+    let mut there = paths.map(|path| (path, path.metadata()));
     let missing = |found: &io::Result<Metadata>| matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound);
-    let Some((there, found)) = there.skip_while(|(_, found)| missing(found)).next() else {
+    let Some((there, found)) = there.find(|(_, found)| !missing(found)) else {
         return Ok(());
     };
     let writable = found.map_err(|error| error.to_string()).and_then(|found| {

@@ -1,7 +1,7 @@
 //! Experiments that are gone on with, or not, in folders that hold one thing or another.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 
 use serde_json::{Value, json};
 
@@ -33,6 +33,15 @@ fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
     let mut third = made_up(3);
     let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
     assert_eq!((third.made.len(), Comparison::of(&again.ways).unwrap()), (0, resumed));
+}
+
+#[test]
+fn a_comparison_that_is_complete_is_shown_again_without_a_word_written() {
+    let folder = three_rounds();
+    let plan = folder.path().join("compare-plan.json");
+    let before = plan.metadata().unwrap().ino();
+    experiment(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true).unwrap();
+    assert_eq!(plan.metadata().unwrap().ino(), before);
 }
 
 #[test]
