@@ -3,9 +3,9 @@
 //! Each round begins with the next way and goes round from there: a machine that gets slower or warmer during a round
 //! then does it to all of them alike.
 //!
-//! What was complete before an interruption is kept. With a folder it can also be gone on with later: rounds that are
-//! complete there are read, and all others are made. Nobody chooses among rounds: whoever asks for fewer than are there gets
-//! all of them.
+//! What was complete before an interruption, or before something went wrong, is kept. With a folder it can also be gone on
+//! with later: rounds that are complete there [are read](super::kept), and all others are made. Nobody chooses among
+//! rounds: whoever asks for fewer than are there gets all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,8 +96,8 @@ impl Experiment {
             let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
             ended = site.run(&ready.turn(0, warm_up.path()))?.ended;
         }
-        let begun = open.into_iter().take_while(|_| ended == Ended::Complete);
-        for round in begun.collect::<Vec<u16>>() {
+        let begun = if ended == Ended::Complete { open } else { Vec::new() };
+        for round in begun {
             match ready.make(site, &mut pace, round) {
                 Ok(results) => {
                     rounds.insert(round, results);
