@@ -9,7 +9,7 @@ use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 
-use crate::args::{HowArgs, SourceArgs, named};
+use crate::args::{HowArgs, SourceArgs, named, seed, whole};
 use crate::choices;
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
@@ -37,7 +37,7 @@ pub(crate) struct CompareArgs {
     how: HowArgs,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
     /// rounds that are complete.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_ROUNDS)))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
     runs: u16,
     /// Measure in every round how long each program takes alone.
     #[arg(long)]
@@ -51,7 +51,7 @@ pub(crate) struct CompareArgs {
     kernel: Option<Kernel>,
     /// What decides in the first simulated round where nothing else does; each further round has the next number
     /// [default: 1]
-    #[arg(long, requires = "machine")]
+    #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// A folder for the results and outputs of every run; made if it is not there.
     #[arg(long, short, value_name = "DIR")]

@@ -1,9 +1,12 @@
 //! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in docs/exit-codes.md.
 
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::shown_path;
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
@@ -38,6 +41,17 @@ impl Failure {
     /// Something that broke, in the words of an error.
     pub(crate) fn broken(error: impl std::fmt::Display) -> Failure {
         Failure::Broken(error.to_string())
+    }
+
+    /// A place that cannot be written. Another one has to be named; but a full disk shows only on the way.
+    pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
+        let text = format!("{}: cannot be written: {error}; {remedy}", shown_path(place));
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Failure::Broken(text)
+            }
+            _ => Failure::Input(text),
+        }
     }
 
     /// Says it on standard error.

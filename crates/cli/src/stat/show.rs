@@ -158,7 +158,8 @@ impl<'a> Program<'a> {
             name,
             threads: sum.threads,
             idle_threads: sum.idle,
-            cpus: running / seconds,
+            // The sum of no threads is -0.0.
+            cpus: (running / seconds).abs(),
             running_share: sum.share(Activity::Running),
             run_delay_share: sum.share(Activity::Runnable),
             lock_share: sum.lock_contention(),
