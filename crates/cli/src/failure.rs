@@ -56,12 +56,18 @@ impl Failure {
 
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        let (text, code) = match self {
-            Failure::Input(text) => (text, 2),
-            Failure::Broken(text) => (text, 1),
-        };
-        crate::session::say(format_args!("{text}"));
-        ExitCode::from(code)
+        crate::session::say(format_args!("{}", self.text()));
+        ExitCode::from(match self {
+            Failure::Input(_) => 2,
+            Failure::Broken(_) => 1,
+        })
+    }
+
+    /// What is said.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Failure::Input(text) | Failure::Broken(text) => text,
+        }
     }
 }
 

@@ -61,13 +61,14 @@ fn every_exit_code_that_is_promised_happens() {
                 assert_eq!(output.status.code(), Some(1), "{told}");
             }
             2 => {
-                let wrong: [&[&str]; 6] = [
+                let wrong: [&[&str]; 7] = [
                     &[],
                     &["gang"],
                     &["run"],
                     &["run", "no-such-file.toml"],
                     &["run", "--policy", "gagn", "--", "true"],
                     &["run", "--", "no-such-command"],
+                    &["stat", "--", "no-such-command"],
                 ];
                 wrong.into_iter().for_each(|arguments| ends_with(arguments, 2));
                 // A file stands where the folder has to be.

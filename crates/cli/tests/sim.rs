@@ -348,6 +348,25 @@ fn where_nothing_can_be_written_is_told_before_the_simulation_and_a_full_disk_co
     }
 }
 
+#[test]
+fn a_limit_to_the_size_of_files_is_told_and_nothing_is_left_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("jobs.toml"), WORKLOAD.replace("1e10", "1e8")).unwrap();
+    let script =
+        "ulimit -f 0; exec \"$0\" sim jobs.toml --machine dunnington-24 --policy gang --watch w";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("w: cannot be written: File too large") && !told.contains(".tmp"),
+        "{told}"
+    );
+    assert!(!output.stdout.is_empty());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 /// What `--watch` tells of a program that fights for a lock, with half as many threads more than CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\

@@ -72,7 +72,7 @@ pub(crate) struct SimCheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SimMachineArgs {
     /// The machine: a name of machines/, or the path of a description of your own.
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = choices::machine(), hide_possible_values = true)]
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx.
@@ -127,7 +127,8 @@ pub(crate) struct SimRunArgs {
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"], value_parser = choices::machine(),
+          hide_possible_values = true)]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx [default: eevdf]

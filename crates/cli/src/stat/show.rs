@@ -316,6 +316,12 @@ mod tests {
     }
 
     #[test]
+    fn nobody_runs_on_no_cpus_and_not_on_less() {
+        let (_, json) = lines(None);
+        assert_eq!(json["programs"][0]["cpus"].to_string(), "0.0");
+    }
+
+    #[test]
     fn what_is_scaled_up_has_a_mark() {
         let counts =
             Counts { instructions: Some(500_000), quality: Quality::Scaled, ..Counts::default() };
