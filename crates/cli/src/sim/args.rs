@@ -151,7 +151,8 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md).
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md). An
+    /// earlier such file is replaced, any other file is not.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.
