@@ -170,7 +170,7 @@ impl Monitor {
         }
     }
 
-    /// Counts from now on where CPU time goes, or no longer. It costs some thousand short interruptions a second on each CPU.
+    /// Counts from now on where CPU time goes, or no longer. It costs a thousand short interruptions a second on each CPU.
     ///
     /// # Errors
     /// When the kernel does not let this user.

@@ -181,10 +181,7 @@ impl Faithful {
         tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
         let given = match &mut self.guard {
-            Some(guard) => {
-                guard.chosen(id, slice, factor, plan);
-                Actuator::None
-            }
+            Some(guard) => guard.chosen(id, slice, factor, world.now, plan),
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));

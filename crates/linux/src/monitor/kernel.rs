@@ -34,9 +34,10 @@ const PROGRAMS: [(&str, &str); 5] = [
     ("on_exit", "sched_process_exit"),
 ];
 
-/// The program that counts ticks, and nanoseconds between two of them: 250 us tell user time within 5 % after some 50 ms.
+/// The program that counts ticks, and nanoseconds between two of them: not in step with anything else, and no more often, since
+/// a tick of 250 us slows programs that fight for locks by a quarter (docs/measurements.md).
 const ON_TICK: &str = "on_tick";
-const TICK: u64 = 250_000;
+const TICK: u64 = 977_000;
 
 /// The slot of a process whose threads have no record yet; `NOT_YET` in `bpf/monitor.h`.
 const NOT_YET: u32 = 0xffff_fffe;

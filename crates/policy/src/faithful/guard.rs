@@ -4,7 +4,7 @@
 //! CPUs from each other, helps this program in this phase is tried out, one way after the other ([`Trial`]). What is
 //! faster than what the program has now takes its place. What is not is put back, and not tried again for a
 //! while, which doubles each time; what is in force is held against nothing at all as rarely. A new phase
-//! (another quantum decision) begins afresh.
+//! (another quantum decision) brings the next trials near again.
 //!
 //! One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
 //! not measured otherwise.
@@ -40,6 +40,7 @@ pub(super) struct Guard {
 #[derive(Clone, Debug, PartialEq)]
 struct Guarded {
     slice: Nanos,
+    factor: f64,
     in_force: Actuator,
     to_try: VecDeque<Actuator>,
     pause: Nanos,
@@ -65,30 +66,37 @@ impl Guard {
         self.trial.is_some()
     }
 
-    /// A program was given this slice by the table, at this scaling factor: it is in a new phase.
-    pub(super) fn chosen(&mut self, id: ProgramId, slice: Nanos, factor: f64, plan: &mut Plan) {
-        let new = Guarded {
+    /// A program was given this slice by the table, at this scaling factor. Returns what it has.
+    ///
+    /// What it has changes how its threads wait, too: so a new choice after trials is not yet a new phase. It only sees to
+    /// it that the next trials come soon.
+    pub(super) fn chosen(
+        &mut self,
+        id: ProgramId,
+        slice: Nanos,
+        factor: f64,
+        now: Nanos,
+        plan: &mut Plan,
+    ) -> Actuator {
+        let guarded = self.programs.entry(id).or_insert(Guarded {
             slice,
+            factor,
             in_force: Actuator::None,
             to_try: VecDeque::new(),
             pause: PAUSES.0,
             again: Nanos::NEVER,
-        };
-        let guarded = self.programs.entry(id).or_insert(new);
-        (guarded.slice, guarded.pause, guarded.again) = (slice, PAUSES.0, Nanos::NEVER);
-        self.queue.retain(|queued| *queued != id);
-        if factor > NOTHING_TO_WIN {
-            guarded.in_force = Actuator::None;
-            guarded.to_try.clear();
-        } else {
-            // What was in force first: it is held against nothing, like all others.
-            let before = std::mem::replace(&mut guarded.in_force, Actuator::None);
-            let others = self.candidates.iter().copied().filter(|way| *way != before);
-            let before = Some(before).filter(|way| *way != Actuator::None);
-            guarded.to_try = before.into_iter().chain(others).collect();
+        });
+        (guarded.slice, guarded.factor, guarded.pause) = (slice, factor, PAUSES.0);
+        let rests = guarded.again != Nanos::NEVER;
+        if rests {
+            guarded.again = guarded.again.min(now + PAUSES.0);
+        } else if !self.queue.contains(&id) && factor <= NOTHING_TO_WIN {
+            guarded.to_try = self.candidates.iter().copied().collect();
             self.queue.push_back(id);
         }
-        self.give(id, Actuator::None, plan);
+        let way = guarded.in_force;
+        self.give(id, way, plan);
+        way
     }
 
     /// A program has ended or is no longer ours.
@@ -191,6 +199,7 @@ impl Guard {
             if guarded.again <= now {
                 guarded.again = Nanos::NEVER;
                 guarded.to_try = match guarded.in_force {
+                    Actuator::None if guarded.factor > NOTHING_TO_WIN => continue,
                     Actuator::None => self.candidates.iter().copied().collect(),
                     way => VecDeque::from([way]),
                 };

@@ -21,7 +21,7 @@ use cosched_core::{Actuator, Nanos, ProgramId, Quality, Sample};
 /// At the beginning of a moment nothing is measured: threads still have CPUs and deadlines from before.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(15);
 /// How long is measured where user time is exact, or instructions are there.
-const MOMENT: Nanos = Nanos::from_millis(45);
+const MOMENT: Nanos = Nanos::from_millis(60);
 /// How much longer for each thread: every change of actuator is some 20 us of work for each.
 const FOR_EACH_THREAD: Nanos = Nanos::from_micros(500);
 /// How long where user time comes in ticks of ten milliseconds.
@@ -168,9 +168,9 @@ mod tests {
 
     fn moment(rates: &[(ProgramId, f64)], quality: Quality) -> Vec<Sample> {
         let sample = |(id, rate): &(ProgramId, f64)| Sample {
-            user_time: Some(Nanos((rate * 45e6) as u64)),
+            user_time: Some(Nanos((rate * MOMENT.0 as f64) as u64)),
             quality,
-            ..Sample::empty(*id, Nanos::ZERO, Nanos::from_millis(45))
+            ..Sample::empty(*id, Nanos::ZERO, MOMENT)
         };
         rates.iter().map(sample).collect()
     }
