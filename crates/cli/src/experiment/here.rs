@@ -33,9 +33,11 @@ impl<'a> Here<'a> {
         solo: bool,
     ) -> Result<Here<'a>, Failure> {
         let session = Session::here()?;
-        let store = if solo { Store::open().map(Some) } else { Store::open_if_there() };
-        let store = store.map_err(Failure::input)?;
-        let profiles = session.profiles(workload, how, store.as_ref())?;
+        let store = match solo {
+            true => Some(Store::open().map_err(Failure::input)?),
+            false => Store::open_if_there(),
+        };
+        let profiles = session.profiles(workload, how, store.as_ref());
         Ok(Here { session, workload, how, solo, store, profiles })
     }
 
@@ -77,7 +79,7 @@ impl Site for Here<'_> {
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
         let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
         let ended = profile::measure_all(&self.session, self.workload, self.how, store)?;
-        self.profiles = self.session.profiles(self.workload, self.how, Some(store))?;
+        self.profiles = self.session.profiles(self.workload, self.how, Some(store));
         Ok(ended)
     }
 
