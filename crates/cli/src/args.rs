@@ -2,7 +2,10 @@
 //!
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
 
+use std::fmt::Display;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,7 +80,6 @@ pub(crate) enum Command {
     /// Look at running programs: what their threads wait for, and who takes whose CPU.
     Stat(StatArgs),
     /// Write the man pages and the shell completions into a folder like /usr/share.
-    #[command(hide = true)]
     Manual(ManualArgs),
     /// The program that `doctor --measure` freezes.
     #[command(name = SPIN, hide = true)]
@@ -335,8 +337,29 @@ pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
         .ok_or_else(|| format!("there is no such kernel; choose from {}", Kernel::NAMES.join(", ")))
 }
 
+/// A whole number within bounds.
+pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
+where
+    T: FromStr + PartialOrd + Display + Clone,
+{
+    move |text| match text.parse() {
+        Ok(number) if bounds.contains(&number) => Ok(number),
+        _ => Err(format!("write a whole number from {} to {}", bounds.start(), bounds.end())),
+    }
+}
+
+/// What decides in a simulation where nothing else does.
+pub(crate) fn seed(text: &str) -> Result<u64, String> {
+    whole(0..=u64::MAX)(text)
+}
+
+/// The number of a process.
+pub(crate) fn pid(text: &str) -> Result<i32, String> {
+    whole(1..=i32::MAX)(text)
+}
+
 /// A value that knows its own names.
-pub(crate) fn named<T: std::str::FromStr<Err: std::fmt::Display>>(text: &str) -> Result<T, String> {
+pub(crate) fn named<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
     text.parse().map_err(|error: T::Err| error.to_string())
 }
 

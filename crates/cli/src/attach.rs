@@ -12,6 +12,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
 
+use crate::args::pid;
 use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
@@ -22,7 +23,7 @@ use crate::table;
 #[derive(Debug, Args)]
 pub(crate) struct AttachArgs {
     /// Running processes; all that descends from one belongs to it.
-    #[arg(value_name = "PID", required = true, value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(value_name = "PID", required = true, allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
     #[command(flatten)]
     place: InPlaceArgs,

@@ -9,7 +9,7 @@ use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 
-use crate::args::{HowArgs, SourceArgs, named};
+use crate::args::{HowArgs, SourceArgs, seed, whole};
 use crate::choices;
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
@@ -26,7 +26,8 @@ pub(crate) struct CompareArgs {
     /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
     /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
     /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
-    #[arg(long, value_delimiter = ',', required_unless_present = "asked", value_parser = named::<Way>)]
+    #[arg(long, value_delimiter = ',', required_unless_present = "asked", value_parser = choices::way(),
+          hide_possible_values = true)]
     policies: Vec<Way>,
     /// One more way, after those of --policies: a policy with options of its own, under a name of its own, such as
     /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be
@@ -37,21 +38,21 @@ pub(crate) struct CompareArgs {
     how: HowArgs,
     /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
     /// rounds that are complete.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_ROUNDS)))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
     runs: u16,
     /// Measure in every round how long each program takes alone.
     #[arg(long)]
     solo: bool,
     /// Simulate all of it on a machine that is not there, the times alone too: a name of machines/, the path of a
     /// description, one in words, or `this` (`cosched sim --help` tells more).
-    #[arg(long, short, value_name = "MACHINE")]
+    #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(), hide_possible_values = true)]
     machine: Option<String>,
     /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
     #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
     kernel: Option<Kernel>,
     /// What decides in the first simulated round where nothing else does; each further round has the next number
     /// [default: 1]
-    #[arg(long, requires = "machine")]
+    #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// A folder for the results and outputs of every run; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
@@ -162,7 +163,7 @@ fn run(
                 true => {
                     print(&serde_json::to_string_pretty(&comparison).map_err(Failure::broken)?)?
                 }
-                false => print(&show(&comparison, &experiment.ways))?,
+                false => print(&show(&comparison, &experiment))?,
             }
         }
     }

@@ -18,6 +18,7 @@ use cosched_linux::tree::Process;
 use cosched_linux::undo::{self, Held, Record};
 use serde::Serialize;
 
+use crate::args::pid;
 use crate::failure::Failure;
 use crate::live::{AskedFor, socket_of};
 use crate::session::print;
@@ -32,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(5);
 #[derive(Debug, Args)]
 pub(crate) struct DetachArgs {
     /// A process of the program that is to be let go.
-    #[arg(value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(value_name = "PID", allow_negative_numbers = true, value_parser = pid)]
     pid: i32,
     /// Print what was put back as JSON (docs/exec.md).
     #[arg(long)]
@@ -70,7 +71,8 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let owed = held.owed(&proc);
     let refused = |error: std::io::Error| {
         Failure::Broken(format!(
-            "process {owner}, which has it, cannot be asked ({error}): only `run`, `exec` and `attach` can be"
+            "process {owner}, which has it, cannot be asked ({error}): only `run`, `exec` and `attach` can be. Wait for its \
+             end, or end it (`kill {owner}`): either way everything is put back as it was found"
         ))
     };
     let mut socket = UnixStream::connect(socket_of(&folder, owner as u32)).map_err(refused)?;

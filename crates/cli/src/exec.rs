@@ -41,8 +41,8 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let workload =
         Workload::from_commands(vec![args.command.clone()], &here).map_err(Failure::input)?;
     let session = Session::here()?;
-    let store = Store::open_if_there().map_err(Failure::input)?;
-    let profiles = session.profiles(&workload, &how, store.as_ref())?;
+    let store = Store::open_if_there();
+    let profiles = session.profiles(&workload, &how, store.as_ref());
     let request = Request {
         workload: &workload,
         kind: args.place.policy,

@@ -7,8 +7,11 @@
 
 mod asked;
 mod environment;
+mod failures;
 mod here;
+mod kept;
 mod lock;
+mod origin;
 mod pace;
 mod record;
 mod rounds;

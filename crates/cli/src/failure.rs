@@ -1,9 +1,12 @@
 //! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in docs/exit-codes.md.
 
+use std::io::{self, ErrorKind};
+use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::shown_path;
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
@@ -40,14 +43,31 @@ impl Failure {
         Failure::Broken(error.to_string())
     }
 
+    /// A place that cannot be written. Another one has to be named; but a full disk shows only on the way.
+    pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
+        let text = format!("{}: cannot be written: {error}; {remedy}", shown_path(place));
+        match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded | ErrorKind::FileTooLarge => {
+                Failure::Broken(text)
+            }
+            _ => Failure::Input(text),
+        }
+    }
+
     /// Says it on standard error.
     pub(crate) fn report(&self) -> ExitCode {
-        let (text, code) = match self {
-            Failure::Input(text) => (text, 2),
-            Failure::Broken(text) => (text, 1),
-        };
-        crate::session::say(format_args!("{text}"));
-        ExitCode::from(code)
+        crate::session::say(format_args!("{}", self.text()));
+        ExitCode::from(match self {
+            Failure::Input(_) => 2,
+            Failure::Broken(_) => 1,
+        })
+    }
+
+    /// What is said.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Failure::Input(text) | Failure::Broken(text) => text,
+        }
     }
 }
 

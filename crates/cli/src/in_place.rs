@@ -16,7 +16,7 @@ use crate::live::MetricsAt;
 #[derive(Debug, Args)]
 pub(crate) struct InPlaceArgs {
     /// What decides: faithful, or linux, which changes nothing.
-    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy(),
+    #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy_in_place(),
           hide_possible_values = true)]
     pub(crate) policy: Kind,
     #[command(flatten)]

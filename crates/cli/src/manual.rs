@@ -37,9 +37,8 @@ pub(crate) struct ManualArgs {
 
 /// Writes all of them.
 pub(crate) fn manual(args: &ManualArgs) -> Result<ExitCode, Failure> {
-    write(&args.folder).map_err(|error| {
-        Failure::Broken(format!("{}: cannot be written: {error}", args.folder.display()))
-    })?;
+    let remedy = "name a folder that you may write to, such as ~/.local/share";
+    write(&args.folder).map_err(|error| Failure::unwritable(&args.folder, &error, remedy))?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -240,8 +239,8 @@ mod tests {
         }
     }
 
-    /// Commands that print nothing themselves: the output is a program's.
-    const WITHOUT_JSON: &[&str] = &["cosched exec"];
+    /// Commands that print nothing themselves: the output is a program's, or goes to files.
+    const WITHOUT_JSON: &[&str] = &["cosched exec", "cosched manual"];
 
     fn leaves(command: &Command, name: &str, into: &mut Vec<(String, bool)>) {
         let json = command.get_arguments().any(|argument| argument.get_id() == "json");

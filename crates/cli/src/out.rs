@@ -3,12 +3,15 @@
 //! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours, or no
 //! result of ours at all. So every name that a run would write is looked at before it starts.
 
-use std::fs;
+use std::fmt::Display;
+use std::fs::{self, Metadata};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use cosched_core::result::{RunResult, temporary};
 use cosched_core::workload::{Workload, shown, shown_path};
 use cosched_policy::Kind;
+use rustix::fs::{Access, access};
 
 use crate::failure::Failure;
 
@@ -108,14 +111,45 @@ pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
     [result, part].into_iter().chain(outputs).filter(|file| is_there(file)).collect()
 }
 
+/// Checks that files can be made and removed in a folder, or the folder be made.
+pub(crate) fn check_writable(out: &Path) -> Result<(), Failure> {
+    let paths = out.ancestors().filter(|path| *path != Path::new(""));
+    let mut there = paths.map(|path| (path, path.metadata()));
+    let missing = |found: &io::Result<Metadata>| matches!(found, Err(error) if error.kind() == io::ErrorKind::NotFound);
+    let Some((there, found)) = there.find(|(_, found)| !missing(found)) else {
+        return Ok(());
+    };
+    let writable = found.map_err(|error| error.to_string()).and_then(|found| {
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        match found.is_dir() {
+            true => access(there, wanted).map_err(|errno| io::Error::from(errno).to_string()),
+            false => Err("is no folder".to_owned()),
+        }
+    });
+    writable.map_err(|why| {
+        let what = format!("nothing can be written in {}: {why}", shown_path(there));
+        refused(out, &format!("{what}; see to its permissions, or choose another folder"))
+    })
+}
+
+/// Checks that [`remove`] can remove a file, as far as the file itself is concerned.
+pub(crate) fn check_removable(file: &Path) -> Result<(), Failure> {
+    match file.symlink_metadata() {
+        Ok(found) if found.is_dir() => Err(irremovable(file, &"it is a folder")),
+        _ => Ok(()),
+    }
+}
+
 /// Removes a file that an interrupted run left.
 pub(crate) fn remove(file: &Path) -> Result<(), Failure> {
-    fs::remove_file(file).map_err(|error| {
-        Failure::Input(format!(
-            "{}: cannot be removed: {error}; move it away, or choose another folder",
-            shown_path(file)
-        ))
-    })
+    fs::remove_file(file).map_err(|error| irremovable(file, &error))
+}
+
+fn irremovable(file: &Path, why: &dyn Display) -> Failure {
+    Failure::Input(format!(
+        "{}: cannot be removed: {why}; move it away, or choose another folder",
+        shown_path(file)
+    ))
 }
 
 /// A link that leads nowhere is there, too: the file would be made at its other end.

@@ -23,13 +23,13 @@ use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
-use crate::args::{HowArgs, SourceArgs};
+use crate::args::{HowArgs, SourceArgs, whole};
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
-pub(crate) use alone::{Alone, failed};
+pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
 
 /// What to measure.
@@ -43,7 +43,7 @@ pub(crate) struct ProfileArgs {
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
     /// How often to run each; the median counts.
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
     /// Print the profiles as JSON.
     #[arg(long)]

@@ -7,9 +7,9 @@
 //! The new file is written beside it and takes its name when it is complete, so that nobody ever finds half a file.
 //! Links are followed first: a link to an earlier file is kept and leads to the new one.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use cosched_core::workload::shown_path;
@@ -74,11 +74,7 @@ fn target(file: &Path, kind: Kind) -> Result<PathBuf, Failure> {
 }
 
 fn refused(file: &Path, kind: Kind, error: &io::Error) -> Failure {
-    Failure::Input(format!(
-        "{}: cannot be written: {error}; choose another place with {}",
-        shown_path(file),
-        kind.option
-    ))
+    Failure::unwritable(file, error, &format!("choose another place with {}", kind.option))
 }
 
 fn is_of(file: &Path, kind: Kind) -> bool {
@@ -89,7 +85,8 @@ fn is_of(file: &Path, kind: Kind) -> bool {
 
 fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     let mut part = part(file)?;
-    part.write_all(content)?;
+    // By the file itself: the user knows nothing of the name that it has for now, and is not to be told it.
+    part.as_file_mut().write_all(content)?;
     part.persist(file).map_err(|refused| refused.error)?;
     Ok(())
 }
@@ -101,8 +98,7 @@ fn part(file: &Path) -> io::Result<NamedTempFile> {
         _ => PathBuf::from("."),
     };
     // As any new file: for all, less what the user's mask takes away.
-    let everybody = Permissions::from_mode(0o666);
-    tempfile::Builder::new().permissions(everybody).tempfile_in(&folder)
+    tempfile::Builder::new().make_in(&folder, |path| File::create_new(path))
 }
 
 #[cfg(test)]

@@ -40,8 +40,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
-    let store = Store::open_if_there().map_err(Failure::input)?;
-    let profiles = session.profiles(&workload, &args.how, store.as_ref())?;
+    let store = Store::open_if_there();
+    let profiles = session.profiles(&workload, &args.how, store.as_ref());
     let request = Request {
         workload: &workload,
         kind: args.policy,

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::store::{Key, Store};
 pub(crate) use making::own_cpu_seconds;
 pub(crate) use request::{Origins, Ran, Request};
-pub(crate) use words::{print, say, watched};
+pub(crate) use words::{print, put, say, watched};
 
 /// How often those who look on are told how the run stands. Rounds are hardly ever a multiple of it, so that no look
 /// always meets the same gang.
@@ -108,20 +108,17 @@ impl Session {
         workload: &Workload,
         how: &HowArgs,
         store: Option<&Store>,
-    ) -> Result<Vec<Profile>, Failure> {
+    ) -> Vec<Profile> {
         let profile = |spec: &ProgramSpec| {
-            let stored = match store {
-                Some(store) => store.get(&self.key(spec, how))?,
-                None => None,
-            };
+            let stored = store.and_then(|store| store.look_up(&self.key(spec, how)));
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
-            Ok(Profile {
+            Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
-            })
+            }
         };
         workload.programs.iter().map(profile).collect()
     }

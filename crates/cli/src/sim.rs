@@ -35,6 +35,7 @@ use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
+pub(crate) use this::THIS;
 
 /// The seed where none is given.
 pub(crate) const SEED: u64 = 1;
@@ -69,21 +70,24 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
+    if let Some(file) = &args.watch {
+        watch::check(file)?;
+    }
     for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
         profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
     }
     let (sim, outcome, result) =
         simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
-    if let Some(file) = &args.watch {
-        watch::write(file, &sim, &result)?;
-    }
-    if let Some(folder) = &args.out {
-        result.save(&out::result(folder)).map_err(Failure::broken)?;
-    }
+    let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {
         true => print(&result.to_json())?,
         false => print(&table::run(&result, None))?,
     }
+    // A disk that is full by now must not cost the result.
+    if let Some(file) = &args.watch {
+        watch::write(file, &sim, &result)?;
+    }
+    saved.transpose().map_err(Failure::broken)?;
     let succeeded = result.programs.iter().all(|program| program.exit_status == Some(0));
     Ok(exit_code(outcome.ended, succeeded))
 }
@@ -104,6 +108,15 @@ fn how(args: &SimRunArgs) -> HowArgs {
 }
 
 impl Scene {
+    /// What repeats a simulation of it.
+    fn simulation(&self) -> Simulation {
+        Simulation {
+            machine: self.machine.clone(),
+            kernel: self.kernel.name().to_owned(),
+            seed: self.seed,
+        }
+    }
+
     /// The one that the options name.
     fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
         let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
@@ -185,7 +198,7 @@ impl Simulator {
     /// Checks everything that can be wrong before anything is simulated.
     fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
         let jobs = self.jobs(workload)?;
-        let profiles = self.session.profiles(workload, &self.scene.how, None)?;
+        let profiles = self.session.profiles(workload, &self.scene.how, None);
         self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
         Ok(Prepared { jobs, profiles })
     }
@@ -283,12 +296,7 @@ impl Simulator {
         let rungs = Rungs { freezing: how.to_owned(), pinning: how.to_owned() };
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
-        let simulation = Some(Simulation {
-            machine: self.scene.machine.clone(),
-            kernel: self.scene.kernel.name().to_owned(),
-            seed,
-        });
-        let context = Context { simulation, ..context };
+        let context = Context { simulation: Some(self.scene.simulation()), ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))
     }

@@ -37,8 +37,7 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
         }
         (None, true, true) => {
             return Err(Failure::Input(
-                "nothing to run; name a workload file, or commands: \
-                 `cosched run --policy gang -- CMD ARGS ::: CMD ARGS`"
+                "nothing to run; name a workload file, or commands after all options: `-- CMD ARGS ::: CMD ARGS`"
                     .to_owned(),
             ));
         }

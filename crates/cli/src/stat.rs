@@ -20,7 +20,7 @@ use cosched_linux::procfs::Proc;
 
 use rustix::process::Signal;
 
-use crate::args::duration;
+use crate::args::{duration, pid, whole};
 use crate::failure::Failure;
 use crate::session::{print, say};
 use counted::Counted;
@@ -34,16 +34,19 @@ const PAGE: usize = 20;
 
 /// What to look at.
 #[derive(Debug, Args)]
+#[command(
+    override_usage = "cosched stat [OPTIONS] --pid <PID>\n       cosched stat [OPTIONS] -- <CMD ARGS>..."
+)]
 pub(crate) struct StatArgs {
     /// A running process; its threads, and what it will start, belong to it. May be repeated.
     #[arg(short, long = "pid", value_name = "PID", required_unless_present = "command",
-          value_parser = clap::value_parser!(i32).range(1..))]
+          allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
     /// How often lines are printed: 10ms or more [default: 1s]
     #[arg(long, value_parser = duration)]
     interval: Option<Duration>,
-    /// End after so many intervals [default: when the processes have ended]
-    #[arg(long, value_name = "N", conflicts_with = "command", value_parser = clap::value_parser!(u32).range(1..))]
+    /// End after so many intervals (of --pid only) [default: when the processes have ended]
+    #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     count: Option<u32>,
     /// A line for every thread, too.
     #[arg(long)]

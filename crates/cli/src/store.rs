@@ -28,6 +28,7 @@ use std::time::{Duration, Instant};
 use redb::{Database, DatabaseError, ReadableTable, TableDefinition, TableError};
 
 use crate::failure::Failure;
+use crate::session::say;
 
 pub(crate) use entry::{Entry, Key};
 
@@ -94,18 +95,22 @@ pub(crate) fn folder() -> Result<PathBuf, StoreError> {
     Ok(file.parent().map(Path::to_owned).unwrap_or(file))
 }
 
+/// What a run lacks without the store.
+fn untold(error: &StoreError) {
+    say(format_args!("times alone are not known: {error}"));
+}
+
 impl Store {
     /// The store of this user, made if it is not there.
     pub(crate) fn open() -> Result<Store, StoreError> {
         Store::open_at(&place::file().ok_or(StoreError::NoHome)?)
     }
 
-    /// The store of this user, if there is one.
-    pub(crate) fn open_if_there() -> Result<Option<Store>, StoreError> {
-        match place::file() {
-            Some(file) if file.exists() => Store::read(file, PATIENCE).map(Some),
-            _ => Ok(None),
-        }
+    /// The store of this user, to look something up, if there is one. Programs run without what it knows, too: one that
+    /// cannot be read is only told.
+    pub(crate) fn open_if_there() -> Option<Store> {
+        let file = place::file().filter(|file| file.exists())?;
+        Store::read(file, PATIENCE).map_err(|error| untold(&error)).ok()
     }
 
     fn open_at(file: &Path) -> Result<Store, StoreError> {
@@ -131,6 +136,14 @@ impl Store {
             Ok(known)
         })?;
         Ok(store)
+    }
+
+    /// What is known under a key, to tell it along with something else: damage is only told.
+    pub(crate) fn look_up(&self, key: &Key) -> Option<Entry> {
+        self.get(key).unwrap_or_else(|error| {
+            untold(&error);
+            None
+        })
     }
 
     /// What is known under a key.

@@ -84,14 +84,16 @@ fn others() -> Result<Vec<Run>, Failure> {
 /// The run that is meant. That of somebody else has to be named.
 fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run, Failure> {
     others.retain(|other| own.iter().all(|run| run.pid != other.pid));
-    let list = |runs: &[Run]| runs.iter().map(|run| run.pid.to_string()).collect::<Vec<_>>();
-    let further: Vec<String> =
-        others.iter().map(|run| format!("{} (user {})", run.pid, run.uid)).collect();
-    let further = match further.is_empty() {
-        true => String::new(),
-        false => format!("; in other places: {}", further.join(", ")),
+    let list = |runs: &[Run], tell: fn(&Run) -> String| -> String {
+        runs.iter().map(tell).collect::<Vec<_>>().join(", ")
     };
-    let mine = list(&own).join(", ");
+    let mine = list(&own, |run| run.pid.to_string());
+    let further = match list(&others, |run| format!("{} (user {})", run.pid, run.uid)) {
+        others if others.is_empty() => others,
+        others => format!("in other places: {others}"),
+    };
+    let all = [&mine[..], &further].into_iter().filter(|some| !some.is_empty());
+    let all = all.collect::<Vec<_>>().join("; ");
     match (asked, &own[..]) {
         (Some(pid), _) => {
             let nobody = own.is_empty() && others.is_empty();
@@ -99,19 +101,20 @@ fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run
             found.ok_or_else(|| match nobody {
                 true => no_run(&further),
                 false => Failure::Input(format!(
-                    "process {pid} makes no run that you may watch; these do: {mine}{further}"
+                    "process {pid} makes no run that you may watch; these do: {all}"
                 )),
             })
         }
         (None, [run]) => Ok(run.clone()),
         (None, []) => Err(no_run(&further)),
         (None, _) => Err(Failure::Input(format!(
-            "several runs are under way: name one, `cosched top PID`: {mine}{further}"
+            "several runs are under way: name one, `cosched top PID`: {all}"
         ))),
     }
 }
 
 fn no_run(further: &str) -> Failure {
+    let further = if further.is_empty() { String::new() } else { format!("; {further}") };
     Failure::Input(format!("no run of yours is under way: start one with `cosched run`{further}"))
 }
 
@@ -164,7 +167,7 @@ mod tests {
         assert_eq!(chosen(Some(13), runs(&[12]), runs(&[12, 13])).unwrap().pid, 13);
         assert_eq!(chosen(Some(13), vec![], runs(&[13])).unwrap().pid, 13);
         assert!(said(None, &[], &[13]).contains("in other places: 13 (user 1000)"));
-        assert!(said(Some(8), &[], &[13]).contains("in other places: 13 (user 1000)"));
+        assert!(said(Some(8), &[], &[13]).ends_with("these do: in other places: 13 (user 1000)"));
         assert!(said(None, &[7, 12], &[13]).ends_with(": 7, 12; in other places: 13 (user 1000)"));
     }
 

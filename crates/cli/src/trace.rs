@@ -1,6 +1,5 @@
 //! `cosched trace`: a run as a file that Perfetto opens.
 
-use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -13,7 +12,7 @@ use serde::Serialize;
 use crate::failure::Failure;
 use crate::out;
 use crate::replace::{Kind, replace};
-use crate::session::{print, say};
+use crate::session::{print, put, say};
 
 /// What may be replaced.
 const TRACE: Kind =
@@ -55,7 +54,7 @@ pub(crate) fn trace(args: &TraceArgs) -> Result<ExitCode, Failure> {
                     .to_owned(),
             ));
         }
-        Some(file) if file.as_os_str() == "-" => to_stdout(&trace)?,
+        Some(file) if file.as_os_str() == "-" => put(&trace.bytes)?,
         Some(file) => to_file(&trace, file, args.json)?,
         None => to_file(&trace, &beside(&args.run)?, args.json)?,
     }
@@ -71,13 +70,6 @@ fn beside(run: &Path) -> Result<PathBuf, Failure> {
             shown_path(run)
         ))),
         false => Ok(run.with_file_name(FILE)),
-    }
-}
-
-fn to_stdout(trace: &Trace) -> Result<(), Failure> {
-    match std::io::stdout().write_all(&trace.bytes) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(Failure::broken(error)),
-        _ => Ok(()),
     }
 }
 

@@ -149,8 +149,8 @@ fn ways_with_options_that_make_no_sense_are_refused() {
 }
 
 /// A comparison of very many rounds in the folder `d`, once it has begun.
-fn endless(folder: &Path) -> Child {
-    let options = "--policies linux,gang --runs 1000 --json --out d";
+fn endless(folder: &Path, more: &str) -> Child {
+    let options = format!("--policies linux,gang --runs 1000 --out d {more}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
     let fixed = ["compare", "jobs.toml", "--machine", "e5410-8"];
     command.current_dir(folder).args(fixed).args(options.split_whitespace());
@@ -168,7 +168,7 @@ fn endless(folder: &Path) -> Child {
 #[test]
 fn a_second_comparison_in_a_folder_is_refused_until_the_first_is_gone_however_it_went() {
     let place = place();
-    let mut first = endless(place.path());
+    let mut first = endless(place.path(), "");
     for more in ["--resume", ""] {
         let options = format!("--policies linux,gang --runs 2 --out d {more}");
         let second = compare(place.path(), &options);
@@ -209,13 +209,53 @@ fn a_way_is_named_once_in_what_is_said_of_an_option() {
 #[test]
 fn a_simulated_comparison_that_is_ended_shows_what_is_complete() {
     let place = place();
-    let child = endless(place.path());
+    let child = endless(place.path(), "--json");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let output = child.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(130));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(found["interrupted"], true);
     assert!((1..1000).contains(&found["rounds"].as_u64().unwrap()), "{}", found["rounds"]);
+}
+
+#[test]
+fn below_the_table_stands_which_signal_ended_a_comparison() {
+    let place = place();
+    let child = endless(place.path(), "");
+    kill_process(Pid::from_child(&child), Signal::HUP).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(143));
+    let table = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        table.contains("Interrupted (SIGHUP): ") && table.contains(" complete round"),
+        "{table}"
+    );
+}
+
+#[test]
+fn of_other_programs_only_their_names_are_told() {
+    let place = place();
+    let options = "--policies linux,gang --runs 2 --out d";
+    compare(place.path(), options);
+    fs::write(place.path().join("jobs.toml"), workload().replace("'p", "'q")).unwrap();
+    let other = compare(place.path(), &format!("{options} --resume"));
+    assert_eq!(other.status.code(), Some(2));
+    let told = told(&other);
+    let names = "there, the programs, in their order: \"p0, p1, p2\"; now: \"q0, q1, q2\". Rounds";
+    assert!(told.contains(names) && !told.contains(" of the program "), "{told}");
+}
+
+#[test]
+fn a_simulated_round_has_its_own_seed_so_that_a_copy_of_another_one_is_found() {
+    let place = place();
+    let options = "--policies linux,gang --runs 2 --out d";
+    compare(place.path(), options);
+    let folder = place.path().join("d");
+    let run = |round: u16| folder.join(format!("round-00{round}/gang/run.json"));
+    fs::copy(run(1), run(2)).unwrap();
+    let refused = compare(place.path(), &format!("{options} --resume"));
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(told(&refused).contains("there, the seed: 1; now: 2"), "{}", told(&refused));
 }
 
 #[test]

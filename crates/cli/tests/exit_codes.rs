@@ -52,21 +52,29 @@ fn every_exit_code_that_is_promised_happens() {
                 ends_with(&["run", "--", "true", ":::", "false"], 1);
                 let compare = ["compare", "--policies", "fcfs,gang", "--runs", "1", "--", "false"];
                 ends_with(&compare, 1);
-                // Cannot go on: a file stands where the folder has to be.
-                let file = folder.path().join("file");
-                std::fs::write(&file, "").unwrap();
-                ends_with(&["manual", file.to_str().unwrap()], 1);
+                // Cannot go on: the disk of the output is full.
+                let full = std::fs::File::create("/dev/full").unwrap();
+                let mut doctor = cosched(&["doctor"]);
+                let output = doctor.stdout(full).stderr(Stdio::piped()).output().unwrap();
+                let told = String::from_utf8(output.stderr).unwrap();
+                assert!(told.contains("standard output"), "{told}");
+                assert_eq!(output.status.code(), Some(1), "{told}");
             }
             2 => {
-                let wrong: [&[&str]; 6] = [
+                let wrong: [&[&str]; 7] = [
                     &[],
                     &["gang"],
                     &["run"],
                     &["run", "no-such-file.toml"],
                     &["run", "--policy", "gagn", "--", "true"],
                     &["run", "--", "no-such-command"],
+                    &["stat", "--", "no-such-command"],
                 ];
                 wrong.into_iter().for_each(|arguments| ends_with(arguments, 2));
+                // A file stands where the folder has to be.
+                let file = folder.path().join("file");
+                std::fs::write(&file, "").unwrap();
+                ends_with(&["manual", file.to_str().unwrap()], 2);
             }
             130 => interrupted_with(Signal::INT, 130),
             143 => [Signal::TERM, Signal::HUP]

@@ -156,6 +156,23 @@ fn without_a_place_to_keep_profiles_the_remedy_is_told() {
 }
 
 #[test]
+fn programs_run_without_a_store_that_is_damaged_and_the_remedy_is_told() {
+    let home = home();
+    json(&run(&home, &["profile", "--json", "--", "true"]));
+    let file = home.path().join("cosched/profiles.redb");
+    std::fs::write(&file, "no database at all").unwrap();
+    let compare = ["compare", "--policies", "fcfs", "--runs", "1", "--json", "--", "true"];
+    for arguments in [&["run", "--policy", "fcfs", "--json", "--", "true"] as &[_], &compare] {
+        let output = run(&home, arguments);
+        let told = text(&output.stderr);
+        assert!(told.contains("times alone are not known") && told.contains("remove the file"));
+        json(&output);
+    }
+    assert_eq!(run(&home, &["profile", "--", "true"]).status.code(), Some(2));
+    assert_eq!(std::fs::read(&file).unwrap(), b"no database at all");
+}
+
+#[test]
 fn an_interrupt_ends_the_program_and_keeps_what_was_measured() {
     let home = home();
     let pid_file = home.path().join("pid");

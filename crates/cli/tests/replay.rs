@@ -268,6 +268,42 @@ fn a_record_that_lacks_what_a_policy_decides_by_is_told_to_be_made_again_and_the
 }
 
 #[test]
+fn a_binding_that_the_command_made_is_told_not_to_be_kept() {
+    let options = ["--policy", "gang", "--machine", TWO_CPUS];
+    let assumed = |change: fn(&mut Value)| {
+        let output = changed("single-gang.json", change, &options);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let bound = "single-1: started by taskset";
+    let split = assumed(|run| {
+        run["programs"][0]["command"] = serde_json::json!(["taskset", "--cpu-list", "0", "a"]);
+    });
+    assert!(split.contains(bound), "{split}");
+    assert!(!assumed(|_| {}).contains(bound));
+}
+
+#[test]
+fn a_machine_that_is_not_known_is_told_as_such_and_a_damaged_one_that_is_kept_is_done_without() {
+    let options = ["--policy", "gang", "--machine", "foo"];
+    let text = refused(&changed("single-gang.json", |_| {}, &options));
+    assert!(text.contains("there is no machine 'foo'") && !text.contains("--from"), "{text}");
+
+    let folder = tempfile::tempdir().unwrap();
+    let ran =
+        cosched(&["run", "--policy", "linux", "--out", "r", "--", "sleep", "0.1"], folder.path());
+    assert_eq!(ran.status.code(), Some(0), "{}", told(&ran));
+    let kept = folder.path().join("cosched/machine.toml");
+    std::fs::create_dir(folder.path().join("cosched")).unwrap();
+    std::fs::write(kept, "rubbish").unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(["sim", "--from", "r", "--policy", "gang"]).current_dir(folder.path());
+    let output = command.env("XDG_DATA_HOME", folder.path()).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("machine.toml") && text.contains("sim measure"), "{text}");
+}
+
+#[test]
 fn a_program_that_failed_is_replayed_as_far_as_it_ran_and_one_that_never_started_is_left_out() {
     let fail = |run: &mut Value| {
         let programs = run["programs"].as_array_mut().unwrap();

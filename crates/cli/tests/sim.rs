@@ -312,6 +312,61 @@ fn a_wrong_sweep_is_told_before_anything_is_simulated() {
     assert!(told.contains("gigaherz=2"), "{told}");
 }
 
+#[test]
+fn a_file_that_watching_did_not_make_is_never_overwritten_and_an_earlier_one_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let workload = &WORKLOAD.replace("1e10", "1e8");
+    let watching = |file: &str| {
+        let output = sim(
+            folder.path(),
+            workload,
+            &format!("--machine dunnington-24 --policy gang --watch {file}"),
+        );
+        (output.status.code(), String::from_utf8(output.stderr).unwrap(), output.stdout)
+    };
+    let (code, told, shown) = watching("jobs.toml");
+    assert!(told.contains("was not made by `cosched sim --watch`"), "{told}");
+    assert!(code == Some(2) && shown.is_empty(), "{told}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("jobs.toml")).unwrap(), *workload);
+    assert_eq!([watching("w").0, watching("w").0], [Some(0), Some(0)]);
+}
+
+#[test]
+fn where_nothing_can_be_written_is_told_before_the_simulation_and_a_full_disk_costs_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let watching = |file: &str| {
+        let options = format!("--machine dunnington-24 --policy gang --watch {file}");
+        sim(folder.path(), &WORKLOAD.replace("1e10", "1e8"), &options)
+    };
+    for (file, code, is_shown) in [("no/where", 2, false), ("/dev/full", 1, true)] {
+        let output = watching(file);
+        let told = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(file) && told.contains("another place with --watch"), "{told}");
+        assert!(!told.contains(".tmp"), "{told}");
+        assert_eq!(!output.stdout.is_empty(), is_shown, "{file}");
+    }
+}
+
+#[test]
+fn a_limit_to_the_size_of_files_is_told_and_nothing_is_left_of_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("jobs.toml"), WORKLOAD.replace("1e10", "1e8")).unwrap();
+    let script =
+        "ulimit -f 0; exec \"$0\" sim jobs.toml --machine dunnington-24 --policy gang --watch w";
+    let mut command = Command::new("sh");
+    command.args(["-c", script, env!("CARGO_BIN_EXE_cosched")]).current_dir(folder.path());
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("w: cannot be written: File too large") && !told.contains(".tmp"),
+        "{told}"
+    );
+    assert!(!output.stdout.is_empty());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
 /// What `--watch` tells of a program that fights for a lock, with half as many threads more than CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\

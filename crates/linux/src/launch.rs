@@ -19,6 +19,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
+use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
 use serde::{Deserialize, Serialize};
@@ -29,6 +30,10 @@ use crate::helper::{self, Helper, HelperError};
 use crate::open_files::FileLimit;
 use crate::procfs::Proc;
 use crate::tree::Process;
+
+/// How long a shim may take to end that has nothing left to do: far longer than one needs that gets any CPU.
+const PATIENCE: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// What to start, and how.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -180,6 +185,15 @@ impl Launched {
     /// When the kernel does not know the shim as our child.
     pub fn reap(&mut self) -> io::Result<bool> {
         Ok(self.shim.child.try_wait()?.is_some())
+    }
+
+    /// Waits for the end of a shim that has nothing left to do, so that no zombie of it stays; not for long, since
+    /// somebody may have stopped it.
+    pub fn dismiss(mut self) {
+        let until = Instant::now() + PATIENCE;
+        while !self.reap().unwrap_or(true) && Instant::now() < until {
+            std::thread::sleep(PAUSE);
+        }
     }
 }
 

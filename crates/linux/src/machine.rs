@@ -242,8 +242,9 @@ impl Linux {
     ///
     /// # Errors
     /// When the log cannot be removed.
-    pub fn close(self) -> Result<Restored, MachineError> {
+    pub fn close(mut self) -> Result<Restored, MachineError> {
         let restored = undo::restore(self.log.book(), &self.proc);
+        self.dismiss_shims();
         // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;

@@ -38,6 +38,20 @@ pub fn ignore(signal: Signal) -> io::Result<()> {
     }
 }
 
+/// Has a file that grows beyond the user's limit (`ulimit -f`) fail the write, in place of ending this process.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn outlive_file_size_limit() -> io::Result<()> {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // Not ignored: programs would inherit that, and a handler they do not.
+    // SAFETY: the handler does nothing, so it may run at any time.
+    match unsafe { libc::signal(libc::SIGXFSZ, nothing as *const () as libc::sighandler_t) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
 /// Sends a signal to one thread of a process; says whether it was there and the caller may.
 pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
     // SAFETY: the call takes three numbers and touches no memory of ours.

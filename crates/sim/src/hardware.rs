@@ -107,7 +107,10 @@ pub enum HardwareError {
         source: std::io::Error,
     },
     /// The text is not what it should be.
-    #[error("{file}: {source}")]
+    #[error(
+        "{file}: {}\ndocs/machine-file.md lists the keys; `cosched sim measure` writes such a file of this machine",
+        source.to_string().trim_end()
+    )]
     Toml {
         /// Which file.
         file: String,
@@ -190,6 +193,11 @@ fn one() -> f64 {
 }
 
 impl Hardware {
+    /// The names of the descriptions that come along.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        KNOWN.into_iter().map(|(name, _)| name)
+    }
+
     /// One of the descriptions that come along.
     ///
     /// # Errors
@@ -329,6 +337,7 @@ mod tests {
             let told = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
             let (_, known) =
                 told.split_once("expected one of").or(told.split_once("expected")).unwrap();
+            let known = known.lines().next().unwrap();
             let keys: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
             assert!(keys.len() >= 2, "{told}");
             for key in keys {
@@ -358,7 +367,8 @@ mod tests {
         assert!(told("core:3", "cores:3").contains("two.toml: topology: 'cores:3'"));
         assert!(told("package:2 core:3", "core:3 package:2").contains("'package:2'"));
         assert!(told("pu:2", "pu:2000").contains("12000 CPUs"));
-        assert!(told("gigahertz", "gigaherz").contains("gigaherz"));
+        let unknown = told("gigahertz", "gigaherz");
+        assert!(unknown.contains("gigaherz") && unknown.contains("sim measure"), "{unknown}");
         assert!(told("wake_nanos = 3000", "wake_nanos = -1").contains("wake_nanos: is -1"));
         assert!(told("cache_mib", "smt_share = 2\ncache_mib").contains("smt_share: is 2"));
     }

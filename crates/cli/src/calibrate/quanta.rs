@@ -24,7 +24,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE, default_slice};
 use cosched_policy::{Quanta, derive};
 
-use crate::args::duration;
+use crate::args::{duration, whole};
 use crate::failure::{Failure, exit_code};
 use crate::replace::{self, Kind};
 use crate::session::{Session, print, say};
@@ -49,7 +49,7 @@ pub(crate) struct QuantaArgs {
     only: Vec<String>,
     /// Threads per CPU of programs for which the file names no thread count; each is a training program of its own.
     #[arg(long, value_delimiter = ',', value_name = "N,N", default_value = "2,4",
-          value_parser = clap::value_parser!(u16).range(1..=64))]
+          allow_negative_numbers = true, value_parser = whole(1..=64u16))]
     loads: Vec<u16>,
     /// The slices, separated by commas: 100us to 100ms, which is what the kernel grants.
     #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = slice,
@@ -57,7 +57,7 @@ pub(crate) struct QuantaArgs {
     slices: Vec<Nanos>,
     /// How often to run each program with each slice, in turn. With 9 or more, one of eleven slices can be told from the
     /// kernel's own.
-    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     runs: u16,
     /// About how long each run is to take: the number after `--work` in a program's command is changed accordingly.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]

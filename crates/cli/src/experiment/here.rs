@@ -2,6 +2,7 @@
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
+use cosched_core::result::Context;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 
@@ -32,9 +33,11 @@ impl<'a> Here<'a> {
         solo: bool,
     ) -> Result<Here<'a>, Failure> {
         let session = Session::here()?;
-        let store = if solo { Store::open().map(Some) } else { Store::open_if_there() };
-        let store = store.map_err(Failure::input)?;
-        let profiles = session.profiles(workload, how, store.as_ref())?;
+        let store = match solo {
+            true => Some(Store::open().map_err(Failure::input)?),
+            false => Store::open_if_there(),
+        };
+        let profiles = session.profiles(workload, how, store.as_ref());
         Ok(Here { session, workload, how, solo, store, profiles })
     }
 
@@ -69,10 +72,14 @@ impl Site for Here<'_> {
         self.session.check(&self.request(workload, kind, how)).map(drop)
     }
 
+    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+        self.session.expected(&self.request(turn.workload, turn.kind, turn.how))
+    }
+
     fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
         let Some(store) = &mut self.store else { return Ok(Ended::Complete) };
         let ended = profile::measure_all(&self.session, self.workload, self.how, store)?;
-        self.profiles = self.session.profiles(self.workload, self.how, Some(store))?;
+        self.profiles = self.session.profiles(self.workload, self.how, Some(store));
         Ok(ended)
     }
 

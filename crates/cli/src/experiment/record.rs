@@ -23,6 +23,9 @@ use crate::session::Session;
 const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
 const WAYS: &str = "--policies";
+const PROGRAMS: &str = "the programs, in their order";
+/// What stands between a key of the workload file and a program's name.
+const OF_PROGRAM: &str = " of the program '";
 
 /// All that decides about a comparison, by the name that people know it by.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -42,7 +45,7 @@ impl Record {
             ("the machine's CPUs".to_owned(), json!(session.usable.cpus.to_string())),
             ("the machine's model".to_owned(), json!(machine.model)),
             ("the kernel".to_owned(), json!(machine.kernel)),
-            ("the programs, in their order".to_owned(), json!(names.join(", "))),
+            (PROGRAMS.to_owned(), json!(names.join(", "))),
         ]);
         let inherited = environment::deciding(&session.environment, &workload.programs);
         settings
@@ -51,7 +54,7 @@ impl Record {
             let threads = session.threads(spec);
             settings.extend(
                 program(spec, threads)
-                    .map(|(key, value)| (format!("{key} of the program '{}'", spec.name), value)),
+                    .map(|(key, value)| (format!("{key}{OF_PROGRAM}{}'", spec.name), value)),
             );
         }
         Record { schema: SCHEMA.to_owned(), settings }
@@ -107,7 +110,12 @@ impl Record {
                 found.schema
             )));
         }
-        let names: BTreeSet<&String> = self.settings.keys().chain(found.settings.keys()).collect();
+        let mut names: BTreeSet<&String> =
+            self.settings.keys().chain(found.settings.keys()).collect();
+        if found.settings.get(PROGRAMS) != self.settings.get(PROGRAMS) {
+            // Whatever else is known of other programs differs, too.
+            names.retain(|name| !name.contains(OF_PROGRAM));
+        }
         let differ = names.into_iter().filter_map(|name| {
             let (there, now) = (found.settings.get(name), self.settings.get(name));
             (there != now).then(|| format!("there, {name}: {}; now: {}", value(there), value(now)))

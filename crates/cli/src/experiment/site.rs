@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cosched_core::engine::outcome::Ended;
+use cosched_core::result::Context;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 
@@ -35,6 +36,9 @@ pub(crate) trait Site {
 
     /// Checks everything that can be wrong with such a run. Nothing is started or written.
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure>;
+
+    /// What a run of this round would tell of itself, as far as that is known before it is made.
+    fn expected(&self, turn: &Turn<'_>, round: u16) -> Context;
 
     /// Finds how long each program takes alone, for the runs that follow.
     fn alone(&mut self, round: u16) -> Result<Ended, Failure>;

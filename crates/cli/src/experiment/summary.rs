@@ -1,14 +1,16 @@
 //! A comparison for people: a table, and a sentence for each way.
 
 use comfy_table::Table;
+use cosched_core::engine::outcome::Ended;
 use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
+use cosched_report::Comparison;
 use cosched_report::comparison::Compared;
-use cosched_report::{Comparison, Way};
 
+use super::Experiment;
 use crate::{deviations, table};
 
-/// The table and the sentences. `ways` are the runs that were compared.
-pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
+/// The table and the sentences of an experiment.
+pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     let header = [
         "way",
         "total s",
@@ -37,7 +39,16 @@ pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
         format!("Simulated on {model}: no program was run. Each round has a seed of its own.")
     });
     let rounds = match comparison.rounds {
-        n if comparison.interrupted => format!("Interrupted: {n} complete round(s) count."),
+        n if comparison.interrupted => {
+            let how = match experiment.ended {
+                Ended::Interrupted(by) => format!("Interrupted ({})", by.name()),
+                Ended::Complete => "Ended early by what went wrong".to_owned(),
+            };
+            match n {
+                1 => format!("{how}: one complete round counts."),
+                n => format!("{how}: {n} complete rounds count."),
+            }
+        }
         1 => "One run each: differences below a fifth mean nothing. `--runs 10` tells more."
             .to_owned(),
         n if n < FEWEST_TO_COMPARE => {
@@ -49,7 +60,7 @@ pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
     };
     let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
     let sentences = comparison.ways.iter().filter_map(Compared::sentence);
-    let deviated = ways.iter().flat_map(|way| {
+    let deviated = experiment.ways.iter().flat_map(|way| {
         let told = deviations::sentences(&way.runs).into_iter();
         told.map(move |sentence| format!("{}: {sentence}", way.name))
     });
@@ -59,7 +70,8 @@ pub(crate) fn show(comparison: &Comparison, ways: &[Way]) -> String {
         .iter()
         .filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
     let lines = lines.chain([rounds, longest.to_owned()]).chain(asked);
-    let lines = lines.chain(sentences).chain(deviated);
+    let failures = experiment.failures.iter().cloned();
+    let lines = lines.chain(sentences).chain(failures).chain(deviated);
     lines.collect::<Vec<_>>().join("\n")
 }
 

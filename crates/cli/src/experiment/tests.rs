@@ -1,6 +1,7 @@
 //! Whole experiments, on a site that makes the times up.
 
-use std::fs;
+mod kept;
+
 use std::path::Path;
 use std::time::Duration;
 
@@ -35,6 +36,17 @@ struct MadeUp {
     made: Vec<String>,
     /// The quantum that was asked for in each.
     quanta: Vec<Option<Duration>>,
+    /// What goes wrong, and in which round.
+    fails: Option<(Fails, u16)>,
+    round: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fails {
+    /// A program alone.
+    Alone,
+    /// Saving a result.
+    Save,
 }
 
 fn made_up(seed: u64) -> MadeUp {
@@ -48,6 +60,8 @@ fn made_up(seed: u64) -> MadeUp {
         patience: usize::MAX,
         made: Vec::new(),
         quanta: Vec::new(),
+        fails: None,
+        round: 0,
     }
 }
 
@@ -84,15 +98,25 @@ impl Site for MadeUp {
     }
 
     fn finds_times_alone(&self) -> bool {
-        false
+        self.fails.is_some()
     }
 
     fn check(&self, _: &Workload, _: Kind, _: &HowArgs) -> Result<(), Failure> {
         Ok(())
     }
 
-    fn alone(&mut self, _round: u16) -> Result<Ended, Failure> {
-        Ok(Ended::Complete)
+    fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
+        context(turn, &self.session.description)
+    }
+
+    fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
+        self.round = round;
+        match self.fails {
+            Some((Fails::Alone, at)) if at == round => {
+                Err(Failure::Broken("cg ended with status 3".to_owned()))
+            }
+            _ => Ok(Ended::Complete),
+        }
     }
 
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
@@ -106,6 +130,10 @@ impl Site for MadeUp {
         self.quanta.push(turn.how.policy.quantum);
         let result = self.make(turn, ended);
         out::prepare(turn.out, turn.workload)?;
+        if self.fails == Some((Fails::Save, self.round)) {
+            let troubles = vec![Failure::Broken("the disk is full".to_owned())];
+            return Ok(Ran { result, ended, troubles });
+        }
         result.save(&out::result(turn.out)).unwrap();
         Ok(Ran { result, ended, troubles: Vec::new() })
     }
@@ -131,8 +159,12 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         wake_lateness: vec![],
         switch_gaps: vec![],
     };
+    RunResult::new(&outcome, &context(turn, machine))
+}
+
+fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
     let spec = &turn.workload.programs[0];
-    let context = Context {
+    Context {
         policy: turn.kind.to_string(),
         placement: None,
         quantum: None,
@@ -150,8 +182,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
             solo: None,
             terms: None,
         }],
-    };
-    RunResult::new(&outcome, &context)
+    }
 }
 
 /// An experiment of so many rounds with one program, in a folder or in none.
@@ -221,170 +252,4 @@ fn a_way_that_takes_four_fifths_of_the_time_is_nearly_always_found_better() {
     let found = found.count();
     println!("{found} of 50 comparisons find a way that takes four fifths better");
     assert!(found >= 40, "{found} of 50");
-}
-
-#[test]
-fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    let mut first = MadeUp { patience: 5, ..made_up(1) };
-    let interrupted = experiment(&mut first, "linux,gang", 4, out, false).unwrap();
-    assert_eq!(interrupted.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [2, 2]);
-    assert_eq!(first.made[4..], ["round-003/linux", "round-003/gang"]);
-
-    let refused = experiment(&mut made_up(2), "linux,gang", 4, out, false).unwrap_err();
-    assert!(matches!(refused, Failure::Input(text) if text.contains("--resume")));
-
-    let mut second = made_up(2);
-    let whole = experiment(&mut second, "linux,gang", 4, out, true).unwrap();
-    let made = ["round-003/linux", "round-003/gang", "round-004/gang", "round-004/linux"];
-    assert_eq!(second.made, made);
-    assert_eq!(whole.ways[1].runs[..2], interrupted.ways[1].runs[..]);
-    let resumed = Comparison::of(&whole.ways).unwrap();
-    let at_once = experiment(&mut made_up(1), "linux,gang", 4, None, false).unwrap();
-    let at_once = Comparison::of(&at_once.ways).unwrap();
-    assert_eq!((resumed.rounds, &resumed.machine), (at_once.rounds, &at_once.machine));
-    assert_eq!(resumed.ways[1].samples.total_seconds.len(), 4);
-
-    let mut third = made_up(3);
-    let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
-    assert_eq!((third.made.len(), Comparison::of(&again.ways).unwrap()), (0, resumed));
-}
-
-#[test]
-fn a_way_has_the_options_that_were_asked_for_it_and_a_resumed_one_must_have_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    let mut site = made_up(1);
-    experiment(&mut site, "gang,fine=gang --quantum 5ms", 2, out, false).unwrap();
-    let fine = Some(Duration::from_millis(5));
-    assert_eq!(site.made, ["round-001/gang", "round-001/fine", "round-002/fine", "round-002/gang"]);
-    assert_eq!(site.quanta, [None, fine, fine, None]);
-    let again = "gang,fine=gang --quantum 5ms";
-    assert_eq!(experiment(&mut made_up(1), again, 2, out, true).unwrap().ways[1].runs.len(), 2);
-    for (other, said) in [
-        (
-            "gang,fine=gang --quantum 6ms",
-            "there, --quantum of the way 'fine': \"5ms\"; now: \"6ms\"",
-        ),
-        (
-            "gang,fine=greedy --quantum 5ms",
-            "there, the policy of the way 'fine': \"gang\"; now: \"greedy\"",
-        ),
-        ("gang,fine=gang", "now: \"the default\""),
-    ] {
-        match experiment(&mut made_up(1), other, 2, out, true) {
-            Err(Failure::Input(text)) => assert!(text.contains(said), "{other}: {text}"),
-            other => panic!("{other:?}"),
-        }
-    }
-}
-
-#[test]
-fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    experiment(&mut made_up(1), "linux,gang", 8, out, false).unwrap();
-    fs::remove_file(folder.path().join("round-004/gang/run.json")).unwrap();
-    fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
-    let mut again = made_up(2);
-    let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
-    assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
-    assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
-    assert!(!folder.path().join("round-007/gang/run.json").exists(), "nobody asked for it");
-}
-
-#[test]
-fn the_shells_variables_that_decide_how_programs_run_have_to_be_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    let shell = |variables: &[(&str, &str)]| {
-        let pairs = variables.iter().map(|(name, value)| (name.into(), value.into()));
-        let mut site = made_up(1);
-        site.session.environment = pairs.collect();
-        site
-    };
-    let before = [("OMP_PROC_BIND", "close"), ("PATH", "/bin"), ("TERM", "xterm")];
-    experiment(&mut shell(&before), "linux", 2, out, false).unwrap();
-    let same = [("PATH", "/bin"), ("OMP_PROC_BIND", "close"), ("TERM", "dumb")];
-    experiment(&mut shell(&same), "linux", 3, out, true).unwrap();
-    let other = [("PATH", "/usr/bin"), ("LD_PRELOAD", "x.so")];
-    match experiment(&mut shell(&other), "linux", 3, out, true) {
-        Err(Failure::Input(text)) => {
-            for told in [
-                "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
-                "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
-                "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
-            ] {
-                assert!(text.contains(told), "{text}");
-            }
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
-    let file = folder.path().join("round-002/gang/run.json");
-    let whole = fs::read_to_string(&file).unwrap();
-    fs::write(&file, &whole[..20]).unwrap();
-    let mut again = made_up(1);
-    experiment(&mut again, "linux,gang", 2, out, true).unwrap();
-    assert!(again.made.contains(&"round-002/gang".to_owned()), "{:?}", again.made);
-    assert!(!again.made.contains(&"round-001/gang".to_owned()), "{:?}", again.made);
-    fs::write(
-        &file,
-        whole
-            .replace("\"policy\":\"gang\"", "\"policy\":\"fcfs\"")
-            .replace("\"policy\": \"gang\"", "\"policy\": \"fcfs\""),
-    )
-    .unwrap();
-    match experiment(&mut made_up(1), "linux,gang", 2, out, true) {
-        Err(Failure::Input(text)) => {
-            assert!(text.contains("under 'fcfs' instead of 'gang'"), "{text}")
-        }
-        other => panic!("{other:?}"),
-    }
-}
-
-#[test]
-fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
-    let refused = |site: &mut MadeUp, ways: &str| match experiment(site, ways, 3, out, true) {
-        Err(Failure::Input(text)) => text,
-        other => panic!("{other:?}"),
-    };
-    let ways = refused(&mut made_up(1), "linux,fcfs");
-    assert!(ways.contains("there, --policies: \"linux,gang\"; now: \"linux,fcfs\""), "{ways}");
-    let mut elsewhere = made_up(1);
-    elsewhere.session.description.kernel = "6.1".to_owned();
-    let kernel = refused(&mut elsewhere, "linux,gang");
-    assert!(kernel.contains("the kernel: \"6.18\"; now: \"6.1\""), "{kernel}");
-    fs::write(folder.path().join("compare-plan.json"), "{}").unwrap();
-    let damaged = refused(&mut made_up(1), "linux,gang");
-    assert!(damaged.contains("compare-plan.json: is damaged"), "{damaged}");
-}
-
-#[test]
-fn files_of_somebody_else_are_never_taken_for_leftovers() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = Some(folder.path());
-    let way = folder.path().join("round-001/linux");
-    fs::create_dir_all(&way).unwrap();
-    fs::write(way.join("run.json"), "keep").unwrap();
-    // Without a plan beside them, nobody knows whose they are.
-    let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
-    match refused {
-        Failure::Input(text) => {
-            assert!(text.contains("compare-plan.json is not there, which tells what"), "{text}");
-            assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
-        }
-        broken => panic!("{broken:?}"),
-    }
-    assert_eq!(fs::read_to_string(way.join("run.json")).unwrap(), "keep");
 }

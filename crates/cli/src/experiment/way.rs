@@ -48,9 +48,20 @@ enum Manner {
     Split,
 }
 
-const RIVALS: [Manner; 4] = [Manner::Passive, Manner::Llvm, Manner::OneThread, Manner::Split];
+/// The rivals, by their names.
+const RIVALS: [(&str, Manner); 4] = [
+    ("passive", Manner::Passive),
+    ("llvm", Manner::Llvm),
+    ("one-thread", Manner::OneThread),
+    ("split", Manner::Split),
+];
 
 impl Way {
+    /// The names of the rivals.
+    pub(crate) fn rivals() -> [&'static str; 4] {
+        RIVALS.map(|(name, _)| name)
+    }
+
     /// Reads `NAME=POLICY OPTIONS`.
     pub(crate) fn asked(text: &str) -> Result<Way, String> {
         let (name, asked) = asked::read(text)?;
@@ -186,18 +197,6 @@ fn set(spec: &mut ProgramSpec, key: &str, value: &str) {
     spec.env.insert(key.into(), value.into());
 }
 
-impl fmt::Display for Manner {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Manner::Policy(kind) => kind.fmt(f),
-            Manner::Passive => f.write_str("passive"),
-            Manner::Llvm => f.write_str("llvm"),
-            Manner::OneThread => f.write_str("one-thread"),
-            Manner::Split => f.write_str("split"),
-        }
-    }
-}
-
 impl fmt::Display for Way {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.name)
@@ -209,11 +208,11 @@ impl FromStr for Way {
 
     fn from_str(text: &str) -> Result<Way, String> {
         let (first, _) = numbered(text);
-        let manner = match RIVALS.into_iter().find(|rival| rival.to_string() == first) {
-            Some(rival) => rival,
+        let manner = match RIVALS.into_iter().find(|(name, _)| *name == first) {
+            Some((_, rival)) => rival,
             None => {
                 first.parse().map(Manner::Policy).map_err(|error: <Kind as FromStr>::Err| {
-                    let rivals = RIVALS.map(|rival| rival.to_string()).join(", ");
+                    let rivals = Way::rivals().join(", ");
                     format!("{error}; the rivals are {rivals}")
                 })?
             }

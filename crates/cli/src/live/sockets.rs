@@ -42,7 +42,12 @@ pub(crate) struct OwnSocket(PathBuf);
 impl OwnSocket {
     /// Listens on a new socket for the user alone; in place of whatever has that name.
     pub(super) fn bind(path: &Path) -> Result<(UnixListener, OwnSocket), String> {
-        let refused = |error: io::Error| format!("{}: {error}", shown_path(path));
+        let refused = |error: io::Error| {
+            format!(
+                "{}: {error}; its folder has to be there, and yours to write to",
+                shown_path(path)
+            )
+        };
         let unfinished = onlookers::unfinished(path);
         let listener = UnixListener::bind(&unfinished).map_err(|error| match error.kind() {
             io::ErrorKind::InvalidInput => format!(
@@ -185,12 +190,18 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_there_is_not_replaced_by_a_socket() {
+    fn a_file_that_is_there_is_not_replaced_by_a_socket_and_a_folder_that_is_not_is_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("notes.sock");
         fs::write(&path, "mine").unwrap();
         let error = MetricsAt::Socket(path.clone()).open().err().unwrap();
         assert!(error.contains("it is there already"), "{error}");
+        let nowhere = MetricsAt::Socket(folder.path().join("no/where"));
+        let error = nowhere.open().err().unwrap();
+        assert!(
+            error.contains("no/where: ") && error.contains("its folder has to be there"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), "mine");
     }
 }

@@ -19,6 +19,7 @@ use cosched_policy::Kind;
 use super::curve::median;
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::session::{Origins, Request, Session, say};
 use crate::store::{Entry, Store, StoreError};
 
@@ -137,17 +138,22 @@ pub(super) fn run_alone(
 /// The time of a program that failed is not the time of its work.
 pub(crate) fn failed(spec: &ProgramSpec, status: Option<i32>, outputs: &Path) -> Failure {
     let status = status.map_or("an unknown status".to_owned(), |status| format!("status {status}"));
+    Failure::Broken(format!(
+        "program {} ended with {status}, so its time is not kept; {}",
+        spec.name,
+        complaint(&out::output(outputs, &spec.name, "stderr"))
+    ))
+}
+
+/// The end of what a program wrote to standard error, from the file that took it.
+pub(crate) fn complaint(stderr: &Path) -> String {
     // A program that could not be started has no output.
-    let text = fs::read(outputs.join(format!("{}.stderr", spec.name))).unwrap_or_default();
+    let text = fs::read(stderr).unwrap_or_default();
     let tail = last_lines(&String::from_utf8_lossy(&text));
-    let told = match tail.is_empty() {
+    match tail.is_empty() {
         true => "it wrote nothing to standard error".to_owned(),
         false => format!("the end of its standard error:\n{tail}"),
-    };
-    Failure::Broken(format!(
-        "program {} ended with {status}, so its time is not kept; {told}",
-        spec.name
-    ))
+    }
 }
 
 fn last_lines(text: &str) -> String {

@@ -16,9 +16,9 @@ pub(super) struct Point {
     pub(super) solo: Nanos,
 }
 
-/// How many times faster a point is than the first one of its curve.
+/// How many times faster a point is than the first one of its curve; `None` where there is no other.
 pub(super) fn speedup(curve: &[Point], point: Point) -> Option<f64> {
-    let first = curve.first()?;
+    let first = curve.first().filter(|_| curve.len() > 1)?;
     (point.solo > Nanos::ZERO).then(|| first.solo.as_secs_f64() / point.solo.as_secs_f64())
 }
 
@@ -82,9 +82,11 @@ mod tests {
     }
 
     #[test]
-    fn one_point_leaves_nothing_to_choose() {
+    fn one_point_leaves_nothing_to_choose_and_nothing_to_hold_it_against() {
         assert_eq!(ideal_threads(&curve(&[(4, 1.0)])), None);
         assert_eq!(ideal_threads(&[]), None);
+        let alone = curve(&[(4, 1.0)]);
+        assert_eq!(speedup(&alone, alone[0]), None);
     }
 
     #[test]

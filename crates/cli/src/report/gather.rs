@@ -246,8 +246,10 @@ fn ways(
         }
     }
     let dropped: usize = (0..from.len()).map(|tree| drop_incomplete(&mut rows, tree)).sum();
-    if dropped > 0 {
-        notes.push(format!("{dropped} incomplete rounds do not count."));
+    match dropped {
+        0 => {}
+        1 => notes.push("1 incomplete round does not count.".to_owned()),
+        _ => notes.push(format!("{dropped} incomplete rounds do not count.")),
     }
     let mut names: Vec<String> = Vec::new();
     for row in &rows {

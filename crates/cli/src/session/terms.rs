@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup};
-use cosched_core::result::{Context, ProgramContext, Rungs, Terms};
+use cosched_core::result::{Context, NONE, ProgramContext, Rungs, Terms};
 use cosched_core::workload::ProgramSpec;
 use cosched_core::{GroupId, Nanos, Profile};
 
@@ -46,6 +46,14 @@ impl Session {
                 ..Limits::default()
             },
         }
+    }
+
+    /// What a run would tell of itself, as far as that is known before it is made.
+    pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
+        let programs = &request.workload.programs;
+        let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
+        let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
+        self.context(request, &threads, String::new(), rungs, 0.0)
     }
 
     pub(crate) fn context(

@@ -13,10 +13,18 @@ pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     let _ = writeln!(std::io::stderr(), "cosched: {}", lines.join("\n"));
 }
 
-/// Prints a result, and says so if nobody takes it.
+/// Prints a result, and says so if it cannot be written. That nobody reads any more is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    match writeln!(std::io::stdout(), "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failure::broken(error)),
+    put(format!("{text}\n").as_bytes())
+}
+
+/// The same for what is no text.
+pub(crate) fn put(bytes: &[u8]) -> Result<(), Failure> {
+    let mut output = std::io::stdout();
+    match output.write_all(bytes).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::Broken(format!("standard output: cannot be written: {error}")))
+        }
         _ => Ok(()),
     }
 }

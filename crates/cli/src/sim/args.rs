@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
-use crate::args::{HowArgs, MeasureArgs, PolicyArgs};
+use crate::args::{HowArgs, MeasureArgs, PolicyArgs, seed, whole};
 use crate::choices;
 
 #[derive(Debug, Args)]
@@ -53,7 +53,7 @@ pub(crate) struct SimCheckArgs {
     #[arg(long, value_name = "DIR", default_value = "workloads/bin")]
     pub(crate) kernels: PathBuf,
     /// How often to run each workload under each policy, in turn; with 6 or more, orders of policies are told apart.
-    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    #[arg(long, default_value_t = 6, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
     /// Only workloads whose names contain one of these, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
@@ -72,14 +72,14 @@ pub(crate) struct SimCheckArgs {
 #[derive(Debug, Args)]
 pub(crate) struct SimMachineArgs {
     /// The machine: a name of machines/, or the path of a description of your own.
-    #[arg(long, short)]
+    #[arg(long, short, value_parser = choices::machine(), hide_possible_values = true)]
     pub(crate) machine: String,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx.
     #[arg(long, short, default_value = "eevdf", value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Kernel,
     /// What decides where nothing else does; the same seed gives the same run.
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: u64,
     /// Where the threads of a program go: near each other (packed), or far apart (spread).
     #[arg(long, default_value = Placement::default().name(), value_parser = choices::placement(), hide_possible_values = true)]
@@ -127,14 +127,15 @@ pub(crate) struct SimRunArgs {
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
     /// measured it.
-    #[arg(long, short, required_unless_present_any = ["sweep", "from"])]
+    #[arg(long, short, required_unless_present_any = ["sweep", "from"], value_parser = choices::machine(),
+          hide_possible_values = true)]
     pub(crate) machine: Option<String>,
     /// Its kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
     /// solaris-fx [default: eevdf]
     #[arg(long, short, value_parser = choices::kernel(), hide_possible_values = true)]
     pub(crate) kernel: Option<Kernel>,
     /// What decides where nothing else does; the same seed gives the same run [default: 1]
-    #[arg(long)]
+    #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
     /// Simulate every value of a setting, separated by commas, and print one table: quantum, policy, placement, kernel,
     /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
@@ -150,7 +151,8 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md).
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md). An
+    /// earlier such file is replaced, any other file is not.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.

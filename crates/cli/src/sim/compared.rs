@@ -8,6 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
+use cosched_core::result::Context;
 use cosched_core::workload::Workload;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::signals::{INTERRUPTIONS, interruption};
@@ -67,6 +68,11 @@ impl<'a> Simulated<'a> {
         Simulator::of(self.hardware.clone(), &scene)
     }
 
+    /// The scene with the seed of a round.
+    fn scene_of(&self, round: u16) -> Scene {
+        Scene { seed: self.scene.seed.saturating_add(round.into()), ..self.scene.clone() }
+    }
+
     /// Whether the user has ended it meanwhile; it ends after the simulation that is under way.
     fn ended(&mut self) -> Result<Ended, Failure> {
         let mut ready = Vec::new();
@@ -99,10 +105,15 @@ impl Site for Simulated<'_> {
         Ok(())
     }
 
+    fn expected(&self, turn: &Turn<'_>, round: u16) -> Context {
+        let simulator = self.told(turn.how);
+        let request = simulator.request(turn.workload, turn.kind, &self.profiles);
+        let simulation = Some(self.scene_of(round).simulation());
+        Context { simulation, ..simulator.session.expected(&request) }
+    }
+
     fn alone(&mut self, round: u16) -> Result<Ended, Failure> {
-        let seed = self.scene.seed + u64::from(round);
-        self.simulator =
-            Simulator::of(self.hardware.clone(), &Scene { seed, ..self.scene.clone() });
+        self.simulator = Simulator::of(self.hardware.clone(), &self.scene_of(round));
         for i in 0..self.jobs.len() {
             let spec = &self.workload.programs[i];
             self.profiles[i].solo = Some(self.simulator.alone(spec, &self.jobs[i])?);

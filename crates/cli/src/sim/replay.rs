@@ -39,8 +39,9 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         true => given.check_use(&[policy, record.policy])?,
         false => given.check_use(&[policy])?,
     }
-    let (hardware, assumed) = ground::hardware(&record.result, args.machine.as_deref())
-        .map_err(|failure| record.name_in(failure))?;
+    let named = args.machine.as_deref().map(super::hardware).transpose()?;
+    let (hardware, assumed) =
+        ground::hardware(&record.result, named).map_err(|failure| record.name_in(failure))?;
     let programs =
         program::programs(&record.result, &hardware).map_err(|failure| record.name_in(failure))?;
     let recorded = record.result.simulation.as_ref();

@@ -1,4 +1,6 @@
 //! `cosched sim --watch FILE`: what each program did in each second, and how its threads lost their CPUs.
+//!
+//! Such a file may replace an earlier one, and [nothing else](crate::replace).
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -6,12 +8,28 @@ use std::path::Path;
 use cosched_core::Nanos;
 use cosched_core::result::RunResult;
 use cosched_sim::Sim;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
+use crate::replace::{self, Kind};
 
 /// How long an interval is.
 pub(super) const INTERVAL: Nanos = Nanos::from_secs(1);
+
+/// What may be replaced.
+const WATCHED: Kind = Kind { made_by: "cosched sim --watch", option: "--watch", is_one };
+
+/// By the first line, which a file's beginning holds as a whole.
+fn is_one(beginning: &[u8]) -> bool {
+    let line = beginning.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let row: Value = serde_json::from_slice(line).unwrap_or_default();
+    row["program"].is_string() && row["run_delay_seconds"].is_number()
+}
+
+/// Checks that the file can be written when the simulation is over.
+pub(super) fn check(file: &Path) -> Result<(), Failure> {
+    replace::check(file, WATCHED)
+}
 
 /// Writes a line for each interval of each program; docs/simulator.md describes it.
 pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Failure> {
@@ -45,6 +63,5 @@ pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Fa
         });
         _ = writeln!(lines, "{line}");
     }
-    std::fs::write(file, lines)
-        .map_err(|error| Failure::Input(format!("{}: {error}", file.display())))
+    replace::replace(file, lines.as_bytes(), WATCHED)
 }

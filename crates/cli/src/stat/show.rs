@@ -158,7 +158,8 @@ impl<'a> Program<'a> {
             name,
             threads: sum.threads,
             idle_threads: sum.idle,
-            cpus: running / seconds,
+            // The sum of no threads is -0.0.
+            cpus: (running / seconds).abs(),
             running_share: sum.share(Activity::Running),
             run_delay_share: sum.share(Activity::Runnable),
             lock_share: sum.lock_contention(),
@@ -312,6 +313,12 @@ mod tests {
         {
             assert!(json["programs"][0].get(field).unwrap().is_null(), "{field}");
         }
+    }
+
+    #[test]
+    fn nobody_runs_on_no_cpus_and_not_on_less() {
+        let (_, json) = lines(None);
+        assert_eq!(json["programs"][0]["cpus"].to_string(), "0.0");
     }
 
     #[test]

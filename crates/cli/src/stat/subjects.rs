@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
+use cosched_core::workload::Workload;
 use cosched_linux::monitor::{Monitor, ThreadUse};
 use cosched_linux::poll::Poll;
 use cosched_linux::procfs::Proc;
@@ -59,6 +60,12 @@ impl Subjects {
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
+        let here = std::env::current_dir().map_err(Failure::input)?;
+        let workload =
+            Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
+        let path = std::env::var_os("PATH");
+        // What is wrong with the command is told as elsewhere, before anybody is watched.
+        workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
         let own = std::process::id() as i32;
         monitor.add(0, own).map_err(Failure::broken)?;
         // There is no other thread here: this one starts the program.

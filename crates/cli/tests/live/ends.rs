@@ -42,6 +42,20 @@ fn ended_by(signal: Signal, code: i32, name: &str) {
 }
 
 #[test]
+fn a_comparison_leaves_no_zombies_of_the_runs_that_are_over() {
+    let place = Place::new();
+    // The parent of the program is its shim, and the shim's parent is cosched.
+    let script = "cosched=$(sed -n 's/^PPid:\\t//p' /proc/$PPID/status); \
+                  children=$(cat /proc/$cosched/task/$cosched/children); \
+                  for child in $children; do echo $child; done > children; \
+                  for child in $children; do grep -H '^State:.Z' /proc/$child/status; done > zombies; true";
+    let compare = ["compare", "--policies", "linux", "--runs", "12", "--", "sh", "-c", script];
+    place.cosched(&compare).ended().with(0);
+    assert_eq!(place.read("zombies"), "");
+    assert_ne!(place.read("children"), "");
+}
+
+#[test]
 fn ctrl_c_ends_the_programs_and_cosched_with_130() {
     ended_by(Signal::INT, 130, "SIGINT");
 }

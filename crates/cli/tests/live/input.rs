@@ -134,7 +134,7 @@ fn a_workload_without_programs_or_that_cannot_be_read_is_refused() {
     refused(&place, ended, &["latin1.toml:1", "UTF-8"]);
 
     let ended = place.cosched(&["run", "--policy", "gang"]).ended();
-    refused(&place, ended, &["nothing to run", "--policy gang -- CMD"]);
+    refused(&place, ended, &["nothing to run", "after all options: `-- CMD"]);
 }
 
 #[test]

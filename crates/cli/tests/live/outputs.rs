@@ -213,6 +213,19 @@ fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_doc
     assert_eq!(place.read("work/runs").lines().count(), 5 + 1 + 4);
 }
 
+#[test]
+fn below_the_table_stands_which_program_failed_how_and_where_it_tells_why() {
+    let place = Place::new();
+    place.write("jobs.toml", program("a", "", "echo out of paper >&2; exit 3"));
+    let compare = ["compare", "jobs.toml", "--policies", "linux", "--runs", "2"];
+    let shown = place.cosched(&compare).ended().with(1).stdout;
+    let told = "linux: a failed in 2 of 2 rounds (status 3); the end of its standard error:\n  out of paper\n";
+    assert!(shown.contains(told), "{shown}");
+    let shown = place.cosched(&[&compare[..], &["--out", "all"]].concat()).ended().with(1).stdout;
+    assert!(shown.contains("its standard error is in all/round-001/linux/a.stderr"), "{shown}");
+    assert_eq!(place.read("all/round-001/linux/a.stderr"), "out of paper\n");
+}
+
 fn sorted_keys(document: &Value) -> Vec<&str> {
     let mut keys = keys(document);
     keys.sort_unstable();

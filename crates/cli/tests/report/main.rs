@@ -74,7 +74,7 @@ fn rounds_in_which_a_way_is_missing_do_not_count() {
     }
     let output = cosched(folder.path(), &["report", "d", "-o", "-", "--against", "gang"]);
     let page = String::from_utf8(output.stdout).unwrap();
-    assert!(page.contains("1 incomplete rounds do not count."));
+    assert!(page.contains("1 incomplete round does not count."));
     assert!(page.contains("Medians of 2 rounds."));
     assert!(page.find("<h2>gang").unwrap() < page.find("<h2>linux").unwrap());
 }

@@ -20,13 +20,18 @@ pub fn shown_path(path: &Path) -> String {
     escaped(&cut(&path.to_string_lossy(), MAX_PATH))
 }
 
-/// The same text without control characters.
+/// The same text without control characters, nor those that have a terminal show others in another order.
 pub fn escaped(text: &str) -> String {
-    let escape = |c: char| match c.is_control() {
+    let escape = |c: char| match c.is_control() || turns(c) {
         true => c.escape_default().collect(),
         false => c.to_string(),
     };
     text.chars().map(escape).collect()
+}
+
+/// Whether a character sets the direction of text, or ends a line: Unicode's Bidi_Control, and its separators.
+fn turns(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 fn cut(text: &str, most: usize) -> String {
@@ -46,6 +51,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped_and_the_rest_is_left_as_it_is() {
+        assert_eq!(shown("a\u{202e}txt.exe"), "a\\u{202e}txt.exe");
         assert_eq!(shown("a\u{1b}[31mb\r\n\u{9b}c"), "a\\u{1b}[31mb\\r\\n\\u{9b}c");
         assert_eq!(shown("été 'x' \"y\" \\z"), "été 'x' \"y\" \\z");
     }

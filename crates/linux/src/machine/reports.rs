@@ -120,6 +120,19 @@ impl Linux {
         self.leftovers.push(live);
     }
 
+    /// Waits for the shims below which nobody is left, at the end of a run: many runs may follow in one process.
+    pub(super) fn dismiss_shims(&mut self) {
+        let is_gone = |live: &Live| live.tree.members(&self.proc).is_empty();
+        let all = std::mem::take(&mut self.leftovers).into_iter();
+        let (gone, left): (Vec<Live>, _) = all.partition(is_gone);
+        self.leftovers = left;
+        let shims = gone.into_iter().filter_map(|live| match live.parent {
+            Parent::Shim(shim) | Parent::Killed(shim) => Some(shim),
+            Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
+        });
+        self.unreaped.drain(..).chain(shims).for_each(Launched::dismiss);
+    }
+
     /// Reads on from programs that count as ended, until their shims end too.
     pub(super) fn hear_leftover(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(i) = self.leftovers.iter().position(|live| live.id == id) else { return Ok(()) };

@@ -13,10 +13,10 @@ use crate::sim::{hardware as named_hardware, this};
 /// slow each other down once more.
 pub(super) fn hardware(
     record: &RunResult,
-    named: Option<&str>,
+    named: Option<Hardware>,
 ) -> Result<(Hardware, Option<String>), Failure> {
     let (found, assumed) = match named {
-        Some(name) => (named_hardware(name)?, None),
+        Some(named) => (named, None),
         None => own(record)?,
     };
     let (here, there) = (found.topology.cpus().len(), record.machine.cpus);
@@ -49,10 +49,13 @@ fn own(record: &RunResult) -> Result<(Hardware, Option<String>), Failure> {
                        --machine names a description of it";
         return Ok((plain, Some(assumed.to_owned())));
     }
-    if this::file().is_ok_and(|file| file.exists()) {
-        return Ok((this::hardware(&here, None)?, None));
-    }
-    let assumed = "this machine was not measured (`cosched sim measure` does it): what switches and starts \
-                   cost is assumed";
-    Ok((Hardware { topology: this::usable(&here), ..plain }, Some(assumed.to_owned())))
+    let why = match this::file().is_ok_and(|file| file.exists()) {
+        true => match this::hardware(&here, None) {
+            Ok(measured) => return Ok((measured, None)),
+            Err(failure) => failure.text().to_owned(),
+        },
+        false => "this machine was not measured (`cosched sim measure` does it)".to_owned(),
+    };
+    let assumed = format!("{why}: what switches and starts cost is assumed");
+    Ok((Hardware { topology: this::usable(&here), ..plain }, Some(assumed)))
 }

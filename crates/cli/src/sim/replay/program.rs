@@ -11,6 +11,7 @@
 //! cut off where it is seen, that is where it is more than the program can use alone.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
@@ -92,8 +93,10 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
                threads always had work";
     let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
     let failed = "failed, so it is replayed as far as it ran";
+    let bound = "started by taskset; the CPUs that it was bound to are not kept";
     [
         Some(always.to_owned()),
+        sentence(named(&|program| is_bound(&record.programs[program.position])), bound),
         sentence(named(&|program| program.basis == Basis::Running), running),
         sentence(named(&|program| program.basis == Basis::CpuTime), cpu),
         sentence(
@@ -109,6 +112,12 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
     .into_iter()
     .flatten()
     .collect()
+}
+
+/// Whether its command binds it, as the way `split` of a comparison does.
+fn is_bound(program: &ProgramResult) -> bool {
+    let command = program.command.first().map(Path::new);
+    command.and_then(Path::file_name).is_some_and(|name| name == "taskset")
 }
 
 fn replayed(

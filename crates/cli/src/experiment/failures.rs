@@ -1,0 +1,51 @@
+//! Which programs of a comparison failed, and where they tell why.
+
+use std::collections::BTreeMap;
+
+use cosched_core::Exit;
+use cosched_core::result::ProgramResult;
+use cosched_core::workload::{escaped, shown_path};
+use cosched_report::words;
+
+use super::rounds::{Ready, Round};
+use crate::{out, profile};
+
+/// A sentence for each way and program that failed, with the standard error of its first failure: where it is, or, where
+/// no folder keeps it, how it ends.
+pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec<String> {
+    let mut sentences = Vec::new();
+    for (i, way) in ready.plan.ways.iter().enumerate() {
+        for slot in 0..ready.plan.workload.programs.len() {
+            let of_round = |(round, results): (&u16, &Round)| {
+                let program = &results[i].programs[slot];
+                failure(program).map(|how| (*round, how))
+            };
+            let failed: Vec<(u16, String)> = rounds.iter().filter_map(of_round).collect();
+            let Some((first, _)) = failed.first() else { continue };
+            let name = &ready.plan.workload.programs[slot].name;
+            let stderr = out::output(&ready.run_folder(*first, i), name, "stderr");
+            let told = match ready.plan.out {
+                Some(_) => format!("its standard error is in {}", shown_path(&stderr)),
+                None => profile::complaint(&stderr),
+            };
+            let mut ends: Vec<&str> = failed.iter().map(|(_, how)| how.as_str()).collect();
+            ends.dedup();
+            let sentence = format!(
+                "{way}: {name} failed in {} of {} rounds ({}); {told}",
+                failed.len(),
+                rounds.len(),
+                ends.join(", ")
+            );
+            sentences.push(sentence.split('\n').map(escaped).collect::<Vec<_>>().join("\n"));
+        }
+    }
+    sentences
+}
+
+/// How a program failed, in words, if it did.
+fn failure(program: &ProgramResult) -> Option<String> {
+    match program.exit {
+        Some(Exit::Code(0)) => None,
+        exit => Some(exit.map_or("not ended".to_owned(), words::exit)),
+    }
+}

@@ -1,0 +1,184 @@
+//! What a folder has kept of a comparison, and room there for the rest.
+//!
+//! *Problem.* Whoever goes on relies on the rounds that are there, and overwrites what an interruption left. A mistake
+//! mixes figures of something else with the own ones, or destroys the only result of hours.
+//!
+//! *Idea.* Only what is incomplete, or damaged as a crash or a full disk leaves it, may be overwritten; what cannot be
+//! looked at, or [is of something else](super::origin), is refused. Everything is looked at before anything is touched.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use cosched_core::result::{ResultError, RunResult};
+use cosched_core::workload::{Workload, shown_path};
+
+use super::origin::{self, Seen};
+use super::rounds::{MOST_ROUNDS, Ready, Round};
+use super::{Record, Site};
+use crate::failure::Failure;
+use crate::out;
+use crate::session::say;
+
+/// The complete rounds of a folder, which has room for all others then.
+pub(super) fn take(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {
+    let (plan, folder) = (ready.plan, ready.folder);
+    // A run in the folder itself would be taken for all that is there.
+    out::check_free(folder, &Workload { programs: Vec::new() })?;
+    let goes_on = plan.resume && plan.record.is_in(folder)?;
+    let rounds = if goes_on { complete(ready, site)? } else { BTreeMap::new() };
+    let open: Vec<u16> = (0..plan.rounds).filter(|round| !rounds.contains_key(round)).collect();
+    if !goes_on {
+        plan.record.check_free(folder)?;
+        if plan.resume {
+            check_known(ready, &open)?;
+        }
+    }
+    make_room(ready, &open, goes_on)?;
+    if !goes_on {
+        plan.record.save(folder)?;
+    }
+    if plan.resume {
+        say(format_args!("{} complete round(s) found, {} to make", rounds.len(), open.len()));
+        let beyond = rounds.range(plan.rounds..).count();
+        if beyond > 0 {
+            let asked = plan.rounds;
+            say(format_args!(
+                "{beyond} of these were not asked for by --runs {asked}, and count, too"
+            ));
+        }
+    }
+    Ok(rounds)
+}
+
+/// The rounds that are there, complete.
+fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, Failure> {
+    let plan = ready.plan;
+    let (mut rounds, mut seen) = (BTreeMap::new(), Seen::default());
+    let most = if plan.rounds == 1 { 1 } else { MOST_ROUNDS };
+    for round in 0..most {
+        let mut results: Vec<Option<RunResult>> = Vec::new();
+        for i in 0..plan.ways.len() {
+            let folder = ready.run_folder(round, i);
+            let result = match look(&folder)? {
+                Left::Nothing => None,
+                Left::Whole(run) => {
+                    let expected = site.expected(&ready.turn(i, &folder), round);
+                    origin::check(&run, &expected, site.finds_times_alone())
+                        .and_then(|()| seen.check(&run, &folder))
+                        .map_err(|what| foreign(&folder, &what))?;
+                    Some(*run).filter(|run| run.interrupted_by.is_none())
+                }
+                Left::Damaged(why) if round < plan.rounds => {
+                    say(format_args!("{why}; the round is made anew"));
+                    None
+                }
+                Left::Damaged(why) => {
+                    say(format_args!(
+                        "{why}; the round does not count, and is made anew only with --runs {} or more",
+                        round + 1
+                    ));
+                    None
+                }
+            };
+            results.push(result);
+        }
+        rounds.extend(results.into_iter().collect::<Option<Round>>().map(|all| (round, all)));
+    }
+    Ok(rounds)
+}
+
+/// What is left of a run.
+enum Left {
+    Nothing,
+    /// What a full disk or a crash made of it, in words.
+    Damaged(String),
+    Whole(Box<RunResult>),
+}
+
+fn look(folder: &Path) -> Result<Left, Failure> {
+    let file = out::result(folder);
+    let refuse = |why: String| {
+        let shown = shown_path(&file);
+        Failure::Input(format!("--resume: {shown}: {why}, or choose another folder with --out"))
+    };
+    let unreadable = |error| refuse(format!("cannot be read: {error}; see to its permissions"));
+    match file.metadata() {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Left::Nothing),
+        Err(error) => return Err(unreadable(error)),
+        Ok(found) if !found.is_file() => {
+            return Err(refuse("is no file; take it away".to_owned()));
+        }
+        Ok(_) => {}
+    }
+    match RunResult::load(&file) {
+        Ok(run) => Ok(Left::Whole(Box::new(run))),
+        Err(why @ (ResultError::Damaged { .. } | ResultError::Impossible { .. })) => {
+            Ok(Left::Damaged(why.to_string()))
+        }
+        Err(ResultError::Unreadable { source, .. }) => Err(unreadable(source)),
+        Err(other) => Err(Failure::Input(format!(
+            "--resume: {other}; or take it away, and its round is made anew"
+        ))),
+    }
+}
+
+/// A run that was put there by somebody else is no round of this comparison.
+fn foreign(folder: &Path, what: &str) -> Failure {
+    Failure::Input(format!(
+        "--resume: {} holds a run that is none of this comparison: {what}. Take it away, and its round is made anew",
+        shown_path(folder)
+    ))
+}
+
+/// Checks that no run is there, since nobody knows of what.
+fn check_known(ready: &Ready<'_>, open: &[u16]) -> Result<(), Failure> {
+    let mut folders = ready.runs(open).map(|(round, i)| ready.run_folder(round, i));
+    let there = folders.find(|run| out::result(run).exists());
+    there.map_or(Ok(()), |run| Err(Record::missing(ready.folder, &run)))
+}
+
+/// Checks that the runs can write their files; then removes what an interruption left there, and says so.
+fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failure> {
+    let mut leftovers: BTreeMap<u16, Vec<PathBuf>> = BTreeMap::new();
+    for (round, i) in ready.runs(open) {
+        let folder = ready.run_folder(round, i);
+        let workload = ready.turn(i, &folder).workload;
+        check_no_link(&folder, ready.folder)?;
+        out::check_writable(&folder)?;
+        if !goes_on {
+            out::check_free(&folder, workload)?;
+            continue;
+        }
+        let left = out::left(&folder, workload);
+        left.iter().try_for_each(|file| out::check_removable(file))?;
+        if !left.is_empty() {
+            leftovers.entry(round).or_default().extend(left);
+        }
+    }
+    for (round, left) in &leftovers {
+        say(format_args!(
+            "round {} is not complete: it is made anew, and {} file(s) of it are overwritten",
+            round + 1,
+            left.len()
+        ));
+        left.iter().try_for_each(|file| out::remove(file))?;
+    }
+    ready.runs(open).next().map_or(Ok(()), |(round, i)| {
+        let folder = ready.run_folder(round, i);
+        out::prepare(&folder, ready.turn(i, &folder).workload)
+    })
+}
+
+/// Checks that a run's folder is within the comparison's: behind a link somebody keeps something else.
+fn check_no_link(run: &Path, folder: &Path) -> Result<(), Failure> {
+    let mut within = run.ancestors().take_while(|path| *path != folder);
+    within.find(|path| path.is_symlink()).map_or(Ok(()), |link| {
+        Err(Failure::Input(format!(
+            "--out {}: {} is a link, and what it leads to would be written; put a folder in its place, or choose another \
+             folder",
+            shown_path(folder),
+            shown_path(link)
+        )))
+    })
+}

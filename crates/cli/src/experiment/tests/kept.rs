@@ -1,0 +1,320 @@
+//! Experiments that are gone on with, or not, in folders that hold one thing or another.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, symlink};
+
+use serde_json::{Value, json};
+
+use super::*;
+
+#[test]
+fn an_interrupted_comparison_is_gone_on_with_after_its_complete_rounds() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let mut first = MadeUp { patience: 5, ..made_up(1) };
+    let interrupted = experiment(&mut first, "linux,gang", 4, out, false).unwrap();
+    assert_eq!(interrupted.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(first.made[4..], ["round-003/linux", "round-003/gang"]);
+
+    let refused = experiment(&mut made_up(2), "linux,gang", 4, out, false).unwrap_err();
+    assert!(matches!(refused, Failure::Input(text) if text.contains("--resume")));
+
+    let mut second = made_up(2);
+    let whole = experiment(&mut second, "linux,gang", 4, out, true).unwrap();
+    let made = ["round-003/linux", "round-003/gang", "round-004/gang", "round-004/linux"];
+    assert_eq!(second.made, made);
+    assert_eq!(whole.ways[1].runs[..2], interrupted.ways[1].runs[..]);
+    let resumed = Comparison::of(&whole.ways).unwrap();
+    let at_once = experiment(&mut made_up(1), "linux,gang", 4, None, false).unwrap();
+    let at_once = Comparison::of(&at_once.ways).unwrap();
+    assert_eq!((resumed.rounds, &resumed.machine), (at_once.rounds, &at_once.machine));
+    assert_eq!(resumed.ways[1].samples.total_seconds.len(), 4);
+
+    let mut third = made_up(3);
+    let again = experiment(&mut third, "linux,gang", 4, out, true).unwrap();
+    assert_eq!((third.made.len(), Comparison::of(&again.ways).unwrap()), (0, resumed));
+}
+
+#[test]
+fn a_comparison_that_is_complete_is_shown_again_without_a_word_written() {
+    let folder = three_rounds();
+    let plan = folder.path().join("compare-plan.json");
+    let before = plan.metadata().unwrap().ino();
+    experiment(&mut made_up(2), "linux,gang", 3, Some(folder.path()), true).unwrap();
+    assert_eq!(plan.metadata().unwrap().ino(), before);
+}
+
+#[test]
+fn a_way_has_the_options_that_were_asked_for_it_and_a_resumed_one_must_have_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let mut site = made_up(1);
+    experiment(&mut site, "gang,fine=gang --quantum 5ms", 2, out, false).unwrap();
+    let fine = Some(Duration::from_millis(5));
+    assert_eq!(site.made, ["round-001/gang", "round-001/fine", "round-002/fine", "round-002/gang"]);
+    assert_eq!(site.quanta, [None, fine, fine, None]);
+    let again = "gang,fine=gang --quantum 5ms";
+    assert_eq!(experiment(&mut made_up(1), again, 2, out, true).unwrap().ways[1].runs.len(), 2);
+    for (other, said) in [
+        (
+            "gang,fine=gang --quantum 6ms",
+            "there, --quantum of the way 'fine': \"5ms\"; now: \"6ms\"",
+        ),
+        (
+            "gang,fine=greedy --quantum 5ms",
+            "there, the policy of the way 'fine': \"gang\"; now: \"greedy\"",
+        ),
+        ("gang,fine=gang", "now: \"the default\""),
+    ] {
+        match experiment(&mut made_up(1), other, 2, out, true) {
+            Err(Failure::Input(text)) => assert!(text.contains(said), "{other}: {text}"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    experiment(&mut made_up(1), "linux,gang", 8, out, false).unwrap();
+    fs::remove_file(folder.path().join("round-004/gang/run.json")).unwrap();
+    fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
+    let mut again = made_up(2);
+    let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
+    assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
+    assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
+    assert!(!folder.path().join("round-007/gang/run.json").exists(), "nobody asked for it");
+}
+
+#[test]
+fn the_shells_variables_that_decide_how_programs_run_have_to_be_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let shell = |variables: &[(&str, &str)]| {
+        let pairs = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        let mut site = made_up(1);
+        site.session.environment = pairs.collect();
+        site
+    };
+    let before = [("OMP_PROC_BIND", "close"), ("PATH", "/bin"), ("TERM", "xterm")];
+    experiment(&mut shell(&before), "linux", 2, out, false).unwrap();
+    let same = [("PATH", "/bin"), ("OMP_PROC_BIND", "close"), ("TERM", "dumb")];
+    experiment(&mut shell(&same), "linux", 3, out, true).unwrap();
+    let other = [("PATH", "/usr/bin"), ("LD_PRELOAD", "x.so")];
+    match experiment(&mut shell(&other), "linux", 3, out, true) {
+        Err(Failure::Input(text)) => {
+            for told in [
+                "there, OMP_PROC_BIND of the shell: \"close\"; now: nothing",
+                "there, PATH of the shell: \"/bin\"; now: \"/usr/bin\"",
+                "there, LD_PRELOAD of the shell: nothing; now: \"x.so\"",
+            ] {
+                assert!(text.contains(told), "{text}");
+            }
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_damaged_run_is_made_anew_and_one_of_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
+    let file = folder.path().join("round-002/gang/run.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    fs::write(&file, &whole[..20]).unwrap();
+    let mut again = made_up(1);
+    experiment(&mut again, "linux,gang", 2, out, true).unwrap();
+    assert!(again.made.contains(&"round-002/gang".to_owned()), "{:?}", again.made);
+    assert!(!again.made.contains(&"round-001/gang".to_owned()), "{:?}", again.made);
+    fs::write(
+        &file,
+        whole
+            .replace("\"policy\":\"gang\"", "\"policy\":\"fcfs\"")
+            .replace("\"policy\": \"gang\"", "\"policy\": \"fcfs\""),
+    )
+    .unwrap();
+    match experiment(&mut made_up(1), "linux,gang", 2, out, true) {
+        Err(Failure::Input(text)) => {
+            assert!(text.contains("there, the policy: \"fcfs\"; now: \"gang\""), "{text}")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn only_the_same_can_be_gone_on_with_and_what_differs_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    experiment(&mut made_up(1), "linux,gang", 2, out, false).unwrap();
+    let refused = |site: &mut MadeUp, ways: &str| match experiment(site, ways, 3, out, true) {
+        Err(Failure::Input(text)) => text,
+        other => panic!("{other:?}"),
+    };
+    let ways = refused(&mut made_up(1), "linux,fcfs");
+    assert!(ways.contains("there, --policies: \"linux,gang\"; now: \"linux,fcfs\""), "{ways}");
+    let mut elsewhere = made_up(1);
+    elsewhere.session.description.kernel = "6.1".to_owned();
+    let kernel = refused(&mut elsewhere, "linux,gang");
+    assert!(kernel.contains("the kernel: \"6.18\"; now: \"6.1\""), "{kernel}");
+    fs::write(folder.path().join("compare-plan.json"), "{}").unwrap();
+    let damaged = refused(&mut made_up(1), "linux,gang");
+    assert!(damaged.contains("compare-plan.json: is damaged"), "{damaged}");
+}
+
+#[test]
+fn files_of_somebody_else_are_never_taken_for_leftovers() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = Some(folder.path());
+    let way = folder.path().join("round-001/linux");
+    fs::create_dir_all(&way).unwrap();
+    fs::write(way.join("run.json"), "keep").unwrap();
+    // Without a plan beside them, nobody knows whose they are.
+    let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
+    match refused {
+        Failure::Input(text) => {
+            assert!(text.contains("compare-plan.json is not there, which tells what"), "{text}");
+            assert!(text.contains("round-001/linux is a run of; put it back"), "{text}");
+        }
+        broken => panic!("{broken:?}"),
+    }
+    assert_eq!(fs::read_to_string(way.join("run.json")).unwrap(), "keep");
+}
+
+/// Why an experiment of two ways and so many rounds is refused.
+fn refused(site: &mut MadeUp, rounds: u16, out: Option<&Path>, resume: bool) -> String {
+    match experiment(site, "linux,gang", rounds, out, resume) {
+        Err(Failure::Input(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A folder with a comparison of two ways and three rounds.
+fn three_rounds() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    experiment(&mut made_up(1), "linux,gang", 3, Some(folder.path()), false).unwrap();
+    folder
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_not_taken_for_a_damaged_one_and_nothing_is_touched() {
+    let folder = three_rounds();
+    let (file, other) = ["gang", "linux"]
+        .map(|way| folder.path().join("round-002").join(way).join("run.json"))
+        .into();
+    let kept = fs::read(&other).unwrap();
+    fs::remove_file(&file).unwrap();
+    // Nobody may read a folder as a file, whatever the rights.
+    fs::create_dir(&file).unwrap();
+    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(told.contains("round-002/gang/run.json: is no file; take it away"), "{told}");
+    assert_eq!(fs::read(&other).unwrap(), kept);
+    // Nor is a result of another version a damaged one.
+    fs::remove_dir(&file).unwrap();
+    let text = String::from_utf8(kept.clone()).unwrap();
+    fs::write(&file, text.replace("cosched-run/1", "cosched-run/9")).unwrap();
+    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(told.contains("has the schema 'cosched-run/9'"), "{told}");
+    assert_eq!(fs::read(&other).unwrap(), kept);
+}
+
+#[test]
+fn nothing_is_removed_where_not_everything_can_be() {
+    let folder = three_rounds();
+    let (damaged, stuck) = (
+        folder.path().join("round-001/linux/run.json"),
+        folder.path().join("round-002/gang/cg.stdout"),
+    );
+    fs::write(&damaged, "{").unwrap();
+    fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
+    fs::create_dir(&stuck).unwrap();
+    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(told.contains("cg.stdout: cannot be removed: it is a folder"), "{told}");
+    assert!(damaged.exists() && folder.path().join("round-001/gang/run.json").exists());
+}
+
+#[test]
+fn what_a_link_leads_to_is_never_overwritten() {
+    let (folder, elsewhere) = (three_rounds(), tempfile::tempdir().unwrap());
+    let way = folder.path().join("round-002/gang");
+    fs::remove_dir_all(&way).unwrap();
+    fs::write(elsewhere.path().join("run.json"), "{").unwrap();
+    symlink(elsewhere.path(), &way).unwrap();
+    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    assert!(told.contains("round-002/gang is a link"), "{told}");
+    assert_eq!(fs::read(elsewhere.path().join("run.json")).unwrap(), b"{");
+}
+
+#[test]
+fn a_run_with_other_settings_of_another_command_or_another_round_is_named_with_what_differs() {
+    let folder = three_rounds();
+    let out = Some(folder.path());
+    let file = folder.path().join("round-002/linux/run.json");
+    let whole = fs::read_to_string(&file).unwrap();
+    for (field, now, said) in [
+        ("/quantum_seconds", json!(0.02), "there, --quantum (s): 0.02; now: null"),
+        ("/machine/cpus", json!(3), "there, the machine: {\"cpus\":3"),
+        ("/programs/0/name", json!("ep"), "there, the programs: [\"ep\"]; now: [\"cg\"]"),
+        (
+            "/programs/0/command",
+            json!(["cg", "-x"]),
+            "there, command of the program 'cg': [\"cg\",\"-x\"]; now: [\"cg\"]",
+        ),
+        ("/programs/0/threads", json!(1), "there, threads of the program 'cg': 1; now: 2"),
+    ] {
+        let mut run: Value = serde_json::from_str(&whole).unwrap();
+        *run.pointer_mut(field).unwrap() = now;
+        fs::write(&file, run.to_string()).unwrap();
+        let told = refused(&mut made_up(2), 3, out, true);
+        assert!(told.contains(said) && told.contains("Take it away"), "{field}: {told}");
+    }
+    // An incomplete round is no licence to overwrite what is not of this comparison.
+    fs::remove_file(folder.path().join("round-002/gang/run.json")).unwrap();
+    refused(&mut made_up(2), 3, out, true);
+    fs::copy(folder.path().join("round-001/linux/run.json"), &file).unwrap();
+    let told = refused(&mut made_up(2), 3, out, true);
+    assert!(told.contains("it is a copy of") && told.contains("round-001/linux"), "{told}");
+}
+
+#[test]
+fn a_folder_that_holds_a_single_run_takes_no_comparison() {
+    let folder = three_rounds();
+    let run = folder.path().join("round-001/linux/run.json");
+    let other = tempfile::tempdir().unwrap();
+    fs::copy(run, other.path().join("run.json")).unwrap();
+    for resume in [false, true] {
+        let told = refused(&mut made_up(2), 3, Some(other.path()), resume);
+        assert!(told.contains("it already holds a run; choose another folder"), "{told}");
+    }
+}
+
+#[test]
+fn a_damaged_round_that_nobody_asks_for_is_left_and_it_is_not_said_to_be_made() {
+    let folder = three_rounds();
+    let file = folder.path().join("round-003/gang/run.json");
+    fs::write(&file, "{").unwrap();
+    let mut site = made_up(2);
+    let found = experiment(&mut site, "linux,gang", 2, Some(folder.path()), true).unwrap();
+    assert_eq!((site.made.len(), found.ways[0].runs.len()), (0, 2));
+    assert_eq!(fs::read(&file).unwrap(), b"{");
+}
+
+#[test]
+fn what_is_complete_is_shown_where_a_later_round_fails_and_no_further_one_is_begun() {
+    let folder = tempfile::tempdir().unwrap();
+    for fails in [Fails::Alone, Fails::Save] {
+        let out = folder.path().join(format!("{fails:?}"));
+        let mut site = MadeUp { fails: Some((fails, 2)), ..made_up(1) };
+        let found = experiment(&mut site, "linux,gang", 5, Some(&out), false).unwrap();
+        assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [2, 2]);
+        assert_eq!((found.ended, found.all_succeeded), (Ended::Complete, false));
+        assert!(site.made.iter().all(|run| !run.starts_with("round-004")), "{:?}", site.made);
+        let whole = experiment(&mut made_up(1), "linux,gang", 5, Some(&out), true).unwrap();
+        assert_eq!(whole.ways[1].runs.len(), 5);
+    }
+    // With nothing to show, what went wrong is the result.
+    let mut site = MadeUp { fails: Some((Fails::Alone, 0)), ..made_up(1) };
+    let told = experiment(&mut site, "linux,gang", 5, None, false);
+    assert!(matches!(told, Err(Failure::Broken(_))), "{told:?}");
+}
