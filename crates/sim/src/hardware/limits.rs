@@ -19,7 +19,7 @@ pub(super) fn check(read: &Description) -> Result<(), (&'static str, String)> {
         ("cache_mib", read.cache_mib, 1e-3, 1e6),
         ("memory_nanos", read.memory_nanos, 1e-3, 1e6),
         ("switch_nanos", read.switch_nanos, 0.0, 5e4),
-        ("wake_nanos", read.wake_nanos, 0.0, 1e6),
+        ("wake_nanos", read.wake_nanos, 0.0, 1e9),
         ("tick_nanos", read.tick_nanos, 0.0, 1e6),
         ("strays_per_second", read.strays_per_second, 0.0, 1e4),
         ("interruptions_per_second", read.interruptions_per_second, 0.0, 1e4),
@@ -29,7 +29,7 @@ pub(super) fn check(read: &Description) -> Result<(), (&'static str, String)> {
         ("own.freeze_nanos", freeze, 0.0, 1e9),
         ("own.thaw_nanos", thaw, 0.0, 1e9),
     ];
-    let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos, 0.0, 1e6));
+    let signals = read.signal_nanos.map(|nanos| ("signal_nanos", nanos, 0.0, 1e9));
     let buses = read.bus.iter().map(|bus| ("bus.bytes_per_nano", bus.bytes_per_nano, 1e-3, 1e6));
     let mut all = values.into_iter().chain(signals).chain(buses);
     match all.find(|(_, value, least, most)| !(*least..=*most).contains(value)) {
