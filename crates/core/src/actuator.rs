@@ -1,7 +1,7 @@
 //! What can be done to the threads of a program so that they do not take CPUs from each other.
 //!
 //! The paper on faithful scheduling has one way: Solaris' class of fixed priorities with a time quantum. Linux has several,
-//! which differ in who may take a CPU from whom, and none of them is best for every program (docs/quanta.md).
+//! which differ in who may take a CPU from whom, and none of them is best for every program (docs/measurements.md).
 
 use std::fmt;
 use std::str::FromStr;

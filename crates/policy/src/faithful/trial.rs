@@ -10,11 +10,11 @@
 //! answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be faster is not kept.
 //!
 //! *Progress* of a moment is what the machine can tell of it: instructions where they are counted, else CPU time
-//! outside the kernel: what threads that fight for locks lose, they lose asleep or in the kernel (docs/quanta.md holds that
+//! outside the kernel: what threads that fight for locks lose, they lose asleep or in the kernel (docs/measurements.md holds that
 //! against the true speed; it is wrong where the lock's own cache line is what everybody waits for). Where several
 //! programs are there, the geometric mean over all of them counts, so that nobody wins at another's expense.
 //!
-//! Ours; part 4 of no paper.
+//! Ours: the paper has no guard.
 
 use cosched_core::{Actuator, Nanos, ProgramId, Quality, Sample};
 
