@@ -123,7 +123,14 @@ test-guest: setup
 	guest/build.sh
 	failed=()
 	for variant in guest/variants/*; do
-	    guest/run.sh "$${variant##*/}" || failed+=("$${variant##*/}")
+	    name=$${variant##*/}
+	    guest/run.sh "$$name" && continue
+	    # Where time passes with instructions, a second boot would say the same.
+	    if ! grep -q '^CLOCK=instructions' "$$variant"; then
+	        echo "guest: $$name: once more, as what its host does beside it may have been in its way"
+	        guest/run.sh "$$name" && continue
+	    fi
+	    failed+=("$$name")
 	done
 	if (( $${#failed[@]} > 0 )); then echo "guest: failed: $${failed[*]}" >&2; exit 1; fi
 

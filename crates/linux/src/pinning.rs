@@ -80,7 +80,7 @@ impl Masks {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
                     if seen.insert(thread) {
-                        news.push((thread, outcome(affinity::get(thread.pid))));
+                        news.push((thread, affinity::get(thread.pid).ok()));
                     }
                 }
             }
@@ -90,10 +90,12 @@ impl Masks {
             // Nobody has the new mask from us before the first walk has ended.
             let given = if walk == 0 { self.last } else { target };
             let ours = [self.found, self.last, given];
-            for (thread, present) in news {
+            for (thread, before) in news {
+                // Others were looked at since, and it may have bound itself meanwhile.
+                let present = outcome(affinity::get(thread.pid));
                 let bound = present.and_then(|present| match present {
                     Some(present) => {
-                        let is_ours = ours.contains(&present);
+                        let is_ours = before == Some(present) && ours.contains(&present);
                         self.bind_thread(thread, (present, is_ours), target, cpus.is_none(), log)
                     }
                     None => Ok(()),

@@ -23,7 +23,7 @@ use std::process::exit;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -123,7 +123,15 @@ fn pin([one, other]: [usize; 2]) {
     let [mut mask, mut rest] = [rustix::thread::CpuSet::new(); 2];
     mask.set(one);
     rest.set(other);
-    if rustix::thread::sched_getaffinity(None).unwrap() == mask {
+    let present = loop {
+        let begun = Instant::now();
+        let present = rustix::thread::sched_getaffinity(None).unwrap();
+        // Bound anew while it was frozen in between? Then look again.
+        if begun.elapsed() < SHORT {
+            break present;
+        }
+    };
+    if present == mask {
         std::mem::swap(&mut mask, &mut rest);
     }
     rustix::thread::sched_setaffinity(None, &mask).unwrap();

@@ -37,7 +37,10 @@ fn trapped_beside(
     let tables: Vec<String> =
         [program("trap", &keys, &script)].iter().chain(others).cloned().collect();
     let options = format!("--policy {policy} --quantum 10ms --freezer {}", rung.0);
-    let ended = place.run(&tables, &options).ended().with(0);
+    let ended = place.run(&tables, &options).ended();
+    // Shown where the test fails.
+    eprint!("{}", place.read("out/trap.stderr"));
+    let ended = ended.with(0);
     let result = ended.result();
     place.nothing_is_left_of(&ended);
     (place, result)
