@@ -42,7 +42,7 @@ demo: setup build kernels
 	@workloads/demo.sh $(TARGET)/release/cosched
 
 build: setup
-	@cargo build --release --locked --bin cosched
+	@cargo build --release --locked -p cosched -p cosched-hook
 
 kernels: setup
 	@$(MAKE) --no-print-directory -s -C workloads
@@ -57,6 +57,7 @@ lint: setup
 	fi
 	cargo deny --locked check licenses bans sources
 
+test: PACKAGES += gfortran
 test: lint kernels
 	@workloads/check.sh
 	python3 -B bench/tests.py

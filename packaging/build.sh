@@ -10,7 +10,10 @@ MAINTAINER="${DEBFULLNAME:-The cosched developers} <${DEBEMAIL:-cosched@example.
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$ROOT" log -1 --format=%ct 2>/dev/null || date +%s)}
 export SOURCE_DATE_EPOCH
 built=$TARGET/release/cosched
-[[ -x $built ]] || fail "$built is missing. Remedy: make package"
+hook=$TARGET/release/libcosched_hook.so
+for file in "$built" "$hook"; do
+    [[ -e $file ]] || fail "$file is missing. Remedy: make package"
+done
 work=$PACKAGE/work
 tree=$work/tree
 rm -rf "$work"
@@ -22,6 +25,10 @@ doc=$share/doc/cosched
 # Optimised builds keep lines for backtraces; a package does without.
 install -D "$built" "$tree/usr/bin/cosched"
 strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/bin/cosched"
+# What malleable programs are started with, and what a program needs that wants to be linked with it.
+install -D -m 644 "$hook" -t "$tree/usr/lib/cosched"
+strip --strip-unneeded --remove-section=.comment --remove-section=.note "$tree/usr/lib/cosched/libcosched_hook.so"
+install -D -m 644 "$ROOT/crates/hook/include/cosched.h" -t "$tree/usr/include"
 "$built" manual "$share"
 gzip -9 --no-name "$share"/man/man1/*.1
 install -D -m 644 "$ROOT/packaging/cosched@.service" -t "$tree/usr/lib/systemd/user"
@@ -38,7 +45,7 @@ EOF
 
 # Which libraries, and which versions of them: found in the executable.
 printf 'Source: cosched\n\nPackage: cosched\nArchitecture: any\n' >"$work/debian/control"
-libraries=$(cd "$work" && dpkg-shlibdeps -O tree/usr/bin/cosched | sed -n 's/^shlibs:Depends=//p')
+libraries=$(cd "$work" && dpkg-shlibdeps -O tree/usr/bin/cosched tree/usr/lib/cosched/libcosched_hook.so | sed -n 's/^shlibs:Depends=//p')
 cat >"$tree/DEBIAN/control" <<EOF
 Package: cosched
 Version: $VERSION

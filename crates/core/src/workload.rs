@@ -26,7 +26,7 @@
 //! repeat = 1              # how often to run it, or "until-all-finish"
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
-//! malleable = false       # whether it lets cosched choose its thread count; reserved, no effect yet
+//! malleable = false       # whether it lets cosched choose its thread count while it runs
 //! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
 //!

@@ -19,6 +19,7 @@ pub mod files;
 pub mod freezer;
 pub mod ground;
 pub mod helper;
+pub mod hook;
 pub mod hotplug;
 pub mod launch;
 pub mod machine;

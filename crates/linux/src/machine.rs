@@ -14,12 +14,13 @@
 //! The parts: `program` is one live program with its freezer and its pinning,
 //! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
 //! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
-//! at what programs hold and who stopped them. `attached` has programs that no shim is the parent of: they ran before
+//! at what programs hold and who stopped them. `grants` hears malleable programs and answers them. `attached` has programs that no shim is the parent of: they ran before
 //! cosched came, or keep its place at the terminal.
 
 mod attached;
 mod config;
 mod freezes;
+mod grants;
 mod inspect;
 mod observe;
 mod orphans;
@@ -67,6 +68,7 @@ use punctual::Punctual;
 const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const ASKS: u64 = u64::MAX - 4;
+const DOOR: u64 = 1 << 48;
 /// What is not left to its default beside [`INTERRUPTIONS`], upon which cosched ends the programs first: Ctrl-Z, and the
 /// news that a child has ended.
 const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
@@ -138,6 +140,8 @@ pub struct Linux {
     detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
     roots: Roots,
+    /// When malleable programs were last told that cosched is alive.
+    last_beat: Nanos,
 }
 
 impl Linux {
@@ -218,6 +222,7 @@ impl Linux {
             detaching: BTreeSet::new(),
             notes: config.notes,
             roots: config.roots,
+            last_beat: Nanos::ZERO,
         };
         linux.attach_all()?;
         Ok(linux)
@@ -298,8 +303,9 @@ impl Linux {
                 }
             }
             Ready::Source(ASKS) => self.hear_asks(),
+            Ready::Source(key) if key & DOOR != 0 => self.hear_door(program_of(key)),
             Ready::Source(key) => {
-                let id = ProgramId { slot: (key >> 32) as u16, generation: key as u32 };
+                let id = program_of(key);
                 match self.live.contains_key(&id) {
                     true => self.hear(id)?,
                     false => self.hear_leftover(id)?,
@@ -324,7 +330,8 @@ impl Machine for Linux {
         loop {
             ready.clear();
             if self.queue.is_empty() {
-                let deadline = until.min(self.next_look()).min(self.observer.next_look());
+                let looks = self.next_look().min(self.observer.next_look());
+                let deadline = until.min(looks).min(self.next_beat());
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             } else {
                 // What `submit` queued is told at once, but signals are still looked at.
@@ -335,6 +342,7 @@ impl Machine for Linux {
             }
             self.look_at_freezes()?;
             self.observer.look(self.clock.now())?;
+            self.beat();
             if self.freezing.is_empty() {
                 self.inspect()?;
             }
@@ -385,7 +393,11 @@ fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
     Ok(handed_out)
 }
 
-/// Under which key a program's reports are waited for.
+/// Under which key a program's reports are waited for; with [`DOOR`], what its processes ask for.
 fn key(id: ProgramId) -> u64 {
     u64::from(id.slot) << 32 | u64::from(id.generation)
+}
+
+fn program_of(key: u64) -> ProgramId {
+    ProgramId { slot: (key >> 32) as u16, generation: key as u32 }
 }

@@ -49,6 +49,7 @@ fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> 
             stderr: Output::Inherit,
             freezable_for_sure: true,
             grouped_by_user: true,
+            hook: None,
         }],
         asks: None,
         notes: std::sync::mpsc::channel().0,

@@ -208,6 +208,7 @@ fn config(
         // It is ours, whatever it has inherited.
         freezable_for_sure: true,
         grouped_by_user: true,
+        hook: None,
     };
     Ok(Config {
         executable: OWN_EXECUTABLE.into(),

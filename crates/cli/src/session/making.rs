@@ -1,5 +1,6 @@
 //! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
 
+use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
@@ -11,6 +12,7 @@ use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
+use cosched_linux::hook;
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::undo;
@@ -147,8 +149,10 @@ impl Session {
                 stderr: Output::Inherit,
                 freezable_for_sure: false,
                 grouped_by_user: true,
+                hook: None,
             });
         }
+        let hook = (spec.malleable && origin == Origin::Started).then(|| library_for(spec));
         let env = spec.environment(self.environment.iter().cloned());
         let order = Order {
             executable: self.executable(spec)?,
@@ -170,8 +174,16 @@ impl Session {
             stderr: output(file("stderr"), Output::Inherit),
             freezable_for_sure: spec.freezable == Some(true),
             grouped_by_user: spec.group.is_some(),
+            hook: hook.transpose()?,
         })
     }
+}
+
+/// The library by which a program asks for threads.
+fn library_for(spec: &ProgramSpec) -> Result<PathBuf, Failure> {
+    let executable = std::env::current_exe().map_err(Failure::broken)?;
+    let refused = |error| Failure::Input(format!("{}: malleable: {error}", spec.places.command));
+    hook::library(&executable).map_err(refused)
 }
 
 /// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any

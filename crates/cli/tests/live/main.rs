@@ -19,6 +19,7 @@ mod input;
 mod kills;
 mod limits;
 mod lives;
+mod malleable;
 mod metrics;
 mod onlookers;
 mod orphans;

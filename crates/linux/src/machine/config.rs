@@ -69,6 +69,9 @@ pub struct Job {
     pub freezable_for_sure: bool,
     /// Whether the user has said which programs it belongs together with.
     pub grouped_by_user: bool,
+    /// The library by which it asks for threads, if it lets cosched choose their number; only for what cosched starts
+    /// below a shim.
+    pub hook: Option<PathBuf>,
 }
 
 /// Something that the user should be told about a program.

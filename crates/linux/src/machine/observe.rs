@@ -18,6 +18,7 @@ use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
+use crate::hook::Door;
 use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse, Ticks};
 use crate::procfs::Proc;
@@ -87,6 +88,8 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
+    /// The ticks that it had told of its own progress.
+    ticks: u64,
 }
 
 /// The names of threads for policies: a slot each, used again with another generation.
@@ -163,6 +166,7 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
+            ticks: 0,
         });
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
@@ -215,7 +219,11 @@ impl Observer {
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let empty = Sample::empty(id, from, to);
+        let ticks = live.door.as_ref().and_then(Door::ticks);
+        let before = std::mem::replace(&mut program.ticks, ticks.unwrap_or_default());
+        // A count that goes back is a lie.
+        let progress = ticks.map(|ticks| ticks.saturating_sub(before));
+        let empty = Sample { progress, ..Sample::empty(id, from, to) };
         let monitor = match self.source.ready(false) {
             Some(monitor) if program.is_known => monitor,
             not_yet => {
@@ -241,7 +249,8 @@ impl Observer {
             let name = self.names.of(thread);
             // A thread that came or went meanwhile was there for a part of the interval.
             let lived: Nanos = thread.time.iter().copied().sum();
-            let sample = Sample { thread: Some(name), from: to.since(lived), ..empty };
+            let sample =
+                Sample { thread: Some(name), from: to.since(lived), progress: None, ..empty };
             into.samples.push(of_thread(sample, thread));
             match thread.now {
                 None => self.names.forget(thread),

@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::files::FileError;
 use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
+use crate::hook::Door;
 use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning};
 use crate::scheduling::Scheduling;
@@ -35,6 +36,8 @@ pub(super) struct Live {
     pub(super) session: Option<i32>,
     /// What counts its instructions and cache misses, if anything does.
     pub(super) counters: Option<Counters>,
+    /// Where its processes ask for threads, if it is malleable.
+    pub(super) door: Option<Door>,
     /// How its command ended, once it has.
     pub(super) ended: Option<(Exit, Usage)>,
     /// Whether its last process is known to have ended.
@@ -118,6 +121,7 @@ impl Live {
             parent: Parent::Nobody,
             session: None,
             counters: None,
+            door: None,
             ended: None,
             gone: false,
             plot,

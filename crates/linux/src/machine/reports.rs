@@ -89,6 +89,8 @@ impl Linux {
         }
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
+        // Whoever of it goes on has what it wants.
+        live.door = None;
         if members.is_empty() {
             live.remove_cgroups();
             // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.

@@ -36,6 +36,10 @@ impl Linux {
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
+        let door = match job.hook.as_ref().map(|library| self.open_door(id, library, &mut order)) {
+            Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+            opened => opened.and_then(Result::ok),
+        };
         let append = id.generation > 0;
         let spec =
             Spec { order, stdout: again(&job.stdout, append), stderr: again(&job.stderr, append) };
@@ -49,6 +53,8 @@ impl Linux {
                 Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             };
         live.at_start = settings;
+        live.door = door;
+        self.grant(&mut live, &settings);
         self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
         if let Some(set) = spec.order.cpus {
@@ -154,9 +160,7 @@ impl Linux {
     ) -> Result<(), MachineError> {
         self.bind(live, settings)?;
         self.schedule(live, &settings)?;
-        if settings.grant.is_some() {
-            self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
-        }
+        self.grant(live, &settings);
         self.tell(Happening::Applied(live.id, epoch));
         Ok(())
     }
@@ -200,6 +204,9 @@ impl Linux {
 
     /// Lets go of a program: it runs, with the CPUs and the scheduling that it was found with.
     pub(super) fn leave(&mut self, live: &mut Live) -> Result<(), MachineError> {
+        if let Some(door) = &mut live.door {
+            door.release();
+        }
         self.thaw(live);
         self.schedule(live, &Settings::default())?;
         self.bind(live, Settings::default())

@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use cosched_linux::hook::LIBRARY;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo::{Log, restore};
 use tempfile::TempDir;
@@ -68,7 +69,7 @@ impl User {
 
 /// Copies by a process of its own: a copy that this one has open for writing while another test forks could not be
 /// executed until that child executes something itself.
-fn copy_file(from: &Path, to: &Path) {
+pub(crate) fn copy_file(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
 
@@ -157,6 +158,14 @@ impl Place {
             copy_file(&built, &copy);
         }
         copy
+    }
+
+    /// Puts the library of malleable programs where this place's cosched finds it.
+    pub(crate) fn bring_hook(&self) {
+        let built = Path::new(env!("CARGO_BIN_EXE_cosched")).with_file_name("deps").join(LIBRARY);
+        if let User::Ordinary(_) = self.user {
+            copy_file(&built, &self.path(LIBRARY));
+        }
     }
 
     /// Starts a program that cosched has nothing to do with yet.

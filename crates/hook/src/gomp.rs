@@ -1,0 +1,111 @@
+//! gcc's OpenMP: the entries that begin a parallel region.
+//!
+//! What the compiler makes of `#pragma omp parallel` is a call of one of these, with the number of the `num_threads` clause,
+//! or 0 where there is none. Ours asks for as many threads as the runtime would take then, and passes the grant on in that
+//! place. So nothing of the program's settings changes: `omp_get_max_threads` and `omp_set_num_threads` say and do what they
+//! always did, and are what is wanted.
+//!
+//! Left alone are: regions with a clause, which by the standard get exactly that many; regions inside parallel regions;
+//! everything after a call of `omp_set_dynamic(0)`, by which a program says that it counts on the numbers; and regions of a
+//! program whose executable has variables for every thread (`may_be_thread_private`).
+
+use core::ffi::{c_int, c_long, c_uint, c_void};
+use core::mem::transmute;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+
+use crate::link;
+use crate::runtime::{Function, may_be_thread_private};
+
+/// The outlined body of a region.
+type Body = unsafe extern "C" fn(*mut c_void);
+
+static MAX_THREADS: Function = Function::named("omp_get_max_threads\0");
+static IN_PARALLEL: Function = Function::named("omp_in_parallel\0");
+
+/// Whether the program has said that its numbers of threads are not to be changed.
+static IS_FIXED: AtomicBool = AtomicBool::new(false);
+
+/// How many threads a region without a clause gets, whose library has `code` in it; `None`: it is left alone.
+pub(crate) fn team(code: *const c_void) -> Option<c_int> {
+    if !link::may_bind() || IS_FIXED.load(Relaxed) || may_be_thread_private(code) {
+        return None;
+    }
+    let (max_threads, in_parallel) = (MAX_THREADS.of(code), IN_PARALLEL.of(code));
+    if max_threads == 0 || in_parallel == 0 {
+        return None;
+    }
+    type Ask = unsafe extern "C" fn() -> c_int;
+    // SAFETY: functions of the OpenMP standard, with these types.
+    let wanted = unsafe {
+        if transmute::<usize, Ask>(in_parallel)() != 0 {
+            return None;
+        }
+        transmute::<usize, Ask>(max_threads)()
+    };
+    let granted = link::region(wanted);
+    (granted < wanted).then_some(granted)
+}
+
+/// What is passed on in place of the number that the compiler gave.
+fn number(body: Body, given: c_uint) -> c_uint {
+    match given {
+        0 => team(body as *const c_void).map_or(0, |granted| granted as c_uint),
+        given => given,
+    }
+}
+
+/// An entry `name(body, data, number of threads, ...)`.
+macro_rules! entry {
+    ($name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(
+            body: Body, data: *mut c_void, threads: c_uint, $($more: $kind),*
+        ) $(-> $answer)? {
+            static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            type Entry = unsafe extern "C" fn(Body, *mut c_void, c_uint, $($kind),*) $(-> $answer)?;
+            match REAL.of(body as *const c_void) {
+                0 => REAL.is_lost(),
+                // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+                real => unsafe {
+                    let threads = number(body, threads);
+                    transmute::<usize, Entry>(real)(body, data, threads, $($more),*)
+                },
+            }
+        }
+    };
+}
+
+entry!(GOMP_parallel(flags: c_uint));
+entry!(GOMP_parallel_reductions(flags: c_uint) -> c_uint);
+entry!(GOMP_parallel_sections(count: c_uint, flags: c_uint));
+entry!(GOMP_parallel_loop_static(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_dynamic(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_guided(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_nonmonotonic_dynamic(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_nonmonotonic_guided(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_nonmonotonic_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
+entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(start: c_long, end: c_long, step: c_long, flags: c_uint));
+
+/// `omp_set_dynamic`, by its names for C and Fortran.
+macro_rules! set_dynamic {
+    ($name:ident($value:ident: $kind:ty) $read:expr) => {
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name($value: $kind) {
+            static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            // SAFETY: a function of the OpenMP standard: the argument is what it says.
+            unsafe {
+                IS_FIXED.store($read == 0, Relaxed);
+                // Of several runtimes that do not know of each other, which is meant cannot be told: all.
+                REAL.for_each(b"omp", |real| {
+                    transmute::<usize, unsafe extern "C" fn($kind)>(real)($value)
+                });
+            }
+        }
+    };
+}
+
+set_dynamic!(omp_set_dynamic(value: c_int) value);
+set_dynamic!(omp_set_dynamic_(value: *const c_int) *value);
+set_dynamic!(omp_set_dynamic_8_(value: *const i64) *value);

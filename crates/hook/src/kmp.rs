@@ -1,0 +1,101 @@
+//! LLVM's OpenMP (and Intel's, which is the same): the entry that begins a parallel region.
+//!
+//! `__kmpc_fork_call` has no argument for the number of threads: the compiler has `__kmpc_push_num_threads` called before it
+//! where there is a clause. Ours calls that with the grant, and leaves alone the region that follows a call of the
+//! program's. Which runtime is meant is told by the description of the place in the source (`location`), which lies in the
+//! library that calls. Everything else is as with `gomp`.
+//!
+//! The entry takes any number of arguments, one for each variable that the region uses, and all are addresses. They are
+//! passed on as they lie there: some more than there are, up to [`MOST`]. What is read beyond them is the caller's own stack,
+//! and nobody uses it.
+
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use std::thread_local;
+
+use crate::gomp::team;
+use crate::runtime::Function;
+
+/// The most variables of a region.
+const MOST: c_int = 64;
+
+thread_local! {
+    /// Whether the next region of this thread has a clause.
+    static HAS_CLAUSE: Cell<bool> = const { Cell::new(false) };
+}
+
+static PUSH: Function = Function::named("__kmpc_push_num_threads\0");
+static THREAD_NUMBER: Function = Function::named("__kmpc_global_thread_num\0");
+
+type Push = unsafe extern "C" fn(*const c_void, c_int, c_int);
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __kmpc_push_num_threads(
+    location: *const c_void,
+    thread: c_int,
+    threads: c_int,
+) {
+    // A thread on its way out begins no region.
+    let _ = HAS_CLAUSE.try_with(|clause| clause.set(true));
+    match PUSH.of(location) {
+        0 => PUSH.is_lost(),
+        // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+        push => unsafe { transmute::<usize, Push>(push)(location, thread, threads) },
+    }
+}
+
+/// Tells the runtime how many threads the region that follows gets, if it is ours to say.
+fn grant(location: *const c_void, body: *const c_void) {
+    if HAS_CLAUSE.try_with(|clause| clause.replace(false)).unwrap_or(true) {
+        return;
+    }
+    let Some(granted) = team(body) else { return };
+    let (push, number) = (PUSH.of(location), THREAD_NUMBER.of(location));
+    if push == 0 || number == 0 {
+        return;
+    }
+    type Number = unsafe extern "C" fn(*const c_void) -> c_int;
+    // SAFETY: entries of the runtime, with the types of its interface; the location is the caller's own.
+    unsafe {
+        let thread = transmute::<usize, Number>(number)(location);
+        transmute::<usize, Push>(push)(location, thread, granted);
+    }
+}
+
+/// The entry with so many addresses.
+macro_rules! fork_call {
+    ($($few:ident)* ; $($many:ident)*) => {
+        #[allow(clippy::too_many_arguments)]
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn __kmpc_fork_call(
+            location: *const c_void, count: c_int, body: *const c_void, $($few: usize,)* $($many: usize),*
+        ) {
+            static REAL: Function = Function::named("__kmpc_fork_call\0");
+            type Entry = unsafe extern "C" fn(*const c_void, c_int, *const c_void, ...);
+            let real = REAL.of(location);
+            if real == 0 {
+                REAL.is_lost();
+            }
+            if count > MOST {
+                REAL.cannot_be_served(b"its region uses more than 64 variables");
+            }
+            grant(location, body);
+            // SAFETY: the runtime's own entry, with the arguments that were meant for it, and with some that it does not
+            // look at.
+            unsafe {
+                let real = transmute::<usize, Entry>(real);
+                match count {
+                    ..=12 => real(location, count, body, $($few),*),
+                    _ => real(location, count, body, $($few,)* $($many),*),
+                }
+            }
+        }
+    };
+}
+
+fork_call! {
+    a0 a1 a2 a3 a4 a5 a6 a7 a8 a9 a10 a11 ;
+    b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b20 b21 b22 b23 b24 b25
+    b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
+}

@@ -1,0 +1,54 @@
+//! The part of cosched that lives inside a program: it asks how many threads the next parallel region may have.
+//!
+//! It comes in by `LD_PRELOAD`, where the workload file says `malleable = true`, or by linking (`include/cosched.h`). A
+//! program that says so itself calls `cosched_region`, which is the `affhook_region_notify` of the thesis on gang scheduling
+//! (section 4.2). Programs that know nothing of cosched are served by standing in front of the entries of their runtimes:
+//! `gomp` (gcc), `kmp` (LLVM) and `blas` (OpenBLAS with threads of its own). `link` is the way to cosched.
+//!
+//! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can panic; no call may be the
+//! place at which a thread is cancelled; `errno` is as before; and without cosched every function does nothing.
+//! There is no constructor: a process that asks for nothing never notices that the library is there.
+//!
+//! The library is `no_std` in what it uses. `std` is linked for its panic handler alone: cargo's profiles for development and
+//! tests unwind, and the compiler makes no shared library that could unwind without it.
+
+#![no_std]
+
+extern crate std;
+
+mod blas;
+mod gomp;
+mod kmp;
+mod link;
+mod runtime;
+mod sys;
+
+use core::ffi::c_int;
+
+/// Says that this process may be asked for: connects to cosched now instead of at the first region. Returns 1 where cosched
+/// is there, else 0.
+#[unsafe(no_mangle)]
+pub extern "C" fn cosched_register() -> c_int {
+    c_int::from(link::page().is_some())
+}
+
+/// How many threads the next region may have, of as many as `wanted`; waits for the answer, for some milliseconds at most.
+#[unsafe(no_mangle)]
+pub extern "C" fn cosched_region(wanted: c_int) -> c_int {
+    link::region(wanted)
+}
+
+/// How many CPUs this program has now.
+#[unsafe(no_mangle)]
+pub extern "C" fn cosched_cpus() -> c_int {
+    let told = link::page().map_or(0, |page| page.rule().cpus);
+    if told > 0 { c_int::from(told) } else { sys::cpus() }
+}
+
+/// Tells that the program has come so many ticks further.
+#[unsafe(no_mangle)]
+pub extern "C" fn cosched_progress(ticks: u64) {
+    if let Some(page) = link::page() {
+        page.tick(ticks);
+    }
+}

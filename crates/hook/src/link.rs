@@ -1,0 +1,233 @@
+//! The way to cosched: one page and one socket of this process, and what a region costs.
+//!
+//! A region that wants what the last one wanted reads the page and the coarse clock, and that is all. Only a region that
+//! wants *more* than was asked for asks, and waits for [`PATIENCE`] at most; then the last grant holds. Less is asked for
+//! once nothing larger has come for [`FALLS`], without waiting: so a program that goes to and fro between wide and narrow
+//! regions asks once, and cosched still learns when its wide ones are over.
+//!
+//! cosched is gone when its heartbeat is stale, or when the socket, which is looked at every [`LOOK`], is closed. From then on
+//! every region has what it wants. The first connection of a process is its last.
+//!
+//! A child made by `fork` drops both, and gets its own when it asks. A child of a bare `clone`, of which the C library knows
+//! nothing, goes on with its parent's: it reads the same grants.
+
+use core::ptr::null_mut;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
+
+use cosched_page::{Page, Request};
+
+use crate::sys::{self, Errno, Socket};
+
+/// How long a region waits for an answer, milliseconds.
+const PATIENCE: u64 = 5;
+/// How long a new connection waits for its page, milliseconds.
+const WELCOME: u64 = 1000;
+/// For how long regions have to want less before less is asked for, milliseconds.
+const FALLS: u64 = 10;
+/// How often it is looked whether the socket is closed, milliseconds.
+const LOOK: u64 = 100;
+
+const NEW: u8 = 0;
+const BUSY: u8 = 1;
+const ON: u8 = 2;
+const OFF: u8 = 3;
+
+static STATE: AtomicU8 = AtomicU8::new(NEW);
+static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
+static FD: AtomicI32 = AtomicI32::new(-1);
+static INODE: AtomicU64 = AtomicU64::new(0);
+/// Held by whoever uses the socket.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+/// Whether the C library knows what to do at a fork.
+static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
+
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+/// How many threads were asked for last.
+static ASKED: AtomicU32 = AtomicU32::new(0);
+/// When a region last wanted as many, and the most that one has wanted since.
+static REACHED: AtomicU64 = AtomicU64::new(0);
+static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
+static LOOKED: AtomicU64 = AtomicU64::new(0);
+
+/// Whether regions may get less than they want, as far as that is known without asking anybody.
+#[inline]
+pub(crate) fn may_bind() -> bool {
+    STATE.load(Relaxed) != OFF
+}
+
+/// The page, where cosched is there.
+pub(crate) fn page() -> Option<&'static Page> {
+    let page = connected()?;
+    let now = sys::coarse_now();
+    (page.is_fresh(now) && is_open(now)).then_some(page)
+}
+
+/// How many threads a region gets that wants so many.
+#[inline]
+pub(crate) fn region(wanted: i32) -> i32 {
+    if wanted <= 1 {
+        return wanted;
+    }
+    let Some(page) = connected() else { return wanted };
+    let now = sys::coarse_now();
+    if !page.is_fresh(now) || !is_open(now) || !page.rule().managed {
+        return wanted;
+    }
+    let threads = u32::from(u16::try_from(wanted).unwrap_or(u16::MAX));
+    let asked = ASKED.load(Relaxed);
+    if threads == asked {
+        REACHED.store(now, Relaxed);
+        MOST_SINCE.store(0, Relaxed);
+    } else if threads > asked {
+        ask(page, threads, true);
+    } else {
+        let most = MOST_SINCE.fetch_max(threads, Relaxed).max(threads);
+        if now.wrapping_sub(REACHED.load(Relaxed)) > FALLS {
+            ask(page, most, false);
+        }
+    }
+    page.rule().bound(wanted)
+}
+
+#[inline]
+fn connected() -> Option<&'static Page> {
+    match STATE.load(Acquire) {
+        // SAFETY: `ON` is set after the page, which stays mapped for ever (`sys::cover`).
+        ON => unsafe { PAGE.load(Relaxed).as_ref() },
+        NEW => connect(),
+        _ => None,
+    }
+}
+
+#[cold]
+fn connect() -> Option<&'static Page> {
+    // Whoever comes meanwhile has what it wants.
+    STATE.compare_exchange(NEW, BUSY, Acquire, Relaxed).ok()?;
+    let _errno = Errno::keep();
+    let page = open();
+    STATE.store(if page.is_some() { ON } else { OFF }, Release);
+    page
+}
+
+fn open() -> Option<&'static Page> {
+    let name = sys::variable(c"COSCHED_HOOK").filter(|name| !name.is_empty())?;
+    if !WATCHES_FORKS.swap(true, Relaxed) {
+        // SAFETY: the function stays where it is as long as this library does, and the C library forgets it with that.
+        let watches = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+        (watches == 0).then_some(())?;
+    }
+    let socket = Socket::connect(name)?;
+    let page = if socket.wait(WELCOME) { socket.page() } else { None };
+    let Some(page) = page else {
+        socket.close();
+        return None;
+    };
+    FD.store(socket.fd, Relaxed);
+    INODE.store(socket.inode, Relaxed);
+    LOOKED.store(sys::coarse_now(), Relaxed);
+    ASKED.store(0, Relaxed);
+    PAGE.store(&raw const *page as *mut Page, Release);
+    Some(page)
+}
+
+/// The right to use the socket, as long as this lives.
+struct InUse(Socket);
+
+impl InUse {
+    /// `None`: somebody else uses it.
+    fn begin() -> Option<InUse> {
+        IN_USE.compare_exchange(false, true, Acquire, Relaxed).ok()?;
+        Some(InUse(Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }))
+    }
+
+    /// cosched is gone, for ever.
+    fn hang_up(&self) {
+        STATE.store(OFF, Release);
+        self.0.close();
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        IN_USE.store(false, Release);
+    }
+}
+
+/// Whether the socket was open the last time that it was looked at, which is now if it is time.
+#[inline]
+fn is_open(now: u64) -> bool {
+    now.wrapping_sub(LOOKED.load(Relaxed)) < LOOK || look(now)
+}
+
+#[cold]
+fn look(now: u64) -> bool {
+    let _errno = Errno::keep();
+    let Some(socket) = InUse::begin() else { return true };
+    LOOKED.store(now, Relaxed);
+    let open = STATE.load(Relaxed) == ON && socket.0.wait(0);
+    if !open {
+        socket.hang_up();
+    }
+    open
+}
+
+#[cold]
+fn ask(page: &Page, threads: u32, blocked: bool) {
+    let _errno = Errno::keep();
+    // Another thread asks just now: what holds is good enough for this region.
+    let Some(socket) = InUse::begin() else { return };
+    if STATE.load(Relaxed) != ON {
+        return;
+    }
+    socket.0.drain();
+    let number = NUMBER.fetch_add(1, Relaxed).wrapping_add(1);
+    page.ask(Request { number, threads: threads as u16, blocked });
+    ASKED.store(threads, Relaxed);
+    MOST_SINCE.store(0, Relaxed);
+    REACHED.store(sys::coarse_now(), Relaxed);
+    if !socket.0.ring() {
+        return socket.hang_up();
+    }
+    let until = sys::now().saturating_add(PATIENCE);
+    while blocked && page.answered() != number {
+        let left = until.saturating_sub(sys::now());
+        if left == 0 {
+            return;
+        }
+        if !socket.0.wait(left) {
+            return socket.hang_up();
+        }
+        // What was read may belong to an earlier request.
+        if page.answered() != number {
+            socket.0.drain();
+        }
+    }
+}
+
+/// In the child of a fork: what was the parent's is dropped. Only system calls and atomic words.
+unsafe extern "C" fn in_child() {
+    let _errno = Errno::keep();
+    drop_all();
+    IN_USE.store(false, Relaxed);
+    STATE.store(NEW, Release);
+}
+
+fn drop_all() {
+    let page = PAGE.swap(null_mut(), Relaxed);
+    if page.is_null() {
+        return;
+    }
+    Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }.close();
+    sys::cover(page);
+}
+
+/// When the library is unloaded, or the process ends.
+unsafe extern "C" fn at_the_end() {
+    STATE.store(OFF, Release);
+    drop_all();
+}
+
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static AT_THE_END: unsafe extern "C" fn() = at_the_end;

@@ -1,0 +1,313 @@
+//! Finding the function that ours stands in front of: that of the runtime which the caller would have got without us.
+//!
+//! The dynamic linker looks for a name among the program and what it was started with, then, for a library that was opened
+//! later (every extension module of Python), among what that library brings along. Ours is found first by all of them, so
+//! which one is meant has to be found out again: the next one after us if there is one, as for the linker; else the one that
+//! the caller's own library brings. Which library calls is told by an address in it: of the outlined body of a region, or of a
+//! constant that the compiler passes along. Two modules with a runtime each so keep each their own.
+//!
+//! What was found stays: libraries are opened once more, so that they cannot go.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::mem::zeroed;
+use core::ptr::null_mut;
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use crate::sys::{self, Errno};
+
+/// How many callers are remembered; of others it is found out each time.
+const CALLERS: usize = 128;
+
+/// A function of a runtime, for each caller.
+pub(crate) struct Function {
+    name: &'static CStr,
+    callers: [Caller; CALLERS],
+}
+
+struct Caller {
+    /// An address in its library; 0: none yet. Never changes again.
+    key: AtomicUsize,
+    /// The function; 0: not known yet.
+    function: AtomicUsize,
+}
+
+impl Caller {
+    const fn nobody() -> Caller {
+        Caller { key: AtomicUsize::new(0), function: AtomicUsize::new(0) }
+    }
+}
+
+impl Function {
+    /// The function of this name, which ends with a zero byte.
+    pub(crate) const fn named(name: &'static str) -> Function {
+        let name = match CStr::from_bytes_with_nul(name.as_bytes()) {
+            Ok(name) => name,
+            Err(_) => panic!("the name has to end with a zero byte, and have no other"),
+        };
+        Function { name, callers: [const { Caller::nobody() }; CALLERS] }
+    }
+
+    /// The address of the function for the library in which `key` lies, which is not null; 0: there is none.
+    #[inline]
+    pub(crate) fn of(&self, key: *const c_void) -> usize {
+        let start = (key as usize >> 4).wrapping_mul(0x9e37_79b9) >> 8;
+        for step in 0..8 {
+            let Some(caller) = self.callers.get((start + step) % CALLERS) else { break };
+            let found = caller.key.load(Acquire);
+            if found == key as usize {
+                let function = caller.function.load(Acquire);
+                return if function != 0 { function } else { self.find_for(key) };
+            }
+            if found == 0 {
+                break;
+            }
+        }
+        self.find_and_note(key, start)
+    }
+
+    #[cold]
+    fn find_and_note(&self, key: *const c_void, start: usize) -> usize {
+        let function = self.find_for(key);
+        for step in 0..8 {
+            let Some(caller) = self.callers.get((start + step) % CALLERS) else { break };
+            match caller.key.compare_exchange(0, key as usize, Acquire, Acquire) {
+                Err(other) if other != key as usize => {}
+                _ => {
+                    caller.function.store(function, Release);
+                    break;
+                }
+            }
+        }
+        function
+    }
+
+    #[cold]
+    fn find_for(&self, key: *const c_void) -> usize {
+        let _errno = Errno::keep();
+        // SAFETY: the names end with a zero byte; a library that is opened again has been loaded before, so none of its
+        // constructors runs, and its handle is kept, so that what is found in it stays.
+        unsafe {
+            let next = libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr());
+            if !next.is_null() {
+                return next as usize;
+            }
+            let mut library: libc::Dl_info = zeroed();
+            if libc::dladdr(key, &mut library) == 0 || library.dli_fname.is_null() {
+                return 0;
+            }
+            let handle = libc::dlopen(library.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if handle.is_null() { 0 } else { not_ours(libc::dlsym(handle, self.name.as_ptr())) }
+        }
+    }
+
+    /// The function after ours, or of the first library with `part` in its path that has one, else of the first that has
+    /// one: for callers that give no address.
+    pub(crate) fn of_anybody(&self, part: &[u8]) -> usize {
+        const NONE: usize = 1;
+        let Some(known) = self.callers.first() else { return 0 };
+        match known.function.load(Acquire) {
+            0 => {
+                let found = self.search(part);
+                known.function.store(found.max(NONE), Release);
+                found
+            }
+            NONE => 0,
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn search(&self, part: &[u8]) -> usize {
+        let _errno = Errno::keep();
+        // SAFETY: as above.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if !next.is_null() {
+            return next as usize;
+        }
+        for part in [part, b""] {
+            let mut found = 0;
+            each_library(part, |handle| {
+                // SAFETY: as above.
+                found = not_ours(unsafe { libc::dlsym(handle, self.name.as_ptr()) });
+                found == 0
+            });
+            if found != 0 {
+                return found;
+            }
+        }
+        0
+    }
+
+    /// Calls `act` with the function of every library that has one of its own, or the one after ours.
+    pub(crate) fn for_each(&self, part: &[u8], mut act: impl FnMut(usize)) {
+        // SAFETY: as above.
+        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
+        if !next.is_null() {
+            return act(next as usize);
+        }
+        each_library(part, |handle| {
+            // SAFETY: as above.
+            let found = not_ours(unsafe { libc::dlsym(handle, self.name.as_ptr()) });
+            if found != 0 {
+                act(found);
+            }
+            true
+        });
+    }
+
+    /// It was called, and cannot be passed on: the program cannot go on.
+    #[cold]
+    pub(crate) fn cannot_be_served(&self, why: &[u8]) -> ! {
+        let remedy = b"; leave malleable = true out for this program\n";
+        sys::complain(&[b"cosched: ", self.name.to_bytes(), b" was called, and ", why, remedy]);
+        // SAFETY: ends the program.
+        unsafe { libc::abort() }
+    }
+
+    /// There is no such function.
+    #[cold]
+    pub(crate) fn is_lost(&self) -> ! {
+        self.cannot_be_served(b"no runtime has it")
+    }
+}
+
+/// A function that is none of this library.
+fn not_ours(function: *mut c_void) -> usize {
+    let own = base_of(&raw const OWN as *const c_void);
+    if function.is_null() || base_of(function) == own { 0 } else { function as usize }
+}
+
+static OWN: u8 = 0;
+
+fn base_of(address: *const c_void) -> usize {
+    // SAFETY: an all-zero answer is one; the call writes only it, and takes any address.
+    unsafe {
+        let mut library: libc::Dl_info = zeroed();
+        match libc::dladdr(address, &mut library) {
+            0 => 0,
+            _ => library.dli_fbase as usize,
+        }
+    }
+}
+
+/// The path of a library, copied: its own memory may go when the list is no longer locked.
+struct Path {
+    /// How many fitting ones to pass over.
+    skip: usize,
+    part: *const [u8],
+    text: [u8; 4096],
+}
+
+/// Opens one library after the other that has `part` in its path, until `act` says no.
+fn each_library(part: &[u8], mut act: impl FnMut(*mut c_void) -> bool) {
+    let mut path = Path { skip: 0, part, text: [0; 4096] };
+    // No program has as many.
+    for skip in 0..4096 {
+        path.skip = skip;
+        // SAFETY: the function is called with what it expects, while all of it lives.
+        if unsafe { libc::dl_iterate_phdr(Some(note_path), (&raw mut path).cast()) } == 0 {
+            return;
+        }
+        // SAFETY: the text ends with a zero byte.
+        let handle =
+            unsafe { libc::dlopen(path.text.as_ptr().cast(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if handle.is_null() {
+            continue;
+        }
+        if !act(handle) {
+            return;
+        }
+        // SAFETY: opened just now.
+        unsafe { libc::dlclose(handle) };
+    }
+}
+
+unsafe extern "C" fn note_path(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    path: *mut c_void,
+) -> c_int {
+    // SAFETY: `dl_iterate_phdr` gives a valid entry, and what `each_library` passes along.
+    let (name, path) = unsafe {
+        let name = (*info).dlpi_name;
+        if name.is_null() {
+            return 0;
+        }
+        (CStr::from_ptr(name).to_bytes(), &mut *path.cast::<Path>())
+    };
+    // SAFETY: it lives as long as `each_library` runs.
+    let part = unsafe { &*path.part };
+    // The program itself has no name here, and was looked into before.
+    if name.is_empty() || name.len() >= path.text.len() || !contains(name, part) {
+        return 0;
+    }
+    if path.skip > 0 {
+        path.skip -= 1;
+        return 0;
+    }
+    for (to, from) in path.text.iter_mut().zip(name.iter().chain(&[0])) {
+        *to = *from;
+    }
+    1
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    part.is_empty() || text.windows(part.len()).any(|window| window == part)
+}
+
+/// The program's own executable: where it lies, and whether it has variables of its own for every thread.
+struct Executable {
+    from: AtomicUsize,
+    to: AtomicUsize,
+    has_thread_variables: AtomicUsize,
+}
+
+static EXECUTABLE: Executable = Executable {
+    from: AtomicUsize::new(usize::MAX),
+    to: AtomicUsize::new(0),
+    has_thread_variables: AtomicUsize::new(0),
+};
+
+/// Whether the code at this address is the program's own and the program has variables for every thread: they may be
+/// OpenMP's `threadprivate`, which keep their values from region to region only among equally many threads.
+#[inline]
+pub(crate) fn may_be_thread_private(code: *const c_void) -> bool {
+    if EXECUTABLE.to.load(Acquire) == 0 {
+        // SAFETY: the function is called with what it expects.
+        unsafe { libc::dl_iterate_phdr(Some(note_executable), null_mut()) };
+    }
+    let code = code as usize;
+    EXECUTABLE.has_thread_variables.load(Relaxed) == 1
+        && (EXECUTABLE.from.load(Relaxed)..EXECUTABLE.to.load(Relaxed)).contains(&code)
+}
+
+unsafe extern "C" fn note_executable(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    _: *mut c_void,
+) -> c_int {
+    // SAFETY: `dl_iterate_phdr` gives a valid entry with so many headers; the program's comes first.
+    let (base, headers) = unsafe {
+        let info = &*info;
+        (
+            info.dlpi_addr as usize,
+            core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
+        )
+    };
+    let (mut from, mut to) = (usize::MAX, 1);
+    for header in headers {
+        let start = base.wrapping_add(header.p_vaddr as usize);
+        match header.p_type {
+            libc::PT_LOAD => {
+                from = from.min(start);
+                to = to.max(start.wrapping_add(header.p_memsz as usize));
+            }
+            libc::PT_TLS => EXECUTABLE.has_thread_variables.store(1, Relaxed),
+            _ => {}
+        }
+    }
+    EXECUTABLE.from.store(from, Relaxed);
+    EXECUTABLE.to.store(to, Release);
+    1
+}

@@ -1,0 +1,318 @@
+//! System calls, as the inside of somebody else's program may make them.
+//!
+//! They are made without the C library's functions of the same names: those are places at which a thread can be cancelled,
+//! which would leave a lock held, and cannot pass through Rust. And a descriptor may have been closed by the program (a
+//! daemon closes all that it does not know) and belong to a file of its own by now: [`Socket`] looks before it touches.
+
+use core::ffi::{CStr, c_int, c_long, c_void};
+use core::mem::{MaybeUninit, size_of, zeroed};
+use core::ptr::null_mut;
+
+use cosched_page::{Hello, Page, SIZE};
+
+/// Puts `errno` back when it goes.
+pub(crate) struct Errno(c_int);
+
+impl Errno {
+    pub(crate) fn keep() -> Errno {
+        // SAFETY: the C library's own place for this thread.
+        Errno(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl Drop for Errno {
+    fn drop(&mut self) {
+        // SAFETY: as above.
+        unsafe { *libc::__errno_location() = self.0 };
+    }
+}
+
+/// Milliseconds of the monotonic clock, some milliseconds old: it costs a few nanoseconds.
+#[inline]
+pub(crate) fn coarse_now() -> u64 {
+    now_of(libc::CLOCK_MONOTONIC_COARSE)
+}
+
+/// Milliseconds of the monotonic clock.
+pub(crate) fn now() -> u64 {
+    now_of(libc::CLOCK_MONOTONIC)
+}
+
+#[inline]
+fn now_of(clock: libc::clockid_t) -> u64 {
+    // SAFETY: an all-zero timespec is one, and the call writes only it.
+    let time = unsafe {
+        let mut time: libc::timespec = zeroed();
+        libc::clock_gettime(clock, &mut time);
+        time
+    };
+    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+}
+
+/// How many CPUs the calling thread may run on.
+pub(crate) fn cpus() -> c_int {
+    let _errno = Errno::keep();
+    // SAFETY: an all-zero set is one, and the call writes only it, within its size.
+    let count = unsafe {
+        let mut set: libc::cpu_set_t = zeroed();
+        match libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) {
+            0 => libc::CPU_COUNT(&set),
+            _ => 0,
+        }
+    };
+    count.max(1)
+}
+
+/// Says something on standard error, at once.
+pub(crate) fn complain(parts: &[&[u8]]) {
+    for part in parts {
+        // SAFETY: writes from memory that lives during the call.
+        unsafe { libc::syscall(libc::SYS_write, libc::STDERR_FILENO, part.as_ptr(), part.len()) };
+    }
+}
+
+/// Lets somebody else run who holds what is wanted.
+pub(crate) fn give_way() {
+    // SAFETY: takes no arguments.
+    unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
+/// A variable that may be trusted: none, where the program has more rights than its user.
+pub(crate) fn variable(name: &CStr) -> Option<&'static [u8]> {
+    unsafe extern "C" {
+        fn secure_getenv(name: *const libc::c_char) -> *const libc::c_char;
+    }
+    // SAFETY: the name ends with a zero; what comes back is null or a text that does. A program that changes its environment
+    // in another thread at this moment has undefined behaviour of its own.
+    unsafe {
+        let value = secure_getenv(name.as_ptr());
+        if value.is_null() { None } else { Some(CStr::from_ptr(value).to_bytes()) }
+    }
+}
+
+/// A connected socket: its number, and what file that was.
+#[derive(Clone, Copy)]
+pub(crate) struct Socket {
+    pub(crate) fd: c_int,
+    pub(crate) inode: u64,
+}
+
+impl Socket {
+    /// Connects to the abstract name; only to the same user, or to root.
+    pub(crate) fn connect(name: &[u8]) -> Option<Socket> {
+        // SAFETY: an all-zero address is one.
+        let mut address: libc::sockaddr_un = unsafe { zeroed() };
+        address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+        // After the zero byte that makes it abstract.
+        let room = address.sun_path.get_mut(1..)?.get_mut(..name.len())?;
+        for (to, from) in room.iter_mut().zip(name) {
+            *to = *from as libc::c_char;
+        }
+        let length = size_of::<libc::sa_family_t>() + 1 + name.len();
+        let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: plain numbers, and an address that lives during the call and is at least `length` long.
+        let fd = unsafe {
+            let fd = libc::syscall(libc::SYS_socket, libc::AF_UNIX, kind, 0) as c_int;
+            if fd < 0 {
+                return None;
+            }
+            let fd = out_of_the_way(fd);
+            if libc::syscall(libc::SYS_connect, fd, &raw const address, length) != 0
+                || !is_trusted(fd)
+            {
+                close(fd);
+                return None;
+            }
+            fd
+        };
+        Some(Socket { fd, inode: inode(fd)? })
+    }
+
+    /// Whether the number still means this socket.
+    fn is_ours(self) -> bool {
+        inode(self.fd) == Some(self.inode)
+    }
+
+    /// Rings at the other end; says whether that is still there.
+    pub(crate) fn ring(self) -> bool {
+        // SAFETY: one byte that lives during the call.
+        self.is_ours()
+            && unsafe {
+                let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
+                let byte = [1u8];
+                libc::syscall(
+                    libc::SYS_sendto,
+                    self.fd,
+                    byte.as_ptr(),
+                    1usize,
+                    flags,
+                    0usize,
+                    0usize,
+                ) == 1
+                    || *libc::__errno_location() == libc::EAGAIN
+            }
+    }
+
+    /// Waits until something can be read, for so many milliseconds; says whether the other end is still there.
+    pub(crate) fn wait(self, milliseconds: u64) -> bool {
+        let mut poll =
+            libc::pollfd { fd: self.fd, events: libc::POLLIN | libc::POLLRDHUP, revents: 0 };
+        let time = libc::timespec {
+            tv_sec: (milliseconds / 1000) as libc::time_t,
+            tv_nsec: (milliseconds % 1000 * 1_000_000) as c_long,
+        };
+        // SAFETY: one entry and a time that live during the call; no mask.
+        let ready = self.is_ours()
+            && unsafe {
+                libc::syscall(
+                    libc::SYS_ppoll,
+                    &raw mut poll,
+                    1usize,
+                    &raw const time,
+                    0usize,
+                    0usize,
+                ) >= 0
+                    || *libc::__errno_location() == libc::EINTR
+            };
+        ready
+            && poll.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR | libc::POLLNVAL)
+                == 0
+    }
+
+    /// Throws away what can be read.
+    pub(crate) fn drain(self) {
+        let mut bytes = [0u8; 16];
+        for _ in 0..16 {
+            // SAFETY: a buffer of that size that lives during the call.
+            let read = unsafe {
+                let flags = libc::MSG_DONTWAIT;
+                libc::syscall(
+                    libc::SYS_recvfrom,
+                    self.fd,
+                    bytes.as_mut_ptr(),
+                    bytes.len(),
+                    flags,
+                    0usize,
+                    0usize,
+                )
+            };
+            if read <= 0 {
+                return;
+            }
+        }
+    }
+
+    /// Closes it, unless the number means something else by now.
+    pub(crate) fn close(self) {
+        if self.is_ours() {
+            close(self.fd);
+        }
+    }
+
+    /// Takes the page that cosched sends first. `None`: what came is none.
+    pub(crate) fn page(self) -> Option<&'static Page> {
+        let mut message = [0u8; Hello::SIZE];
+        // Room for one descriptor; whatever more is sent, the kernel closes.
+        let mut control: MaybeUninit<[u64; 8]> = MaybeUninit::zeroed();
+        // SAFETY: an all-zero header is one; all that it points to lives during the calls. The kernel fills in the control
+        // messages, which are walked with the C library's macros within the length that it gives.
+        let (whole, memory) = unsafe {
+            let mut part =
+                libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
+            let mut header: libc::msghdr = zeroed();
+            header.msg_iov = &mut part;
+            header.msg_iovlen = 1;
+            header.msg_control = control.as_mut_ptr().cast();
+            header.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
+            let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
+            let length = libc::syscall(libc::SYS_recvmsg, self.fd, &raw mut header, flags);
+            if length < 0 {
+                return None;
+            }
+            let first = libc::CMSG_FIRSTHDR(&header);
+            if first.is_null()
+                || (*first).cmsg_level != libc::SOL_SOCKET
+                || (*first).cmsg_type != libc::SCM_RIGHTS
+            {
+                return None;
+            }
+            let cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
+            let memory = libc::CMSG_DATA(first).cast::<c_int>().read_unaligned();
+            (length == Hello::SIZE as c_long && !cut, memory)
+        };
+        let page = if whole && Hello::is(&message) { map(memory) } else { None };
+        close(memory);
+        page.filter(|page| page.is_known())
+    }
+}
+
+/// Maps the page, if its memory cannot be taken away again.
+fn map(memory: c_int) -> Option<&'static Page> {
+    // SAFETY: plain numbers. The memory is as long as the page and is sealed against getting shorter, so that every access
+    // finds it; it is never unmapped, only covered with private memory (`cover`), so the reference stays good. All of it is
+    // atomic words, of which every value is valid, so others may write at the same time.
+    unsafe {
+        let seals = libc::syscall(libc::SYS_fcntl, memory, libc::F_GET_SEALS);
+        if seals < 0
+            || seals & c_long::from(libc::F_SEAL_SHRINK) == 0
+            || status(memory)?.st_size < SIZE as i64
+        {
+            return None;
+        }
+        let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
+        let address = libc::mmap(null_mut(), SIZE, rights, flags, memory, 0);
+        if address == libc::MAP_FAILED { None } else { Some(&*address.cast::<Page>()) }
+    }
+}
+
+/// Puts private zeros in the place of a page: whoever is just looking at it finds that nothing holds.
+pub(crate) fn cover(page: *const Page) {
+    let (rights, flags) = (
+        libc::PROT_READ | libc::PROT_WRITE,
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
+    );
+    // SAFETY: it was mapped by `map` with this size, and nothing else lies there.
+    unsafe { libc::mmap(page as *mut c_void, SIZE, rights, flags, -1, 0) };
+}
+
+fn close(fd: c_int) {
+    // SAFETY: a plain number.
+    unsafe { libc::syscall(libc::SYS_close, fd) };
+}
+
+/// Low numbers are left to the program, which may count on getting the next ones.
+fn out_of_the_way(fd: c_int) -> c_int {
+    const HIGH: c_int = 700;
+    // SAFETY: plain numbers.
+    let high = unsafe { libc::syscall(libc::SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, HIGH) } as c_int;
+    if high < 0 {
+        return fd;
+    }
+    close(fd);
+    high
+}
+
+/// Whether the other end is this user's, or root's.
+fn is_trusted(fd: c_int) -> bool {
+    // SAFETY: all-zero credentials are some; the call writes at most as many bytes as it is told.
+    unsafe {
+        let mut peer: libc::ucred = zeroed();
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        let place = (&raw mut peer).cast::<c_void>();
+        libc::getsockopt(fd, libc::SOL_SOCKET, libc::SO_PEERCRED, place, &mut length) == 0
+            && (peer.uid == 0 || peer.uid == libc::geteuid())
+    }
+}
+
+fn inode(fd: c_int) -> Option<u64> {
+    let status = status(fd)?;
+    Some(status.st_ino).filter(|_| status.st_mode & libc::S_IFMT == libc::S_IFSOCK)
+}
+
+fn status(fd: c_int) -> Option<libc::stat> {
+    // SAFETY: an all-zero status is one, and the call writes only it.
+    unsafe {
+        let mut status: libc::stat = zeroed();
+        (libc::fstat(fd, &mut status) == 0).then_some(status)
+    }
+}

@@ -1,0 +1,189 @@
+//! Programs that are given fewer threads than they want check themselves.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::Stdio;
+
+use support::{Host, Workshop, command, eventually, good, library, run};
+
+/// What the examples print with so many threads in every region.
+fn regions(threads: u16) -> String {
+    format!("{threads} {threads} {threads} sum 1501500\n")
+}
+
+/// The same without what languages put between.
+fn tidied(text: String) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ") + "\n"
+}
+
+#[test]
+fn the_example_in_c_gets_what_is_granted_and_without_cosched_what_it_wants() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("regions.c") else { return };
+    let host = Host::granting(2);
+    assert_eq!(run(&program, &[], Some(&host)), regions(2));
+    assert_eq!(host.asked(), [(4, true)]);
+    eventually("the ticks", || host.ticks() == 3);
+    assert_eq!(run(&program, &[], None), regions(4));
+}
+
+#[test]
+fn the_example_in_fortran_gets_what_is_granted() {
+    let workshop = Workshop::new();
+    let with = ["-fopenmp", "-lcosched_hook"];
+    let Some(program) = workshop.compile("gfortran", "regions.f90", "program", &with) else {
+        return;
+    };
+    let host = Host::granting(3);
+    assert_eq!(tidied(run(&program, &[], Some(&host))), regions(3));
+    assert_eq!(host.asked(), [(4, true)]);
+    assert_eq!(tidied(run(&program, &[], None)), regions(4));
+}
+
+#[test]
+fn the_example_in_python_gets_what_is_granted() {
+    let python = Path::new("/usr/bin/python3");
+    if !python.exists() {
+        eprintln!("skipped: there is no {}", python.display());
+        return;
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/regions.py");
+    let arguments = [script.to_str().unwrap()];
+    let host = Host::granting(2);
+    assert_eq!(run(python, &arguments, Some(&host)), regions(2));
+    eventually("the ticks", || host.ticks() == 3);
+    assert_eq!(run(python, &arguments, None), regions(4));
+}
+
+#[test]
+fn every_kind_of_region_of_gccs_openmp_keeps_its_meaning_under_any_grant() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.openmp("openmp.c", &[]) else { return };
+    for granted in 1..=5 {
+        let host = Host::granting(granted);
+        let most = granted.min(4).to_string();
+        run(&program, &["4", &most], Some(&host));
+        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
+    }
+    run(&program, &["4", "4"], None);
+}
+
+#[test]
+fn every_kind_of_region_of_llvms_openmp_keeps_its_meaning_under_any_grant() {
+    let workshop = Workshop::new();
+    let runtimes = ["-fopenmp=libomp", "-l:libomp.so.5"];
+    let with = if Path::new("/usr/lib/x86_64-linux-gnu/libomp.so.5").exists() {
+        &runtimes[..]
+    } else {
+        &runtimes[..1]
+    };
+    // Without the development package there is no libomp.so for the linker, only the runtime.
+    std::os::unix::fs::symlink("/usr/lib/x86_64-linux-gnu/libomp.so.5", workshop.path("libomp.so"))
+        .unwrap();
+    let Some(program) = workshop.compile("clang", "openmp.c", "program", with) else { return };
+    for granted in 1..=5 {
+        let host = Host::granting(granted);
+        let most = granted.min(4).to_string();
+        run(&program, &["4", &most], Some(&host));
+        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
+    }
+    run(&program, &["4", "4"], None);
+}
+
+#[test]
+fn what_threads_keep_from_region_to_region_stays() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.openmp("threadprivate.c", &[]) else { return };
+    let host = Host::granting(2);
+    run(&program, &["4"], Some(&host));
+    assert!(host.is_idle());
+}
+
+#[test]
+fn a_library_that_is_opened_later_with_a_runtime_of_its_own_is_served_by_that() {
+    let workshop = Workshop::new();
+    let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
+    let shared = ["-fopenmp", "-shared", "-fPIC"];
+    let plugin = workshop.compile("gcc", "plugin.c", "plugin.so", &shared).unwrap();
+    let host = Host::granting(2);
+    let plugin = plugin.to_str().unwrap();
+    run(&opens, &[plugin, "team", "2"], Some(&host));
+    assert_eq!(host.asked(), [(4, true)]);
+    run(&opens, &[plugin, "team", "4"], None);
+}
+
+#[test]
+fn products_of_openblas_work_with_what_is_granted_and_its_number_stays_the_programs() {
+    let workshop = Workshop::new();
+    let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
+    let shared = ["-shared", "-fPIC"];
+    workshop.compile("gcc", "openblas.c", "libopenblas.so", &shared).unwrap();
+    let run_path = format!("-Wl,-rpath,{}", workshop.path("").display());
+    let with = [&shared[..], &["-lopenblas", &run_path]].concat();
+    let above = workshop.compile("gcc", "multiplies.c", "multiplies.so", &with).unwrap();
+    let host = Host::granting(2);
+    let above = above.to_str().unwrap();
+    run(&opens, &[above, "multiply", "2"], Some(&host));
+    assert!(host.asked().contains(&(4, true)));
+    run(&opens, &[above, "multiply", "4"], None);
+}
+
+#[test]
+fn a_child_of_a_fork_asks_for_itself() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("lives.c") else { return };
+    let host = Host::granting(2);
+    run(&program, &["fork", "2"], Some(&host));
+    eventually("both processes' ticks", || host.ticks() == 5);
+    assert!(host.asked().iter().all(|(wanted, blocked)| [4, 5].contains(wanted) && *blocked));
+}
+
+#[test]
+fn a_program_that_closes_every_file_keeps_those_that_it_opens_then() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("lives.c") else { return };
+    run(&program, &["files", "2"], Some(&Host::granting(2)));
+}
+
+#[test]
+fn when_cosched_is_gone_every_region_has_what_it_wants() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("lives.c") else { return };
+    let host = Host::granting(2);
+    let mut command = command(&program, &["waits", "2"], Some(&host));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "connected\n");
+    drop(host);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_library_that_comes_and_goes_leaves_nothing_open() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.compile("gcc", "lives.c", "lives", &["-ldl", "-lcosched_hook"])
+    else {
+        return;
+    };
+    let copy = workshop.path("copy.so");
+    std::fs::copy(library(), &copy).unwrap();
+    let host = Host::granting(2);
+    let mut command = command(&program, &["unloads", "2", copy.to_str().unwrap()], Some(&host));
+    good(command.env_remove("LD_PRELOAD").output().unwrap());
+}
+
+#[test]
+fn a_door_that_is_not_there_costs_a_program_nothing_but_the_asking() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("regions.c") else { return };
+    for door in ["", "cosched-nobody", &"x".repeat(500)] {
+        let mut command = command(&program, &[], None);
+        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", door);
+        assert_eq!(good(command.output().unwrap()), regions(4));
+    }
+}

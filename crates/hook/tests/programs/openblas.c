@@ -1,0 +1,21 @@
+/* Stands for OpenBLAS with threads of its own: a product tells with how many threads it would work. */
+static int threads = 4, used, kind = 1;
+
+int openblas_get_num_threads(void);
+void openblas_set_num_threads(int);
+int openblas_get_parallel(void);
+int openblas_used(void);
+void openblas_be(int);
+void cblas_dgemm(int, int, int, int, int, int, double, const double *, int, const double *, int, double, double *, int);
+
+int openblas_get_num_threads(void) { return threads; }
+void openblas_set_num_threads(int number) { threads = number; }
+int openblas_get_parallel(void) { return kind; }
+int openblas_used(void) { return used; }
+void openblas_be(int other) { kind = other; }
+
+void cblas_dgemm(int order, int ta, int tb, int m, int n, int k, double alpha, const double *a, int lda,
+                 const double *b, int ldb, double beta, double *c, int ldc) {
+    used = threads;
+    c[0] = order + ta + tb + m + n + k + alpha * a[0] + lda + b[0] + ldb + beta * c[0] + ldc;
+}

@@ -1,0 +1,191 @@
+//! What the tests share: a cosched that grants, and programs in C.
+//!
+//! The cosched here is a door of the machine's and a thread that answers. The grant holds before anybody asks, so a test
+//! does not depend on how soon an answer comes.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cosched_linux::hook::{Door, LIBRARY};
+use rustix::time::{ClockId, clock_gettime};
+use tempfile::TempDir;
+
+/// What a program asked for: how many threads, and whether it waited.
+pub(crate) type Asked = (u16, bool);
+
+/// A cosched with one program.
+pub(crate) struct Host {
+    pub(crate) door: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    ticks: Arc<Mutex<u64>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    /// Grants everybody so many threads.
+    pub(crate) fn granting(grant: u16) -> Host {
+        let (tell, told) = channel();
+        let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = {
+            let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
+            std::thread::spawn(move || {
+                let mut door = Door::open().unwrap();
+                door.grant(Some(grant), 3);
+                tell.send(door.name().to_owned()).unwrap();
+                while !stop.load(Ordering::Relaxed) {
+                    let heard = door.hear(now(), |_| true);
+                    if let Some(wanted) = heard.wanted {
+                        asked.lock().unwrap().push((wanted, heard.blocked));
+                        door.grant(Some(grant), 3);
+                    }
+                    door.beat(now());
+                    *ticks.lock().unwrap() = door.ticks().unwrap_or_default();
+                    std::thread::sleep(Duration::from_micros(100));
+                }
+            })
+        };
+        Host { door: told.recv().unwrap(), asked, ticks, stop, thread: Some(thread) }
+    }
+
+    /// What was asked for, once something was. A request that another follows before it is heard is not among it.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        eventually("a request", || !self.is_idle());
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// Whether nothing was asked for so far.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.asked.lock().unwrap().is_empty()
+    }
+
+    pub(crate) fn ticks(&self) -> u64 {
+        *self.ticks.lock().unwrap()
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+fn now() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+}
+
+/// Waits for something that must come true.
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + Duration::from_secs(30);
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// The hook's library, as cargo has built it for these tests.
+pub(crate) fn library() -> PathBuf {
+    let path = std::env::current_exe().unwrap().with_file_name(LIBRARY);
+    assert!(path.is_file(), "{} is missing: cargo builds it with this package", path.display());
+    path
+}
+
+fn source(name: &str) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let places = [package.join("tests/programs").join(name), package.join("examples").join(name)];
+    places.into_iter().find(|path| path.is_file()).unwrap()
+}
+
+/// A folder for what is compiled.
+pub(crate) struct Workshop(TempDir);
+
+impl Workshop {
+    pub(crate) fn new() -> Workshop {
+        Workshop(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// Compiles a source; `None`, and says so, where that cannot be done here.
+    pub(crate) fn compile(
+        &self,
+        compiler: &str,
+        name: &str,
+        to: &str,
+        with: &[&str],
+    ) -> Option<PathBuf> {
+        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let made = Command::new(compiler)
+            .args(["-O1", "-o"])
+            .arg(self.path(to))
+            .arg(source(name))
+            .arg("-I")
+            .arg(package.join("include"))
+            .arg(format!("-L{}", library().parent().unwrap().display()))
+            .arg(format!("-L{}", self.0.path().display()))
+            .args(with)
+            .current_dir(self.0.path())
+            .output();
+        match made {
+            Ok(output) if output.status.success() => Some(self.path(to)),
+            Ok(output) => {
+                let why = String::from_utf8_lossy(&output.stderr);
+                eprintln!("skipped: {compiler} does not compile {name} here: {why}");
+                assert_ne!(compiler, "gcc", "{why}");
+                None
+            }
+            Err(error) => {
+                eprintln!("skipped: there is no {compiler}: {error}");
+                None
+            }
+        }
+    }
+
+    /// Compiles with gcc and OpenMP.
+    pub(crate) fn openmp(&self, name: &str, with: &[&str]) -> Option<PathBuf> {
+        self.compile("gcc", name, "program", &[&["-fopenmp"], with].concat())
+    }
+
+    /// Compiles a program that is linked with the hook's library.
+    pub(crate) fn linked(&self, name: &str) -> Option<PathBuf> {
+        self.compile("gcc", name, "program", &["-fopenmp", "-lcosched_hook"])
+    }
+}
+
+/// A program as cosched would start it: four threads wanted, and the hook's library preloaded, if there is a host.
+pub(crate) fn command(program: &Path, arguments: &[&str], host: Option<&Host>) -> Command {
+    let mut command = Command::new(program);
+    command.args(arguments).env("OMP_NUM_THREADS", "4").env_remove("OMP_DYNAMIC");
+    command.env("LD_LIBRARY_PATH", library().parent().unwrap());
+    if let Some(host) = host {
+        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &host.door);
+    }
+    command
+}
+
+/// Runs it to its end, which has to be a good one; what it printed.
+#[track_caller]
+pub(crate) fn run(program: &Path, arguments: &[&str], host: Option<&Host>) -> String {
+    good(command(program, arguments, host).output().unwrap())
+}
+
+/// What a program printed that has to have ended well.
+#[track_caller]
+pub(crate) fn good(output: Output) -> String {
+    let (out, err) =
+        (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{}: {out}{err}", output.status);
+    out.into_owned()
+}

@@ -1,0 +1,142 @@
+//! One process of a malleable program: its page and its socket.
+
+use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use cosched_page::{Hello, Page, Rule, SIZE};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{
+    RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg,
+};
+
+/// More messages than that are left for the next time.
+const AT_ONCE: usize = 16;
+
+/// A page that is mapped here.
+#[derive(Debug)]
+struct Shared(*const Page);
+
+impl Shared {
+    /// A new one, and the descriptor of its memory.
+    fn new() -> io::Result<(Shared, OwnedFd)> {
+        let memory = memfd_create("cosched", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        ftruncate(&memory, SIZE as u64)?;
+        fcntl_add_seals(&memory, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)?;
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: maps memory of our own, of this size, wherever the kernel likes.
+        let address =
+            unsafe { mmap(std::ptr::null_mut(), SIZE, rights, MapFlags::SHARED, &memory, 0)? };
+        let shared = Shared(address.cast::<Page>());
+        shared.page().prepare();
+        Ok((shared, memory))
+    }
+
+    fn page(&self) -> &Page {
+        // SAFETY: it is mapped as long as this lives, is at least as long and as aligned as a page, and cannot get shorter,
+        // since its memory is sealed. All words of it are atomic and may be any number, so others may write to it.
+        unsafe { &*self.0 }
+    }
+}
+
+// SAFETY: the mapping belongs to the process, not to a thread, and its words are atomic.
+unsafe impl Send for Shared {}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size, and no reference outlives this. The call fails only for addresses that are none.
+        let _ = unsafe { munmap(self.0.cast_mut().cast(), SIZE) };
+    }
+}
+
+/// A process that has connected.
+#[derive(Debug)]
+pub(super) struct Guest {
+    socket: OwnedFd,
+    shared: Shared,
+    /// The number of the last request that was heard.
+    heard: u32,
+    /// How many threads it wants.
+    pub(super) wanted: u16,
+    /// It waits for the answer to the last request.
+    waits: bool,
+}
+
+/// What a look at a guest found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct News {
+    /// How many messages came.
+    pub(super) messages: usize,
+    /// It has asked for threads; whether it waits.
+    pub(super) asked: Option<bool>,
+    /// It has gone.
+    pub(super) gone: bool,
+}
+
+impl Guest {
+    /// Gives the process at the other end of a socket a page on which this holds.
+    pub(super) fn welcome(socket: OwnedFd, rule: Rule, now: u64) -> io::Result<Guest> {
+        let (shared, memory) = Shared::new()?;
+        shared.page().set_rule(rule);
+        shared.page().beat(now);
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let files = [memory.as_fd()];
+        control.push(SendAncillaryMessage::ScmRights(&files));
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        sendmsg(&socket, &[IoSlice::new(&Hello::bytes())], &mut control, flags)?;
+        Ok(Guest { socket, shared, heard: 0, wanted: 0, waits: false })
+    }
+
+    /// Takes what it has to say. What a message says does not matter; that the page says something new does.
+    pub(super) fn hear(&mut self) -> News {
+        let mut news = News::default();
+        while news.messages < AT_ONCE {
+            match recv(&self.socket, &mut [0u8; 1][..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => news.gone = true,
+                Ok(_) => {
+                    news.messages += 1;
+                    continue;
+                }
+                Err(Errno::INTR) => continue,
+                Err(Errno::AGAIN) => {}
+                Err(_) => news.gone = true,
+            }
+            break;
+        }
+        let request = self.shared.page().request();
+        if request.number != self.heard && request.threads > 0 {
+            self.heard = request.number;
+            self.wanted = request.threads;
+            self.waits = request.blocked;
+            news.asked = Some(request.blocked);
+        }
+        news
+    }
+
+    /// This holds from now on; a request is answered by it. A process that cannot be told looks for itself.
+    pub(super) fn set(&mut self, rule: Rule) {
+        self.shared.page().set_rule(rule);
+        if std::mem::take(&mut self.waits) {
+            self.shared.page().answer(self.heard);
+            let _ = send(&self.socket, &[1], SendFlags::NOSIGNAL | SendFlags::DONTWAIT);
+        }
+    }
+
+    pub(super) fn beat(&self, now: u64) {
+        self.shared.page().beat(now);
+    }
+
+    /// The ticks that it has told. May go back, if it lies.
+    pub(super) fn ticks(&self) -> u64 {
+        self.shared.page().progress()
+    }
+}
+
+impl AsFd for Guest {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

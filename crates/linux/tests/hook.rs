@@ -1,0 +1,255 @@
+//! Processes that lie, at the door of a malleable program: whatever they do, cosched goes on, and an honest process beside
+//! them gets what it is granted.
+
+#![allow(clippy::unwrap_used)]
+
+use std::io::IoSliceMut;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use cosched_linux::hook::{Door, Heard};
+use cosched_page::{Hello, Page, Request, Rule, SIZE};
+use proptest::prelude::*;
+use rustix::fs::ftruncate;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
+    SocketFlags, SocketType, connect, recv, recvmsg, send, socket_with,
+};
+
+/// A process of the program, or what says that it is one.
+struct Process {
+    socket: OwnedFd,
+    memory: OwnedFd,
+    page: *mut Page,
+}
+
+impl Process {
+    /// Connects and takes its page; `None`: it was not let in.
+    fn enter(door: &mut Door, now: u64) -> Option<Process> {
+        let socket = knock(door).ok()?;
+        door.hear(now, |_| true);
+        let mut bytes = [0; Hello::SIZE];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        recvmsg(&socket, &mut parts, &mut control, RecvFlags::DONTWAIT).ok()?;
+        let memory = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+            _ => None,
+        })?;
+        assert!(Hello::is(&bytes));
+        let rights = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: memory of this size, wherever the kernel likes.
+        let page =
+            unsafe { mmap(std::ptr::null_mut(), SIZE, rights, MapFlags::SHARED, &memory, 0) };
+        Some(Process { socket, memory, page: page.unwrap().cast() })
+    }
+
+    fn page(&self) -> &Page {
+        // SAFETY: mapped as long as this lives, and all atomic words.
+        unsafe { &*self.page }
+    }
+
+    /// Writes any word of the page, cosched's own included.
+    fn scribble(&self, word: usize, value: u64) {
+        // SAFETY: within the mapping, aligned, and atomic.
+        let words = unsafe { &*self.page.cast::<[AtomicU64; SIZE / 8]>() };
+        words[word % words.len()].store(value, Ordering::Relaxed);
+    }
+
+    fn ring(&self, length: usize) {
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let _ = send(&self.socket, &vec![7; length], flags);
+    }
+
+    fn ask(&self, number: u32, threads: u16) {
+        self.page().ask(Request { number, threads, blocked: true });
+        self.ring(1);
+    }
+
+    fn is_hung_up(&self) -> bool {
+        loop {
+            match recv(&self.socket, &mut [0u8; 8][..], RecvFlags::DONTWAIT) {
+                Ok((_, 0)) => return true,
+                Ok(_) => {}
+                Err(_) => return false,
+            }
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SAFETY: mapped with this size.
+        unsafe { munmap(self.page.cast(), SIZE).unwrap() };
+    }
+}
+
+fn knock(door: &Door) -> rustix::io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new_abstract_name(door.name().as_bytes())?)?;
+    Ok(socket)
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Enter,
+    Knock,
+    Leave(usize),
+    Ring(usize, usize),
+    Scribble(usize, usize, u64),
+    Ask(usize, u32, u16),
+    Shorten(usize, u64),
+    Hear(u64),
+    Grant(Option<u16>),
+    Release,
+    Ticks,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let who = 0..4usize;
+    prop_oneof![
+        Just(Act::Enter),
+        Just(Act::Knock),
+        who.clone().prop_map(Act::Leave),
+        (who.clone(), 0..64usize).prop_map(|(who, length)| Act::Ring(who, length)),
+        (who.clone(), 0..16usize, any::<u64>())
+            .prop_map(|(who, word, to)| Act::Scribble(who, word, to)),
+        (who.clone(), any::<u32>(), any::<u16>()).prop_map(|(who, n, t)| Act::Ask(who, n, t)),
+        (who, 0..2 * SIZE as u64).prop_map(|(who, to)| Act::Shorten(who, to)),
+        any::<u64>().prop_map(Act::Hear),
+        any::<Option<u16>>().prop_map(Act::Grant),
+        Just(Act::Release),
+        Just(Act::Ticks),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn liars_hurt_nobody(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., grant in 1u16..) {
+        let mut door = Door::open().unwrap();
+        let honest = Process::enter(&mut door, 0).unwrap();
+        let (mut liars, mut sockets) = (Vec::new(), Vec::new());
+        for act in acts {
+            let is_one = |who: &usize| *who < liars.len();
+            match act {
+                Act::Enter => liars.extend(Process::enter(&mut door, 0)),
+                Act::Knock => sockets.extend(knock(&door)),
+                Act::Leave(who) if is_one(&who) => drop(liars.remove(who)),
+                Act::Ring(who, length) if is_one(&who) => liars[who].ring(length),
+                Act::Scribble(who, word, to) if is_one(&who) => liars[who].scribble(word, to),
+                Act::Ask(who, number, threads) if is_one(&who) => liars[who].ask(number, threads),
+                Act::Shorten(who, to) if is_one(&who) => {
+                    let same = to == SIZE as u64;
+                    prop_assert_eq!(ftruncate(&liars[who].memory, to).is_ok(), same);
+                }
+                Act::Hear(now) => {
+                    let heard = door.hear(now, |_| true);
+                    prop_assert!(heard.wanted != Some(0));
+                }
+                Act::Grant(grant) => door.grant(grant, 1),
+                Act::Release => door.release(),
+                Act::Ticks => _ = door.ticks(),
+                _ => {}
+            }
+        }
+        // Whatever is still to be heard is heard; then the honest one asks.
+        (0..20).for_each(|_| _ = door.hear(0, |_| true));
+        honest.ask(1, wanted);
+        let mut heard = Heard::default();
+        for _ in 0..20 {
+            let more = door.hear(0, |_| true);
+            heard.wanted = heard.wanted.max(more.wanted);
+            heard.blocked |= more.blocked;
+        }
+        prop_assert!(heard.wanted >= Some(wanted) && heard.blocked);
+        door.grant(Some(grant), 2);
+        prop_assert_eq!(honest.page().answered(), 1);
+        let rule = honest.page().rule();
+        prop_assert_eq!(rule, Rule { managed: true, grant: Some(grant), cpus: 2 });
+        prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(grant)));
+    }
+}
+
+#[test]
+fn the_program_wants_what_the_neediest_of_its_processes_wants() {
+    let mut door = Door::open().unwrap();
+    let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
+    a.ask(1, 4);
+    assert_eq!(door.hear(0, |_| true).wanted, Some(4));
+    b.ask(1, 2);
+    assert_eq!(door.hear(0, |_| true).wanted, Some(4));
+    drop(a);
+    door.hear(0, |_| true);
+    b.ask(2, 3);
+    assert_eq!(door.hear(0, |_| true).wanted, Some(3));
+}
+
+#[test]
+fn what_is_no_process_of_the_program_is_sent_away() {
+    let mut door = Door::open().unwrap();
+    let stranger = knock(&door).unwrap();
+    door.hear(0, |pid| pid != std::process::id() as i32);
+    assert!(!door.is_used());
+    assert_eq!(recv(&stranger, &mut [0u8; 8][..], RecvFlags::DONTWAIT).unwrap().1, 0);
+}
+
+#[test]
+fn who_knocks_without_end_is_not_heard_any_more_and_has_what_it_wants() {
+    let mut door = Door::open().unwrap();
+    let noisy = Process::enter(&mut door, 0).unwrap();
+    door.grant(Some(1), 1);
+    let shut = (0..10_000).any(|_| {
+        (0..8).for_each(|_| noisy.ring(1));
+        door.hear(0, |_| true).shut
+    });
+    assert!(shut && noisy.is_hung_up() && !door.is_used());
+    assert!(knock(&door).is_err());
+    assert_eq!(door.hear(0, |_| true), Heard::default());
+}
+
+#[test]
+fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
+    let mut door = Door::open().unwrap();
+    let busy = Process::enter(&mut door, 0).unwrap();
+    for number in 1..50_000 {
+        busy.ask(number, 3);
+        // One in a millisecond.
+        let heard = door.hear(number.into(), |_| true);
+        assert_eq!(heard.wanted, Some(3));
+        door.grant(Some(2), 1);
+        assert!(!busy.is_hung_up());
+    }
+}
+
+#[test]
+fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
+    let mut door = Door::open().unwrap();
+    assert_eq!(door.ticks(), None);
+    let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
+    a.page().tick(5);
+    b.page().tick(7);
+    drop(a);
+    door.hear(0, |_| true);
+    assert_eq!(door.ticks(), Some(12));
+    b.page().tick(u64::MAX - 7);
+    drop(b);
+    door.hear(0, |_| true);
+    assert_eq!(door.ticks(), Some(u64::MAX));
+}
+
+#[test]
+fn nobody_has_to_ask_any_more_once_the_program_is_let_go() {
+    let mut door = Door::open().unwrap();
+    let process = Process::enter(&mut door, 0).unwrap();
+    assert!(process.page().rule().managed);
+    process.ask(1, 4);
+    door.hear(0, |_| true);
+    door.release();
+    assert_eq!((process.page().answered(), process.page().rule()), (1, Rule::default()));
+}

@@ -1,0 +1,198 @@
+//! A malleable program on the machine: it asks, and the next settings are its answer.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc::channel;
+
+use cosched_core::{
+    Arena, Aspect, Directive, Happening, Machine, Measure, Nanos, Observe, ProgramId, Refusal,
+    Settings, Step,
+};
+use cosched_linux::ground::{FreezerRung, Wishes};
+use cosched_linux::hook::LIBRARY;
+use cosched_linux::launch::{Order, Output};
+use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::procfs::Proc;
+use cosched_linux::topology::Sys;
+use cosched_linux::usable::Usable;
+use support::HIDDEN;
+
+const PROGRAM: ProgramId = ProgramId::first(0);
+
+/// A program that asks, in a row, for what its arguments say, and prints what it got.
+const ASKS: &str = r#"
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+extern int cosched_region(int) __attribute__((weak));
+extern int cosched_cpus(void) __attribute__((weak));
+extern void cosched_progress(uint64_t) __attribute__((weak));
+int main(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        printf("%d ", cosched_region ? cosched_region(atoi(argv[i])) : -1);
+        if (cosched_progress) cosched_progress(10);
+    }
+    printf("on %d\n", cosched_cpus ? cosched_cpus() : -1);
+    return 0;
+}
+"#;
+
+fn compiled(folder: &Path) -> Option<PathBuf> {
+    let (source, program) = (folder.join("asks.c"), folder.join("asks"));
+    std::fs::write(&source, ASKS).unwrap();
+    match Command::new("gcc").arg(&source).arg("-o").arg(&program).status() {
+        Ok(status) => {
+            assert!(status.success());
+            Some(program)
+        }
+        Err(error) => {
+            eprintln!("skipped: there is no gcc: {error}");
+            None
+        }
+    }
+}
+
+/// A machine with the program, which is told of cosched or not; its output goes to `out`.
+fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> Linux {
+    let topology = Sys::default().topology().unwrap();
+    let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
+    let argv = ["asks"].iter().chain(asks).map(|word| (*word).to_owned()).collect();
+    let order = Order { executable: program, argv, cwd: "/".into(), ..Order::default() };
+    let config = Config {
+        executable: HIDDEN.into(),
+        log_folder: folder.to_owned(),
+        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
+        topology,
+        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
+        turns: true,
+        count: None,
+        jobs: vec![Job {
+            origin: Origin::Started,
+            order,
+            stdout: Output::File { path: folder.join("out"), append: false },
+            stderr: Output::Inherit,
+            freezable_for_sure: true,
+            grouped_by_user: true,
+            hook: malleable.then_some(library),
+        }],
+        asks: None,
+        notes: channel().0,
+        roots: Default::default(),
+    };
+    Linux::new(config).unwrap()
+}
+
+/// Answers every request as `answer` says until the program has ended; what was asked.
+fn obey(machine: &mut Linux, answer: impl Fn(u16) -> Directive) -> Vec<(u16, bool)> {
+    let (mut told, mut asked) = (Vec::new(), Vec::new());
+    loop {
+        machine.wait(Nanos::NEVER, &mut told).unwrap();
+        for event in told.drain(..) {
+            match event.what {
+                Happening::Requested { threads, blocked, .. } => {
+                    asked.push((threads, blocked));
+                    machine
+                        .submit(&[match answer(threads) {
+                            Directive::Run(settings) => Step::Apply(PROGRAM, settings, 1),
+                            _ => Step::Leave(PROGRAM),
+                        }])
+                        .unwrap();
+                }
+                Happening::Exited(..) => return asked,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn granting(grant: Option<u16>) -> Settings {
+    Settings { grant, ..Settings::default() }
+}
+
+#[test]
+fn a_program_gets_what_is_granted_when_it_starts_and_whenever_it_asks_for_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let mut machine = machine(folder.path(), program, &["4", "4", "8", "1", "3"], true);
+    machine.submit(&[Step::Start(PROGRAM, granting(Some(2)))]).unwrap();
+    let asked = obey(&mut machine, |_| Directive::Run(granting(Some(2))));
+    machine.close().unwrap();
+    let cpus = Usable::find(&Sys::default().topology().unwrap(), &Proc::default()).unwrap().cpus;
+    let expected = format!("2 2 2 1 2 on {}\n", cpus.len());
+    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), expected);
+    assert!(asked.iter().any(|(_, blocked)| *blocked), "{asked:?}");
+}
+
+#[test]
+fn a_policy_that_grants_nothing_and_one_that_lets_go_leave_a_program_what_it_wants() {
+    for answer in [Directive::Run(Settings::default()), Directive::Leave] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = compiled(folder.path()) else { return };
+        let mut machine = machine(folder.path(), program, &["4", "8", "8"], true);
+        machine.submit(&[Step::Start(PROGRAM, Settings::default())]).unwrap();
+        let asked = obey(&mut machine, |_| answer);
+        machine.close().unwrap();
+        let written = std::fs::read_to_string(folder.path().join("out")).unwrap();
+        assert!(written.starts_with("4 8 8 on "), "{written}");
+        // It is not asked for any more once it was let go.
+        let most = if answer == Directive::Leave { 1 } else { 2 };
+        assert!((1..=most).contains(&asked.len()), "{asked:?}");
+    }
+}
+
+#[test]
+fn a_program_that_is_not_malleable_has_no_library_and_its_grant_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let mut machine = machine(folder.path(), program, &["4"], false);
+    machine.submit(&[Step::Start(PROGRAM, granting(Some(2)))]).unwrap();
+    let (mut told, mut refused) = (Vec::new(), false);
+    'run: loop {
+        machine.wait(Nanos::NEVER, &mut told).unwrap();
+        for event in told.drain(..) {
+            refused |=
+                event.what == Happening::Refused(PROGRAM, Aspect::Threads, Refusal::NotSupported);
+            if matches!(event.what, Happening::Exited(..)) {
+                break 'run;
+            }
+        }
+    }
+    machine.close().unwrap();
+    assert!(refused);
+    assert_eq!(std::fs::read_to_string(folder.path().join("out")).unwrap(), "-1 on -1\n");
+}
+
+#[test]
+fn progress_that_a_program_tells_stands_in_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = compiled(folder.path()) else { return };
+    let mut machine = machine(folder.path(), program, &["4", "5"], true);
+    let observe =
+        Observe { program: Some(PROGRAM), measure: Measure::Progress, period: Nanos::NEVER };
+    let start = Step::Start(PROGRAM, Settings::default());
+    machine.submit(&[Step::Observe(observe), start]).unwrap();
+    let (mut told, mut ticks) = (Vec::new(), 0);
+    // The first request comes before the first ticks, the last after them.
+    'run: loop {
+        machine.wait(Nanos::NEVER, &mut told).unwrap();
+        for event in told.drain(..) {
+            match event.what {
+                Happening::Requested { .. } => {
+                    let mut arena = Arena::default();
+                    machine.read(&[observe], &mut arena).unwrap();
+                    let told = arena.samples.iter().filter_map(|sample| sample.progress);
+                    ticks += told.sum::<u64>();
+                    machine.submit(&[Step::Apply(PROGRAM, Settings::default(), 1)]).unwrap();
+                }
+                Happening::Exited(..) => break 'run,
+                _ => {}
+            }
+        }
+    }
+    machine.close().unwrap();
+    assert!((10..=20).contains(&ticks), "{ticks}");
+}

@@ -1,0 +1,275 @@
+//! The page that cosched and a process of a malleable program share, and how they find each other.
+//!
+//! cosched starts the program with the library of `crates/hook` preloaded and the name of a socket in [`SOCKET`]. A process
+//! that wants threads connects; cosched makes a page for it alone and sends its descriptor with a [`Hello`]. From then on
+//! numbers stand in the page, and a byte on the socket says that there are new ones.
+//!
+//! ```text
+//! first 64 bytes: cosched writes          next 64 bytes: the program writes
+//!   magic                                   request: number, threads, whether it waits
+//!   version and size                        progress: ticks so far
+//!   heartbeat: when cosched was alive
+//!   rule: managed, grant, CPUs
+//!   answer: number of the last request that is answered
+//! ```
+//!
+//! Either side may lie, die or be of another version. So a page has no pointers and no lengths, every word is read and written
+//! whole, any value of it means something harmless, and a program only ever takes the *smaller* of the grant and what it
+//! wanted itself. No word is read by the side that writes it.
+
+#![no_std]
+#![forbid(unsafe_code)]
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// The variable that names cosched's socket: an abstract UNIX socket that keeps messages apart.
+pub const SOCKET: &str = "COSCHED_HOOK";
+/// The size of the shared memory, bytes.
+pub const SIZE: usize = 4096;
+/// The version of everything here; other versions have nothing to do with each other.
+pub const VERSION: u32 = 1;
+/// How often cosched renews the heartbeat, milliseconds.
+pub const BEAT: u64 = 1000;
+/// How old a heartbeat may be before cosched counts as gone, milliseconds.
+pub const STALE: u64 = 3 * BEAT;
+
+const MAGIC: u64 = u64::from_le_bytes(*b"cosched\x01");
+
+/// What both sides look at.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Page {
+    cosched: OfCosched,
+    program: OfProgram,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct OfCosched {
+    magic: AtomicU64,
+    form: AtomicU64,
+    heartbeat: AtomicU64,
+    rule: AtomicU64,
+    answer: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+struct OfProgram {
+    request: AtomicU64,
+    progress: AtomicU64,
+}
+
+/// What cosched does.
+impl Page {
+    /// Makes a page of zeros one that programs take.
+    pub fn prepare(&self) {
+        self.cosched.form.store(form(), Ordering::Relaxed);
+        self.cosched.magic.store(MAGIC, Ordering::Release);
+    }
+
+    /// cosched is alive: milliseconds of the monotonic clock.
+    pub fn beat(&self, now: u64) {
+        self.cosched.heartbeat.store(now, Ordering::Relaxed);
+    }
+
+    /// Holds from now on.
+    pub fn set_rule(&self, rule: Rule) {
+        self.cosched.rule.store(rule.packed(), Ordering::Release);
+    }
+
+    /// The request with this number is answered: by the rule.
+    pub fn answer(&self, number: u32) {
+        self.cosched.answer.store(number.into(), Ordering::Release);
+    }
+
+    /// The last request.
+    pub fn request(&self) -> Request {
+        Request::unpacked(self.program.request.load(Ordering::Acquire))
+    }
+
+    /// How many ticks the program has told.
+    pub fn progress(&self) -> u64 {
+        self.program.progress.load(Ordering::Relaxed)
+    }
+}
+
+/// What a program does.
+impl Page {
+    /// Whether this was prepared by a cosched of this version.
+    pub fn is_known(&self) -> bool {
+        let OfCosched { magic, form: found, .. } = &self.cosched;
+        magic.load(Ordering::Acquire) == MAGIC && found.load(Ordering::Relaxed) == form()
+    }
+
+    /// Whether cosched was alive not long before `now`, milliseconds of the monotonic clock.
+    #[inline]
+    pub fn is_fresh(&self, now: u64) -> bool {
+        now.saturating_sub(self.cosched.heartbeat.load(Ordering::Relaxed)) <= STALE
+    }
+
+    /// What holds now.
+    #[inline]
+    pub fn rule(&self) -> Rule {
+        Rule::unpacked(self.cosched.rule.load(Ordering::Acquire))
+    }
+
+    /// The number of the last request that was answered.
+    pub fn answered(&self) -> u32 {
+        self.cosched.answer.load(Ordering::Acquire) as u32
+    }
+
+    /// Asks; a message on the socket has to follow.
+    pub fn ask(&self, request: Request) {
+        self.program.request.store(request.packed(), Ordering::Release);
+    }
+
+    /// Tells of progress.
+    pub fn tick(&self, ticks: u64) {
+        self.program.progress.fetch_add(ticks, Ordering::Relaxed);
+    }
+}
+
+fn form() -> u64 {
+    u64::from(VERSION) << 32 | SIZE as u64
+}
+
+/// What holds for a process; the default: nothing does, it has what it wants.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// Whether cosched wants to be asked at all.
+    pub managed: bool,
+    /// The most threads that a region may have; `None`: as many as it wants.
+    pub grant: Option<u16>,
+    /// How many CPUs the program has; 0: not known.
+    pub cpus: u16,
+}
+
+impl Rule {
+    /// How many threads a region gets that wants so many: never more than that, and at least one.
+    #[inline]
+    pub fn bound(self, wanted: i32) -> i32 {
+        match self.grant {
+            Some(grant) if self.managed => wanted.min(i32::from(grant)),
+            _ => wanted,
+        }
+    }
+
+    fn packed(self) -> u64 {
+        let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
+        u64::from(self.managed) << 32 | u64::from(self.cpus) << 16 | grant
+    }
+
+    fn unpacked(word: u64) -> Rule {
+        let grant = Some(word as u16).filter(|grant| *grant > 0);
+        Rule { managed: word >> 32 & 1 == 1, cpus: (word >> 16) as u16, grant }
+    }
+}
+
+/// What a process asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Request {
+    /// Which of its requests this is.
+    pub number: u32,
+    /// How many threads its regions want.
+    pub threads: u16,
+    /// Whether it waits for the answer.
+    pub blocked: bool,
+}
+
+impl Request {
+    fn packed(self) -> u64 {
+        u64::from(self.number) << 32 | u64::from(self.blocked) << 16 | u64::from(self.threads)
+    }
+
+    fn unpacked(word: u64) -> Request {
+        Request { number: (word >> 32) as u32, threads: word as u16, blocked: word >> 16 & 1 == 1 }
+    }
+}
+
+/// The message that comes with the page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hello;
+
+impl Hello {
+    /// How long it is, bytes.
+    pub const SIZE: usize = 16;
+
+    /// As it is sent.
+    pub fn bytes() -> [u8; Hello::SIZE] {
+        let mut bytes = [0; Hello::SIZE];
+        let (magic, rest) = bytes.split_at_mut(8);
+        magic.copy_from_slice(&MAGIC.to_ne_bytes());
+        rest.copy_from_slice(&form().to_ne_bytes());
+        bytes
+    }
+
+    /// Whether this is one, of this version.
+    pub fn is(message: &[u8]) -> bool {
+        message == Hello::bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_of_zeros_is_not_known_and_binds_nobody() {
+        let page = Page::default();
+        assert!(!page.is_known() && page.rule() == Rule::default());
+        assert_eq!(page.rule().bound(7), 7);
+        page.prepare();
+        assert!(page.is_known());
+    }
+
+    #[test]
+    fn what_is_written_is_read_whatever_it_is() {
+        let page = Page::default();
+        for rule in [
+            Rule { managed: true, grant: Some(u16::MAX), cpus: 0 },
+            Rule { managed: true, grant: None, cpus: u16::MAX },
+            Rule { managed: false, grant: Some(1), cpus: 3 },
+        ] {
+            page.set_rule(rule);
+            assert_eq!(page.rule(), rule);
+        }
+        let request = Request { number: u32::MAX, threads: u16::MAX, blocked: true };
+        page.ask(request);
+        assert_eq!(page.request(), request);
+        page.ask(Request { blocked: false, ..request });
+        assert!(!page.request().blocked);
+    }
+
+    #[test]
+    fn no_word_gives_a_region_more_than_it_wants_or_less_than_one() {
+        for word in (0..64).map(|bit| 1u64 << bit).chain([0, u64::MAX]) {
+            for wanted in [1, 2, 3, 70_000, i32::MAX] {
+                let granted = Rule::unpacked(word).bound(wanted);
+                assert!((1..=wanted).contains(&granted), "{word:x} {wanted}: {granted}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_goes_stale_and_one_from_a_clock_ahead_does_not() {
+        let page = Page::default();
+        page.beat(10_000);
+        assert!(page.is_fresh(10_000 + STALE) && !page.is_fresh(10_001 + STALE));
+        assert!(page.is_fresh(9_996));
+    }
+
+    #[test]
+    fn both_halves_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
+        assert_eq!(size_of::<Page>(), 128);
+        assert!(size_of::<Page>() <= SIZE);
+    }
+
+    #[test]
+    fn only_a_hello_of_this_version_is_one() {
+        let mut bytes = Hello::bytes();
+        assert!(Hello::is(&bytes) && !Hello::is(&bytes[..15]) && !Hello::is(&[]));
+        bytes[12] ^= 1;
+        assert!(!Hello::is(&bytes));
+    }
+}
