@@ -155,10 +155,7 @@ macro_rules! call {
         unsafe extern "C" fn $name($($argument: $kind),*) {
             static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
             type Entry = unsafe extern "C" fn($($kind),*);
-            let real = REAL.of_anybody(PART);
-            if real == 0 {
-                REAL.is_lost();
-            }
+            let real = REAL.called(PART);
             let _call = $build.begin();
             // SAFETY: the library's own function, with the arguments that were meant for it.
             unsafe { transmute::<usize, Entry>(real)($($argument),*) }

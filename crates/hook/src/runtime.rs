@@ -97,8 +97,54 @@ impl Function {
                 return 0;
             }
             let handle = libc::dlopen(library.dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-            if handle.is_null() { 0 } else { not_ours(libc::dlsym(handle, self.name.as_ptr())) }
+            if !handle.is_null() {
+                let found = not_ours(libc::dlsym(handle, self.name.as_ptr()));
+                if found != 0 {
+                    return found;
+                }
+            }
+            self.load()
         }
+    }
+
+    /// The function of a runtime that is not even loaded. When a program is linked with this library, the linker finds the
+    /// names here, and may leave the runtime out.
+    fn load(&self) -> usize {
+        let name = self.name.to_bytes();
+        let runtimes: &[&CStr] = match () {
+            () if name.starts_with(b"GOMP_") => &[c"libgomp.so.1"],
+            () if name.starts_with(b"__kmpc_") => &[c"libomp.so.5", c"libomp.so", c"libiomp5.so"],
+            () if name.starts_with(b"omp_") => &[],
+            () => &[c"libopenblas.so.0", c"libblas.so.3"],
+        };
+        for runtime in runtimes {
+            // SAFETY: the names end with a zero byte. A runtime is made to be loaded at any time; where everybody sees it, its
+            // other functions are found, too.
+            let found = unsafe {
+                let handle = libc::dlopen(runtime.as_ptr(), libc::RTLD_LAZY | libc::RTLD_GLOBAL);
+                if handle.is_null() {
+                    continue;
+                }
+                not_ours(libc::dlsym(handle, self.name.as_ptr()))
+            };
+            if found != 0 {
+                return found;
+            }
+        }
+        0
+    }
+
+    /// The same as [`of_anybody`](Function::of_anybody), for a function that was called: it is somewhere.
+    pub(crate) fn called(&self, part: &[u8]) -> usize {
+        let found = self.of_anybody(part);
+        let loaded = if found == 0 { self.load() } else { found };
+        if loaded == 0 {
+            self.is_lost();
+        }
+        if let Some(known) = self.callers.first().filter(|_| found == 0) {
+            known.function.store(loaded, Release);
+        }
+        loaded
     }
 
     /// The function after ours, or of the first library with `part` in its path that has one, else of the first that has

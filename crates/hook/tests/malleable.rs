@@ -95,6 +95,15 @@ fn every_kind_of_region_of_llvms_openmp_keeps_its_meaning_under_any_grant() {
 }
 
 #[test]
+fn a_program_for_which_the_linker_found_the_runtimes_names_in_the_library_alone_has_its_runtime() {
+    let workshop = Workshop::new();
+    let with = ["-fopenmp", "-Wl,--as-needed", "-lcosched_hook"];
+    let Some(program) = workshop.compile("gcc", "bare.c", "program", &with) else { return };
+    run(&program, &["2"], Some(&Host::granting(2)));
+    run(&program, &["4"], None);
+}
+
+#[test]
 fn what_threads_keep_from_region_to_region_stays() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("threadprivate.c", &[]) else { return };

@@ -1,0 +1,45 @@
+//! Runs a command whose parallel regions are granted so many threads, without a scheduler: `granted N COMMAND...`. It says how
+//! often the command asked. To try out what the hook does to a program, and what that costs.
+
+use std::error::Error;
+use std::process::Command;
+use std::time::Duration;
+
+use cosched_linux::hook::{Door, library, preloaded};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+
+/// How often it is looked whether the command has ended.
+const LOOK: Duration = Duration::from_millis(10);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut words = std::env::args().skip(1);
+    let usage = "usage: granted N COMMAND...";
+    let grant: u16 = words.next().ok_or(usage)?.parse()?;
+    let mut door = Door::open()?;
+    door.grant(Some(grant), 0);
+    let mut env = std::env::vars_os().collect();
+    // Examples lie in a folder of their own below the library's.
+    let beside =
+        std::env::current_exe()?.parent().and_then(|at| at.parent()).ok_or(usage)?.join("cosched");
+    preloaded(&mut env, &library(&beside)?, door.name());
+    let mut child =
+        Command::new(words.next().ok_or(usage)?).args(words).env_clear().envs(env).spawn()?;
+    let mut asked = 0;
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        let patience = Timespec::try_from(LOOK)?;
+        poll(&mut [PollFd::new(&door, PollFlags::IN)], Some(&patience))?;
+        let time = clock_gettime(ClockId::Monotonic);
+        let now = time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000;
+        if door.hear(now, |_| true).wanted.is_some() {
+            asked += 1;
+            door.grant(Some(grant), 0);
+        }
+        door.beat(now);
+    };
+    eprintln!("granted: asked {asked} times; ticks: {:?}; {status}", door.ticks());
+    Ok(())
+}
