@@ -18,7 +18,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32};
 
 use crate::link;
-use crate::runtime::Function;
+use crate::runtime::OneFunction;
 use crate::sys;
 
 /// Where its name stands in the paths of its libraries.
@@ -29,9 +29,9 @@ type Set = unsafe extern "C" fn(c_int);
 
 /// One build of OpenBLAS.
 struct Build {
-    get: Function,
-    set: Function,
-    kind: Function,
+    get: OneFunction,
+    set: OneFunction,
+    kind: OneFunction,
     /// Held for as long as the number is looked at or changed.
     changing: AtomicBool,
     /// How many calls are at work that were counted.
@@ -44,9 +44,9 @@ struct Build {
 impl Build {
     const fn named(get: &'static str, set: &'static str, kind: &'static str) -> Build {
         Build {
-            get: Function::named(get),
-            set: Function::named(set),
-            kind: Function::named(kind),
+            get: OneFunction::named(get),
+            set: OneFunction::named(set),
+            kind: OneFunction::named(kind),
             changing: AtomicBool::new(false),
             at_work: AtomicU32::new(0),
             own: AtomicI32::new(0),
@@ -153,7 +153,7 @@ macro_rules! call {
         #[allow(clippy::too_many_arguments)]
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $kind),*) {
-            static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));
             type Entry = unsafe extern "C" fn($($kind),*);
             let real = REAL.called(PART);
             let _call = $build.begin();

@@ -15,7 +15,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::link;
-use crate::runtime::{Function, may_be_thread_private};
+use crate::runtime::{Function, OneFunction, may_be_thread_private};
 
 /// The outlined body of a region.
 type Body = unsafe extern "C" fn(*mut c_void);
@@ -93,7 +93,7 @@ macro_rules! set_dynamic {
     ($name:ident($value:ident: $kind:ty) $read:expr) => {
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($value: $kind) {
-            static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));
             // SAFETY: a function of the OpenMP standard: the argument is what it says.
             unsafe {
                 IS_FIXED.store($read == 0, Relaxed);

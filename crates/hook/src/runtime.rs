@@ -16,14 +16,14 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sys::{self, Errno};
 
-/// How many callers are remembered; of others it is found out each time.
-const CALLERS: usize = 128;
-
-/// A function of a runtime, for each caller.
-pub(crate) struct Function {
+/// A function of a runtime, for each caller; so many are remembered, of others it is found out each time.
+pub(crate) struct Function<const CALLERS: usize = 64> {
     name: &'static CStr,
     callers: [Caller; CALLERS],
 }
+
+/// A function that is the same for all callers.
+pub(crate) type OneFunction = Function<1>;
 
 struct Caller {
     /// An address in its library; 0: none yet. Never changes again.
@@ -38,9 +38,9 @@ impl Caller {
     }
 }
 
-impl Function {
+impl<const CALLERS: usize> Function<CALLERS> {
     /// The function of this name, which ends with a zero byte.
-    pub(crate) const fn named(name: &'static str) -> Function {
+    pub(crate) const fn named(name: &'static str) -> Function<CALLERS> {
         let name = match CStr::from_bytes_with_nul(name.as_bytes()) {
             Ok(name) => name,
             Err(_) => panic!("the name has to end with a zero byte, and have no other"),
