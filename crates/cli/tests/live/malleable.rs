@@ -1,7 +1,9 @@
 //! Programs that let cosched choose their threads: what they are started with. What they are granted is tested on the
 //! machine alone, in `crates/linux/tests/malleable.rs`.
 
-use super::support::{Cosched, Place, User, copy_file, program};
+use std::process::Command;
+
+use super::support::{Cosched, Place, User, copy_file, eventually, program, skip};
 
 const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_HOOK""#;
 
@@ -43,4 +45,38 @@ fn without_the_library_nothing_is_started_and_the_remedy_is_told() {
     let said = ["jobs.toml:", "malleable", "libcosched_hook.so", "leave"];
     Cosched::start(command, &place).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
+}
+
+/// Stays as long as it wants to be asked for, and says so before and after.
+const REGISTERED: &str = r#"
+#include <stdio.h>
+#include <unistd.h>
+extern int cosched_register(void) __attribute__((weak));
+extern int cosched_region(int) __attribute__((weak));
+int main(void) {
+    printf("%d\n", cosched_register && cosched_register() && cosched_region(4) == 4);
+    fflush(stdout);
+    while (cosched_register()) usleep(1000);
+    printf("alone with %d\n", cosched_region(4));
+    return 0;
+}
+"#;
+
+#[test]
+fn when_cosched_is_killed_its_programs_are_alone_and_go_on() {
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        place.bring_hook();
+        let source = place.write("registered.c", REGISTERED);
+        let compiler = Command::new("gcc").arg(source).arg("-o").arg(place.path("r")).status();
+        if !compiler.is_ok_and(|status| status.success()) {
+            return skip("there is no gcc");
+        }
+        let script = "./r > told";
+        let cosched = place.run(&[program("a", "malleable = true", script)], "--policy gang");
+        eventually("the program's connection", || place.read("told") == "1\n");
+        cosched.kill();
+        eventually("its end", || place.read("told") == "1\nalone with 4\n");
+        eventually("the undo log's end", || place.undo_logs().is_empty());
+    }
 }
