@@ -152,7 +152,9 @@ impl Linux {
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
         let open = proc.fds(std::process::id() as i32)?.len();
-        let open_files = Raised::for_programs(config.jobs.len(), config.count.is_some(), open)?;
+        let malleable = config.jobs.iter().filter(|job| job.hook.is_some()).count();
+        let counted = config.count.is_some();
+        let open_files = Raised::for_programs(config.jobs.len(), malleable, counted, open)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;

@@ -18,6 +18,8 @@ pub const VISITORS: usize = 16;
 const DOORS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
+/// The door of a malleable program, and sockets of its first processes.
+const DOOR: usize = 6;
 /// Counters of one program, if they are wanted.
 const COUNTERS: usize = 4;
 
@@ -68,19 +70,20 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Raises the limit, provided that it is enough then for so many programs beside the `open` files that are
-    /// there already.
+    /// Raises the limit, provided that it is enough then for so many programs, of which so many are malleable, beside the
+    /// `open` files that are there already.
     ///
     /// # Errors
     /// When it is not enough.
     pub fn for_programs(
         programs: usize,
+        malleable: usize,
         counted: bool,
         open: usize,
     ) -> Result<Raised, TooFewFiles> {
         let found = FileLimit::own();
-        let needed =
-            open + ONCE + DOORS * VISITORS + programs * (EACH + if counted { COUNTERS } else { 0 });
+        let each = EACH + if counted { COUNTERS } else { 0 };
+        let needed = open + ONCE + DOORS * VISITORS + programs * each + malleable * DOOR;
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }
@@ -111,7 +114,7 @@ mod tests {
         let found = FileLimit::own();
         let low = FileLimit { soft: Some(100), ..found };
         low.set().unwrap();
-        let raised = Raised::for_programs(1, false, 3).unwrap();
+        let raised = Raised::for_programs(1, 0, false, 3).unwrap();
         assert_eq!(FileLimit::own(), FileLimit { soft: found.hard, ..found });
         assert_eq!(raised.found(), low);
         drop(raised);
@@ -122,7 +125,7 @@ mod tests {
     fn what_cannot_be_enough_is_refused_with_the_number_that_would_be() {
         let hard = FileLimit::own().hard.unwrap_or(1 << 20);
         let programs = usize::try_from(hard).unwrap();
-        let error = Raised::for_programs(programs, true, 3).unwrap_err();
+        let error = Raised::for_programs(programs, 1, true, 3).unwrap_err();
         assert!(error.needed as u64 > hard && error.limit == hard);
         assert!(error.to_string().contains(&format!("ulimit -Hn {}", error.needed)), "{error}");
     }

@@ -152,7 +152,9 @@ impl Door {
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(_) => break,
+                Err(Errno::AGAIN) => break,
+                // No more files, say: who knocks would be heard for ever, and not let in.
+                Err(_) => self.listener = None,
             }
         }
         knocked
