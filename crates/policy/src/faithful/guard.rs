@@ -3,11 +3,11 @@
 //! *Idea.* The table says how long a slice would be right; whether a slice, or another way to keep siblings from taking
 //! CPUs from each other, helps this program in this phase is tried out, one way after the other ([`Trial`]). What is
 //! faster than what the program has now takes its place. What is not is put back, and not tried again for a
-//! while, which doubles each time; what is in force is held against nothing at all as rarely. A new phase
-//! (another quantum decision) brings the next trials near again.
+//! while, which doubles each time; as rarely, what is in force is held against nothing at all, and the others against it. A
+//! new phase (another quantum decision) brings the next trials near again.
 //!
 //! One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
-//! not measured otherwise.
+//! not measured otherwise: what is read of them in the middle of a moment is a part of that.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +18,7 @@ use cosched_core::{
 use super::trial::{Finding, SETTLE, Trial};
 
 /// The moments of a trial.
-const MOMENT: Token = Token(0);
+pub(super) const MOMENT: Token = Token(0);
 /// Somebody's pause is over.
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
@@ -35,6 +35,8 @@ pub(super) struct Guard {
     programs: BTreeMap<ProgramId, Guarded>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial, Step)>,
+    /// How many trials there were.
+    trials: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,7 +60,8 @@ enum Step {
 impl Guard {
     pub(super) fn new(candidates: &[Actuator], usual: Option<Class>) -> Guard {
         let candidates = candidates.iter().copied().filter(|way| *way != Actuator::None).collect();
-        Guard { candidates, usual, programs: BTreeMap::new(), queue: VecDeque::new(), trial: None }
+        let (programs, queue) = (BTreeMap::new(), VecDeque::new());
+        Guard { candidates, usual, programs, queue, trial: None, trials: 0 }
     }
 
     /// Whether a trial runs.
@@ -108,6 +111,13 @@ impl Guard {
         }
     }
 
+    /// A program was measured in the middle of a moment: that is a part of it.
+    pub(super) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
+        if let Some((trial, Step::Measuring)) = &mut self.trial {
+            trial.heard(world.samples.iter().filter(|sample| sample.program == id));
+        }
+    }
+
     /// A wake-up that this asked for.
     pub(super) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
         if token == MOMENT {
@@ -138,7 +148,8 @@ impl Guard {
         // What is in force was held against nothing before: then it is what has to prove itself.
         let against = if candidate == against { Actuator::None } else { against };
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        let trial = Trial::new(id, threads, candidate, against);
+        let trial = Trial::new(id, self.trials, threads, candidate, against);
+        self.trials += 1;
         plan.because(Some(id), Why::Tried { actuator: candidate, against });
         self.observe(Nanos::NEVER, plan);
         self.give(id, trial.actuator(), plan);
@@ -150,6 +161,7 @@ impl Guard {
         let Some((trial, step)) = &mut self.trial else { return };
         if *step == Step::Settling {
             *step = Step::Measuring;
+            trial.begin_moment();
             return read_at(world.now + trial.moment(), plan);
         }
         let (id, before) = (trial.program, trial.actuator());
@@ -198,12 +210,17 @@ impl Guard {
         for (id, guarded) in &mut self.programs {
             if guarded.again <= now {
                 guarded.again = Nanos::NEVER;
-                guarded.to_try = match guarded.in_force {
-                    Actuator::None if guarded.factor > NOTHING_TO_WIN => continue,
-                    Actuator::None => self.candidates.iter().copied().collect(),
-                    way => VecDeque::from([way]),
-                };
-                self.queue.push_back(*id);
+                // What is in force comes first, against nothing; the others have to beat what is left of that.
+                let in_force = guarded.in_force;
+                let mut to_try: VecDeque<Actuator> =
+                    Some(in_force).into_iter().filter(|way| *way != Actuator::None).collect();
+                if guarded.factor <= NOTHING_TO_WIN {
+                    to_try.extend(self.candidates.iter().filter(|way| **way != in_force));
+                }
+                if !to_try.is_empty() {
+                    guarded.to_try = to_try;
+                    self.queue.push_back(*id);
+                }
             }
         }
     }

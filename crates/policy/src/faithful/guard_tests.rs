@@ -147,3 +147,46 @@ fn a_program_that_ends_in_its_trial_makes_room_for_the_next() {
     lab.exit(0);
     assert_eq!(lab.next_wake(), None, "nobody else is to be tried");
 }
+
+#[test]
+fn what_has_become_better_than_what_is_in_force_takes_its_place() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
+    assert!(is_batch(given) && given.slice.is_none());
+    let another_phase = |given: Settings| match (is_batch(given), given.slice) {
+        (true, Some(_)) => 1.4,
+        (true, None) => 1.1,
+        _ => 1.0,
+    };
+    let (_, given) = tried_for(Nanos::from_secs(20), given, &mut lab, another_phase);
+    assert!(is_batch(given) && given.slice.is_some(), "{given:?}");
+}
+
+#[test]
+fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (mut given, mut found) = (Settings::default(), Vec::new());
+    let part = |from, to, seconds: f64| Sample {
+        user_time: Some(Nanos((seconds * 1e9) as u64)),
+        quality: Quality::Exact,
+        ..Sample::empty(A, from, to)
+    };
+    for _ in 0..100 {
+        if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
+            given = *settings;
+        }
+        found.extend(lab.plan.reasons.iter().map(|reason| reason.why));
+        let (from, to) = (lab.scene.now, lab.next_wake().unwrap());
+        let middle = from + Nanos((to - from).0 / 2);
+        // All that differs happens in the first half.
+        let speed = if is_batch(given) { 1.2 } else { 1.0 };
+        lab.pass(middle - from);
+        lab.scene.samples = vec![part(from, middle, speed * (middle - from).as_secs_f64())];
+        lab.tell(&[Cause::Sampled(A)]);
+        lab.scene.samples = vec![part(middle, to, 0.5 * (to - middle).as_secs_f64())];
+        lab.wake();
+    }
+    assert_eq!(outcomes(&found)[..2], [(Actuator::Slice, false), (Actuator::Batch, true)]);
+}
