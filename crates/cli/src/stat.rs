@@ -23,7 +23,7 @@ use rustix::process::Signal;
 
 use crate::args::{duration, pid, whole};
 use crate::failure::Failure;
-use crate::session::{print, say};
+use crate::session::{print_if_read, say};
 use counted::Counted;
 use show::Document;
 use subjects::Subjects;
@@ -102,17 +102,19 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         let counts = counted.is_there().then(|| counted.next());
         let document =
             Document::new(subjects.names(), &slices, counts.as_deref(), (from, now), &monitor);
-        if args.json {
-            print(&serde_json::to_string(&document).map_err(Failure::broken)?)?;
-        } else {
-            print(&document.lines(printed % PAGE == 0, args.threads))?;
-        }
+        let text = match args.json {
+            true => serde_json::to_string(&document).map_err(Failure::broken)?,
+            false => document.lines(printed % PAGE == 0, args.threads),
+        };
+        let is_read = print_if_read(&text)?;
         printed += 1;
         from = now;
         match end {
             Some(End::Gone) => return subjects.exit_code(),
             Some(End::Signal(Signal::INT)) => return Ok(ExitCode::from(130)),
             Some(End::Signal(_)) => return Ok(ExitCode::from(143)),
+            // A program that was started here goes on, whoever looks.
+            None if !is_read && args.command.is_empty() => return Ok(ExitCode::SUCCESS),
             None if args.count.is_some_and(|count| printed >= count as usize) => {
                 return Ok(ExitCode::SUCCESS);
             }

@@ -1,5 +1,6 @@
 //! Programs that run already: a policy has them until it is ended, they are as they were found afterwards, and run on.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
@@ -255,5 +256,22 @@ fn what_stat_cannot_look_at_is_refused_with_the_reason() {
     let why = format!("it is a thread of process {}", locker.process.pid);
     place.cosched(&["stat", "--pid", &thread]).ended().with(2).saying(&[&why]);
     place.cosched(&["stat", "--pid", "2147483647"]).ended().with(2).saying(&["no such process"]);
+    locker.stop(&place);
+}
+
+#[test]
+fn stat_of_what_runs_already_ends_when_nobody_reads_it_any_more() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let mut command = place.user.command(&place.executable);
+    command.args(["stat", "--json", "--interval", "20ms", "--pid"]);
+    command.arg(locker.process.pid.to_string());
+    command.stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut stat = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(stat.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert!(line.contains("cosched-stat/1"), "{line}");
+    eventually("its end", || stat.try_wait().unwrap().is_some());
+    assert!(stat.wait().unwrap().success());
     locker.stop(&place);
 }
