@@ -132,7 +132,7 @@ impl Scheduling {
             note(refused, Aspect::Nice, Refusal::NotPermitted);
         }
         let target = wanted.on(found, self.least_nice);
-        let shown = target.shown();
+        let shown = self.as_chosen(target.shown());
         let changes = shown != present;
         // Who has already what others are given keeps it, and that is to be known afterwards.
         if changes || (wanted.asks() && found == present) {

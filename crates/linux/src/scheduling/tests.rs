@@ -327,3 +327,15 @@ fn what_no_tree_leads_to_is_put_back_with_threads_that_were_born_since() {
         assert_eq!(left, found, "by the log: {by_log}");
     }
 }
+
+#[test]
+fn a_table_that_gives_the_kernels_own_slice_takes_nobodys_class_for_ever() {
+    let Some(own) = sched_attr::default_slice().unwrap() else { return };
+    let mut sleeper = Sleeper::start();
+    let found = sleeper.attr();
+    let batch = Settings { class: Some(Class::Batch), ..slice(own) };
+    assert_eq!((sleeper.apply(batch), sleeper.apply(batch)), (vec![], vec![]));
+    assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
+    assert_eq!(sleeper.apply(Settings::default()), []);
+    assert_eq!(sleeper.attr(), found);
+}
