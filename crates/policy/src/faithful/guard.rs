@@ -6,7 +6,8 @@
 //! while, which doubles each time; as rarely, what is in force is held against nothing at all, and the others against it. A
 //! new phase (another quantum decision) brings the next trials near again.
 //!
-//! One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
+//! Trials cost: half of each a program has what may be worse for it, and being counted and changed slows it as well. So after
+//! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
 //! not measured otherwise: what is read of them in the middle of a moment is a part of that.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -23,6 +24,8 @@ pub(super) const MOMENT: Token = Token(0);
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
+/// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth of its time at most.
+const PEACE: u64 = 9;
 /// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
 const NOTHING_TO_WIN: f64 = 0.90;
 
@@ -48,6 +51,9 @@ struct Guarded {
     pause: Nanos,
     /// When something is to be tried again.
     again: Nanos,
+    /// When the trial began that it was in last, and until when it is left in peace after that.
+    began: Nanos,
+    in_peace_until: Nanos,
 }
 
 /// Where a trial is.
@@ -88,6 +94,8 @@ impl Guard {
             to_try: VecDeque::new(),
             pause: PAUSES.0,
             again: Nanos::NEVER,
+            began: Nanos::ZERO,
+            in_peace_until: Nanos::ZERO,
         });
         (guarded.slice, guarded.factor, guarded.pause) = (slice, factor, PAUSES.0);
         let rests = guarded.again != Nanos::NEVER;
@@ -130,13 +138,15 @@ impl Guard {
         self.enqueue_due(world.now);
         while self.trial.is_none() {
             let Some(id) = self.queue.front().copied() else { break };
-            let next = self.programs.get_mut(&id).and_then(|guarded| guarded.to_try.pop_front());
-            match next {
-                Some(candidate) => self.begin(id, candidate, world, plan),
-                None => {
-                    self.queue.pop_front();
-                    self.rest(id, world.now);
-                }
+            let Some(guarded) = self.programs.get_mut(&id) else { break };
+            if guarded.to_try.is_empty() {
+                self.queue.pop_front();
+                self.rest(id, world.now);
+            } else if guarded.in_peace_until > world.now {
+                guarded.again = guarded.in_peace_until;
+                self.queue.pop_front();
+            } else if let Some(candidate) = guarded.to_try.pop_front() {
+                self.begin(id, candidate, world, plan);
             }
         }
         let again = self.programs.values().map(|guarded| guarded.again).min();
@@ -144,7 +154,9 @@ impl Guard {
     }
 
     fn begin(&mut self, id: ProgramId, candidate: Actuator, world: &World<'_>, plan: &mut Plan) {
-        let Some(against) = self.programs.get(&id).map(|guarded| guarded.in_force) else { return };
+        let Some(guarded) = self.programs.get_mut(&id) else { return };
+        guarded.began = world.now;
+        let against = guarded.in_force;
         // What is in force was held against nothing before: then it is what has to prove itself.
         let against = if candidate == against { Actuator::None } else { against };
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
@@ -180,6 +192,8 @@ impl Guard {
         let kept = matches!(finding, Finding::Faster(_));
         if let Some(guarded) = self.programs.get_mut(&id) {
             guarded.in_force = if kept { candidate } else { incumbent };
+            let lasted = world.now - guarded.began;
+            guarded.in_peace_until = world.now + Nanos(PEACE * lasted.0);
             let why = if kept {
                 Why::Kept { actuator: candidate, progress }
             } else {
@@ -210,6 +224,11 @@ impl Guard {
         for (id, guarded) in &mut self.programs {
             if guarded.again <= now {
                 guarded.again = Nanos::NEVER;
+                if !guarded.to_try.is_empty() {
+                    // It was only left in peace.
+                    self.queue.push_back(*id);
+                    continue;
+                }
                 // What is in force comes first, against nothing; the others have to beat what is left of that.
                 let in_force = guarded.in_force;
                 let mut to_try: VecDeque<Actuator> =

@@ -38,6 +38,8 @@ const WORTHWHILE: f64 = 0.02;
 /// Standard errors between an answer and doubt: one-sided 3 % for the fewest pairs. Since it is asked again after each
 /// further pair, chance gets by more often than that; what it lets by has to show itself again soon.
 const CLEAR: f64 = 2.6;
+/// Standard errors above the mean up to which there is hope: a trial costs, too, and what is missed comes again.
+const HOPE: f64 = 1.0;
 
 /// One actuator against another, on one program.
 #[derive(Clone, Debug, PartialEq)]
@@ -149,7 +151,7 @@ impl Trial {
         let worthwhile = WORTHWHILE.ln_1p();
         if count >= FEWEST_PAIRS && mean - CLEAR * error > 0.0 && mean > worthwhile {
             Finding::Faster(mean.exp())
-        } else if is_over || mean + CLEAR * error < worthwhile {
+        } else if is_over || mean + HOPE * error < worthwhile {
             Finding::NotFaster(mean.exp())
         } else {
             Finding::Open
