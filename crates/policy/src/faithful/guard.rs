@@ -7,8 +7,9 @@
 //! new phase (another quantum decision) brings the next trials near again.
 //!
 //! Trials cost: half of each a program has what may be worse for it, and being counted and changed slows it as well. So after
-//! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
-//! not measured otherwise: what is read of them in the middle of a moment is a part of that.
+//! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would
+//! disturb each other. While one runs, programs are not measured otherwise: what is read of them in the middle of a
+//! moment is a part of that.
 
 use std::collections::{BTreeMap, VecDeque};
 
