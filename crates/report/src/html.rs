@@ -98,12 +98,15 @@ fn compared(comparison: &Comparison) -> String {
              intervals."
         ),
     };
-    let sentences: String = comparison
-        .ways
-        .iter()
-        .filter_map(|way| way.sentence())
-        .map(|sentence| paragraph(&sentence))
-        .collect();
+    let rounds = match comparison.interrupted {
+        true => format!("It was ended before its last round. {rounds}"),
+        false => rounds,
+    };
+    let ways = comparison.ways.iter();
+    let asked =
+        ways.clone().filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
+    let sentences = asked.chain(ways.filter_map(|way| way.sentence()));
+    let sentences: String = sentences.map(|sentence| paragraph(&sentence)).collect();
     let troubles =
         comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
             paragraph(&format!(
