@@ -98,6 +98,10 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
             "--policies linux,gang --freezer signals",
             "`cosched compare --machine` has no use for --freezer",
         ),
+        (
+            "--policies linux,gang --grace 1s",
+            "`cosched compare --machine` has no use for --grace: leave it out",
+        ),
         ("--policies linux,gang --kernel vms", "vms"),
     ] {
         let refused = compare(place.path(), options);

@@ -98,6 +98,11 @@ impl Way {
         }
     }
 
+    /// Whether programs are started differently in it.
+    pub(crate) fn is_rival(&self) -> bool {
+        !matches!(self.manner, Manner::Policy(_))
+    }
+
     /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
     /// mask that a program was started with.
     pub(crate) fn can_be_simulated(&self) -> bool {
