@@ -4,7 +4,7 @@
 //! script, no font, no picture. It has to work for people with a keyboard, a screen reader, a phone, a
 //! printer, or without scripts.
 //!
-//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data (`timeline`) that a script
+//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data (timeline) that a script
 //! draws on a canvas, with a still picture of the beginning for paper and for browsers without scripts. Each picture has
 //! a table of its figures beside it. A content security policy in the page itself forbids the browser to fetch anything.
 //!
