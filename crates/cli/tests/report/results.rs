@@ -1,6 +1,8 @@
 //! What counts as a result, and as one of a comparison, for all commands that read results.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -109,6 +111,17 @@ fn a_round_with_a_damaged_run_does_not_count_and_the_run_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is no text)";
     assert!(told(&output).contains(expected), "{}", told(&output));
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_told_as_far_as_it_is_one() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let odd = folder.path().join("d").join(OsStr::from_bytes(b"g\xff"));
+    fs::rename(folder.path().join("d/gang"), odd).unwrap();
+    let output = cosched(folder.path(), &["report", "d", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(written["ways"][1]["runs"][0], "d/g\u{fffd}/run.json");
 }
 
 #[test]
