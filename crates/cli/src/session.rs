@@ -24,7 +24,7 @@ use crate::failure::Failure;
 use crate::store::{Key, Store};
 pub(crate) use making::own_cpu_seconds;
 pub(crate) use request::{Origins, Ran, Request};
-pub(crate) use words::{print, put, say, watched};
+pub(crate) use words::{print, print_if_read, put, say, watched};
 
 /// How often those who look on are told how the run stands. Rounds are hardly ever a multiple of it, so that no look
 /// always meets the same gang.

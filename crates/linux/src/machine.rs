@@ -22,11 +22,13 @@ mod config;
 mod freezes;
 mod grants;
 mod inspect;
+mod names;
 mod observe;
 mod orphans;
 mod program;
 mod punctual;
 mod reports;
+mod samples;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};

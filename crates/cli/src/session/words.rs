@@ -20,12 +20,20 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 
 /// The same for what is no text.
 pub(crate) fn put(bytes: &[u8]) -> Result<(), Failure> {
+    put_if_read(bytes).map(drop)
+}
+
+/// Prints a line of many; whether anybody still reads.
+pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
+    put_if_read(format!("{text}\n").as_bytes())
+}
+
+fn put_if_read(bytes: &[u8]) -> Result<bool, Failure> {
     let mut output = std::io::stdout();
     match output.write_all(bytes).and_then(|()| output.flush()) {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::Broken(format!("standard output: cannot be written: {error}")))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Broken(format!("standard output: cannot be written: {error}"))),
     }
 }
 
