@@ -14,10 +14,13 @@
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
+//! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
+//! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
-//! frozen time allows, and [placement] gives each program its CPUs.
+//! frozen time allows, [placement] gives each program its CPUs, and [grants] gives
+//! malleable programs their threads.
 //!
 //! The source of `gang` to `minwait`, of the sections, listings, tables and
 //! figures named here, is the diploma thesis on scheduling multithreaded
@@ -34,6 +37,7 @@ mod cgreedy;
 mod faithful;
 mod fcfs;
 mod gang;
+mod grants;
 mod greedy;
 mod kind;
 mod minwait;

@@ -29,7 +29,7 @@ pub enum BadPlan {
     /// It binds a program to CPUs that may not be used.
     #[error("the plan binds {0} to CPUs {1}, which programs may not use")]
     ForeignCpu(ProgramId, Box<CpuSet>),
-    /// It grants no thread, or more than were asked for.
+    /// It grants no thread, or more than the program has asked for or than its workload says.
     #[error("the plan grants {0} threads to {1}, which asked for {2}")]
     BadGrant(u16, ProgramId, u16),
     /// It asks to be woken in the past.
@@ -51,9 +51,9 @@ pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
             return Err(BadPlan::NamedTwice(*program));
         }
         let Directive::Run(settings) = directive else { continue };
-        let asked = world.program(*program).map_or(u16::MAX, |program| program.asked);
-        if let Some(grant) = settings.grant.filter(|grant| !(1..=asked).contains(grant)) {
-            return Err(BadPlan::BadGrant(grant, *program, asked));
+        let most = world.program(*program).map_or(u16::MAX, |p| p.asked.max(p.requested));
+        if let Some(grant) = settings.grant.filter(|grant| !(1..=most).contains(grant)) {
+            return Err(BadPlan::BadGrant(grant, *program, most));
         }
         check_cpus(*program, settings.cpus, world)?;
     }
