@@ -26,12 +26,13 @@
 //! figures named here, is the diploma thesis on scheduling multithreaded
 //! programs in chip multiprocessors with the run-time system *Scaff*.
 //!
-//! [`Kind`] is the way in: it names, checks and builds policies.
+//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs.
 
 #![forbid(unsafe_code)]
 // The module docs are written for readers of this crate, who see its private parts.
 #![allow(rustdoc::private_intra_doc_links)]
 
+pub mod advice;
 mod bandwidth;
 mod cgreedy;
 mod faithful;
