@@ -12,10 +12,10 @@ def told(run):
         for reason in decision["reasons"]:
             if (reason.get("program") or {}).get("slot") != 0:
                 continue
-            if reason["why"] in ("kept", "put-back", "slice") and since is not None:
+            if reason["why"] in ("kept", "put-back", "given") and since is not None:
                 trying, since = trying + decision["at_seconds"] - since, None
-            if reason["why"] == "slice":
-                left_with = "none"
+            if reason["why"] == "given":
+                left_with = reason["actuator"]
             elif reason["why"] == "tried":
                 against, since = reason["against"], decision["at_seconds"]
             elif reason["why"] in ("kept", "put-back"):

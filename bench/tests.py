@@ -134,7 +134,10 @@ class Guard(unittest.TestCase):
         other = {"why": "kept", "actuator": "batch", "progress": 2.0}
         found = self.run_of((1, 0, tried), (3, 0, kept), (4, 0, next_), (4.5, 1, other), (5, 0, back))
         self.assertEqual(found, {"left_with": "slice", "trying_seconds": 3.0, "progress": {"slice": 1.2, "batch": 0.9}})
-        self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), (6, 0, {"why": "slice"}))["left_with"], "none")
+        # Another slice was chosen; what is in force stays so, or does not.
+        for way in ["slice", "none"]:
+            chosen = (6, 0, {"why": "given", "actuator": way}), (6, 0, {"why": "slice", "slice": 10_000_000})
+            self.assertEqual(self.run_of((1, 0, tried), (3, 0, kept), *chosen)["left_with"], way)
         self.assertEqual(self.run_of((1, 0, tried))["trying_seconds"], 9.0)
         self.assertEqual(guarded.shown([found, found, {"left_with": "none"}]), "slice 2, none 1")
 

@@ -35,9 +35,9 @@ const PROGRAMS: [(&str, &str); 5] = [
 ];
 
 /// The program that counts ticks, and nanoseconds between two of them: not in step with anything else, and no more often, since
-/// a tick of 250 us slows programs that fight for locks by a quarter (docs/measurements.md).
+/// a tick of 1 ms slows programs that fight for locks by a tenth (docs/measurements.md).
 const ON_TICK: &str = "on_tick";
-const TICK: u64 = 977_000;
+const TICK: u64 = 1_953_000;
 
 /// The slot of a process whose threads have no record yet; `NOT_YET` in `bpf/monitor.h`.
 const NOT_YET: u32 = 0xffff_fffe;
