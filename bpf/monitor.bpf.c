@@ -25,8 +25,9 @@
 #define EXPIRY_WITHOUT_SLICE_NS 3000000ULL // where the kernel does not tell a thread's slice (before Linux 6.6)
 #define LEVELS 8                           // of PID namespaces that are searched
 
-// Set before loading: the PID namespace in which threads are numbered.
+// Set before loading: the PID namespace in which threads are numbered, and how many threads have room at once.
 const volatile __u32 namespace_inode = 0;
+const volatile __u32 room = RECORDS;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
@@ -114,7 +115,7 @@ static struct record *welcome(struct task_struct *task)
 	if (!member || !count)
 		return 0;
 	if (bpf_map_pop_elem(&returned, &slot))
-		slot = __sync_fetch_and_add(&count->used, 1);
+		slot = count->used < room ? __sync_fetch_and_add(&count->used, 1) : NO_SLOT;
 	member->program = process->program;
 	member->slot = slot < RECORDS ? slot : NO_SLOT;
 	record = record_of(member);

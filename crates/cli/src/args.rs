@@ -158,6 +158,21 @@ impl MeasureArgs {
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
     }
+
+    /// Refuses what would be tried twice.
+    fn check(&self) -> Result<(), Failure> {
+        match self.actuators.as_deref().and_then(twice) {
+            Some(way) => {
+                Err(Failure::Input(format!("--actuators: {way} is there twice; name each once")))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// The first of a list that is in it before.
+pub(crate) fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
+    list.iter().enumerate().find(|(i, one)| list[..*i].contains(one)).map(|(_, one)| one)
 }
 
 /// How policies and this machine do their work.
@@ -233,6 +248,7 @@ impl HowArgs {
 
     /// An option that was given and that none of these policies has a use for is a misunderstanding.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
+        self.measure.check()?;
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
             let asked = Kind::ALL.into_iter().filter(|kind| kinds.contains(kind));
             let asked: Vec<String> = asked.map(|kind| format!("'{kind}'")).collect();

@@ -131,20 +131,23 @@ impl Detached {
 /// How many threads were changed and live, and how many of these are as they were found.
 fn put_back(owed: &[Record]) -> (usize, usize) {
     let default = default_slice().ok().flatten();
+    // A slice that reads as the kernel's choice was chosen by nobody.
+    let chosen = |attr: SchedAttr| {
+        let is_default = Some(attr.runtime) == default && attr.policy.has_slices();
+        if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }
+    };
     let mut found: HashMap<Process, SchedAttr> = HashMap::new();
     for record in owed {
-        if let Record::Attr { thread, found: first, .. } = record {
-            found.entry(*thread).or_insert(*first);
+        if let Record::Attr { thread, found: first, set, .. } = record {
+            // One that had already what others were given is in the log, too, and was not changed.
+            if *first != chosen(*set) {
+                found.entry(*thread).or_insert(*first);
+            }
         }
     }
     found.retain(|thread, _| thread.look(&Proc::default()).is_some());
     let is_as_found = |(thread, found): &(&Process, &SchedAttr)| {
-        sched_attr::get(thread.pid).is_ok_and(|now| {
-            // A slice that reads as the kernel's choice was chosen by nobody.
-            let chosen = Some(now.runtime) != default || !now.policy.has_slices();
-            let runtime = if chosen { now.runtime } else { Nanos::ZERO };
-            SchedAttr { runtime, ..now } == **found
-        })
+        sched_attr::get(thread.pid).is_ok_and(|now| chosen(now) == **found)
     };
     (found.len(), found.iter().filter(is_as_found).count())
 }

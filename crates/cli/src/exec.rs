@@ -14,7 +14,10 @@ use cosched_linux::children::{self, Child};
 use cosched_linux::clock::Clock;
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
-use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+use cosched_linux::signals::INTERRUPTIONS;
+use rustix::process::{
+    Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
+};
 
 use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
@@ -75,8 +78,9 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
 
 /// Waits for the end of the only child, and passes signals on.
 fn outlast() -> Result<Exit, Failure> {
-    let signals = [Signal::INT, Signal::QUIT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
-    let mut poll = Poll::new(&signals).map_err(Failure::broken)?;
+    let stops = Signal::TSTP.as_raw();
+    let ends = INTERRUPTIONS.map(|(signal, _)| signal);
+    let mut poll = Poll::new(&[&ends[..], &[stops]].concat()).map_err(Failure::broken)?;
     let children = Proc::default().children(std::process::id() as i32).map_err(Failure::broken)?;
     let Some(pid) = children.first().and_then(|pid| Pid::from_raw(*pid)) else {
         return Ok(Exit::Unknown);
@@ -91,6 +95,10 @@ fn outlast() -> Result<Exit, Failure> {
                 // These come from the terminal, which has sent them to the program as well.
                 Ready::Signal(number) if number == Signal::INT.as_raw() => {}
                 Ready::Signal(number) if number == Signal::QUIT.as_raw() => {}
+                // The terminal has stopped the job; what goes wrong here goes wrong for nobody else.
+                Ready::Signal(number) if number == stops => {
+                    let _ = kill_process(getpid(), Signal::STOP);
+                }
                 Ready::Signal(number) => {
                     // It may have ended just now.
                     let _ = Signal::from_named_raw(number)

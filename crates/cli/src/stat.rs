@@ -6,6 +6,7 @@ mod counted;
 mod show;
 mod subjects;
 
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use clap::Args;
 use cosched_core::Nanos;
 use cosched_linux::clock::Clock;
 use cosched_linux::counters::{Events, Lack};
-use cosched_linux::monitor::Monitor;
-use cosched_linux::monitor::interval::Intervals;
+use cosched_linux::monitor::interval::{Intervals, Slice};
+use cosched_linux::monitor::{Monitor, ROOM};
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
 
@@ -89,7 +90,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let mut reading = Vec::new();
     let mut intervals = Intervals::default();
     let mut from = Nanos::ZERO;
-    let mut printed = 0;
+    let (mut printed, mut unseen) = (0, Unseen::default());
     loop {
         let due = from + Nanos::from(interval);
         let end = wait(&mut poll, &clock, due, &mut monitor, &mut subjects)?;
@@ -97,6 +98,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
         monitor.read(&mut reading).map_err(Failure::broken)?;
         reading.retain(|thread| subjects.include(thread));
         let slices = intervals.next(&reading, clock.monotonic(from));
+        unseen.tell(&slices, subjects.names(), monitor.lost());
         let counts = counted.is_there().then(|| counted.next());
         let document =
             Document::new(subjects.names(), &slices, counts.as_deref(), (from, now), &monitor);
@@ -115,6 +117,36 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
             None => {}
+        }
+    }
+}
+
+/// What cannot be seen, as far as the user has been told.
+#[derive(Default)]
+struct Unseen {
+    /// Programs of whose threads it is not known what they sleep for.
+    waits: BTreeSet<u32>,
+    /// Whether there are more threads than room.
+    threads: bool,
+}
+
+impl Unseen {
+    /// Tells what is new, on standard error.
+    fn tell(&mut self, slices: &[Slice], names: &[String], lost: u64) {
+        for Slice { thread, .. } in slices.iter().filter(|slice| slice.thread.hidden) {
+            if self.waits.insert(thread.program) {
+                let name = names.get(thread.program as usize).map_or("", String::as_str);
+                say(format_args!(
+                    "{name}: the system calls of its threads may not be looked at, so how long they wait at locks is not known \
+                     (remedy: root; or, where kernel.yama.ptrace_scope is 1, cosched stat -- COMMAND)"
+                ));
+            }
+        }
+        if lost > 0 && !self.threads {
+            self.threads = true;
+            say(format_args!(
+                "more threads than the {ROOM} that can be watched at once: {lost} are not"
+            ));
         }
     }
 }
@@ -150,8 +182,8 @@ fn wait(
             match ready {
                 Ready::Source(key) => subjects.ended(key, poll)?,
                 Ready::Signal(signal) => {
-                    let signal =
-                        if signal == Signal::INT.as_raw() { Signal::INT } else { Signal::TERM };
+                    // All signals that are waited for have names.
+                    let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
                     // A program that was started here decides itself when it ends.
                     if !subjects.pass_on(signal) {
                         return Ok(Some(End::Signal(signal)));

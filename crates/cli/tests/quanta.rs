@@ -136,6 +136,7 @@ fn what_cannot_be_calibrated_is_refused_with_the_remedy_before_anything_runs() {
         ("gone.toml", "`make kernels` builds"),
         ("training.toml --only lock", "--only leaves no program"),
         ("training.toml --slices 1ms,1ms", "1.000 ms is there twice"),
+        ("training.toml --loads 2,2", "--loads: 2 is there twice"),
         ("training.toml --slices 200ms", "the kernel grants 100us to 100ms"),
         ("training.toml --seconds 0", "from 0.05 to 600"),
         ("training.toml -o no/such/folder/t.toml", "choose another place with --out"),

@@ -21,11 +21,13 @@ mod attached;
 mod config;
 mod freezes;
 mod inspect;
+mod names;
 mod observe;
 mod orphans;
 mod program;
 mod punctual;
 mod reports;
+mod samples;
 mod steps;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -27,6 +27,9 @@ use cosched_core::Nanos;
 use crate::files::FileError;
 use crate::procfs::Proc;
 
+/// How many threads have room at once in the kernel's part, those that ended since the last reading included.
+pub const ROOM: usize = record::RECORDS;
+
 /// What a thread does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
@@ -114,6 +117,8 @@ pub struct ThreadUse {
     pub migrations: Option<u64>,
     /// Where its CPU time went.
     pub ticks: Ticks,
+    /// Whether what it slept for could not be seen; then all time asleep is in [`Activity::Sleeping`].
+    pub hidden: bool,
 }
 
 impl ThreadUse {
@@ -163,10 +168,14 @@ impl Monitor {
     pub fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
         match self {
             Monitor::Kernel(kernel) => kernel.add(program, process),
-            Monitor::Sampled(sampled) => {
-                sampled.add(program, process);
-                Ok(())
-            }
+            Monitor::Sampled(sampled) => sampled.add(program, process),
+        }
+    }
+
+    /// A program is not of interest any more. (In the kernel its threads stay members until they end, or cosched does.)
+    pub fn forget(&mut self, program: u32) {
+        if let Monitor::Sampled(sampled) = self {
+            sampled.forget(program);
         }
     }
 
@@ -181,6 +190,14 @@ impl Monitor {
                 sampled.count_ticks(wanted);
                 Ok(())
             }
+        }
+    }
+
+    /// How many threads could not be watched so far, since there were too many at once ([`ROOM`]).
+    pub fn lost(&self) -> u64 {
+        match self {
+            Monitor::Kernel(kernel) => kernel.lost(),
+            Monitor::Sampled(_) => 0,
         }
     }
 

@@ -111,6 +111,17 @@ impl Proc {
         Ok(files::read(&self.folder(pid).join("comm"))?.trim_end_matches('\n').to_owned())
     }
 
+    /// The process that a thread belongs to; of a process itself the same.
+    ///
+    /// # Errors
+    /// When it has ended, or the file cannot be read.
+    pub fn process_of(&self, thread: i32) -> Result<i32, FileError> {
+        let path = self.folder(thread).join("status");
+        let status = files::read(&path)?;
+        let process = status_field(&status, "Tgid").and_then(|number| number.parse().ok());
+        process.ok_or_else(|| FileError::malformed(&path, "the number of a process", "no Tgid"))
+    }
+
     /// The threads of a process, ascending.
     ///
     /// # Errors

@@ -108,6 +108,58 @@ impl SchedAttr {
             ..self
         }
     }
+
+    /// What the kernel will tell of a thread that is given this: in the real-time classes neither nice value nor slice.
+    pub fn shown(self) -> SchedAttr {
+        match self.policy {
+            SchedPolicy::Fifo | SchedPolicy::RoundRobin => {
+                SchedAttr { nice: 0, runtime: Nanos::ZERO, ..self }
+            }
+            _ => self,
+        }
+    }
+
+    /// How a thread that is scheduled like this was found, if these changes were made to it: each as found, and as
+    /// [`shown`](SchedAttr::shown) after it; the latest last. Class, nice value and slice are told one by one: of each what was
+    /// found, unless somebody else (often the thread itself) has changed just that since.
+    pub fn as_found(
+        self,
+        changes: impl DoubleEndedIterator<Item = (SchedAttr, SchedAttr)> + Clone,
+    ) -> SchedAttr {
+        let source = |is_ours: fn(&SchedAttr, &SchedAttr) -> bool| {
+            let ours = changes.clone().rev().find(|(_, given)| is_ours(given, &self));
+            ours.map_or(self, |(found, _)| found)
+        };
+        let class = source(SchedAttr::has_class_of);
+        SchedAttr {
+            policy: class.policy,
+            priority: class.priority,
+            nice: source(SchedAttr::has_nice_of).nice,
+            runtime: source(SchedAttr::has_slice_of).runtime,
+            ..self
+        }
+    }
+
+    fn has_class_of(&self, other: &SchedAttr) -> bool {
+        (self.policy, self.priority) == (other.policy, other.priority)
+    }
+
+    fn has_nice_of(&self, other: &SchedAttr) -> bool {
+        self.shares(other, self.nice == other.nice)
+    }
+
+    fn has_slice_of(&self, other: &SchedAttr) -> bool {
+        self.shares(other, self.runtime == other.runtime)
+    }
+
+    /// What a class does not show is as it was when the thread came into that class.
+    fn shares(&self, other: &SchedAttr, same: bool) -> bool {
+        match (self.policy.has_slices(), other.policy.has_slices()) {
+            (true, true) => same,
+            (false, false) => self.has_class_of(other),
+            _ => false,
+        }
+    }
 }
 
 /// Why a thread's scheduling could not be read or set.

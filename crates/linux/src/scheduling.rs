@@ -1,12 +1,16 @@
 //! Giving all threads of a program one class, nice value and slice, and giving back what was found.
 //!
-//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was asked for is replaced,
-//! and a thread in a class without slices (real-time, deadline) is left alone, and that is told. Threads are born
-//! with their creator's scheduling, so a thread that shows what we gave, and to which we gave nothing,
+//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was asked for is replaced. A
+//! thread in a class without slices (real-time, deadline) is left alone, and that is told; one in the class for idle times
+//! stays in it. Class, nice value and slice are given back one by one: what the thread itself, or somebody else, has
+//! changed meanwhile is its own from then on.
+//!
+//! Threads are born with their creator's scheduling, so a thread that shows what we gave, and to which we gave nothing,
 //! had been given it by its creator; the list of threads is walked until a walk finds nobody new. Each
 //! change is in the undo log before it is made.
 
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 
 use cosched_core::{Aspect, Class, Nanos, ProgramId, Refusal, Settings};
 
@@ -32,7 +36,7 @@ pub struct Scheduling {
     default_slice: Option<Nanos>,
     /// The lowest nice value that may be given back.
     least_nice: i32,
-    /// Threads that we changed: as found, and as last set.
+    /// Threads that were there before any change, and those that we changed: as found, and as last set.
     threads: HashMap<Process, (SchedAttr, SchedAttr)>,
     /// Everything that was ever given, with what it replaced.
     given: Vec<(SchedAttr, SchedAttr)>,
@@ -71,20 +75,43 @@ impl Scheduling {
         log: &mut Log,
     ) -> Result<Vec<(Aspect, Refusal)>, LogError> {
         let (wanted, mut refused) = self.possible(settings);
+        if wanted.asks() && self.is_untouched() {
+            self.take_stock(tree, proc);
+        }
         let mut met = HashSet::new();
         tree.threads_until_stable(proc, |thread| {
             met.insert(thread);
             self.apply_to(thread, wanted, log, &mut refused)
         })?;
-        // Whose program's first process has ended, no tree leads to.
+        // Whose program's first process has ended, no tree leads to, nor to what it has started since.
         let known: Vec<Process> = self.threads.keys().copied().collect();
-        for thread in known.into_iter().filter(|thread| !met.contains(thread)) {
-            match thread.look(proc) {
-                Some(_) => self.apply_to(thread, wanted, log, &mut refused)?,
-                None => _ = self.threads.remove(&thread),
+        for thread in known {
+            if met.contains(&thread) {
+                continue;
+            }
+            if thread.look(proc).is_none() {
+                self.threads.remove(&thread);
+                continue;
+            }
+            for sibling in siblings(thread, proc) {
+                if met.insert(sibling) {
+                    self.apply_to(sibling, wanted, log, &mut refused)?;
+                }
             }
         }
         Ok(refused)
+    }
+
+    /// Notes how all threads are scheduled before any of them is changed: what one has chosen itself may be the same as what
+    /// others are going to be given.
+    fn take_stock(&mut self, tree: &Tree, proc: &Proc) {
+        let Ok(()) = tree.threads_until_stable::<Infallible>(proc, |thread| {
+            if let Ok(present) = sched_attr::get(thread.pid) {
+                let found = self.as_chosen(present);
+                self.threads.entry(thread).or_insert((found, found));
+            }
+            Ok(())
+        });
     }
 
     fn apply_to(
@@ -105,13 +132,18 @@ impl Scheduling {
             note(refused, Aspect::Nice, Refusal::NotPermitted);
         }
         let target = wanted.on(found, self.least_nice);
-        if target == present {
+        let shown = target.shown();
+        let changes = shown != present;
+        // Who has already what others are given keeps it, and that is to be known afterwards.
+        if changes || (wanted.asks() && found == present) {
+            let set = self.as_read(shown);
+            log.note(Record::Attr { program: self.program, thread, found, set })?;
+        }
+        if !changes {
             return Ok(());
         }
-        let set = self.as_read(target);
-        log.note(Record::Attr { program: self.program, thread, found, set })?;
         match sched_attr::set(thread.pid, &target) {
-            Ok(()) => self.remember(thread, found, target),
+            Ok(()) => self.remember(thread, found, shown),
             Err(SchedError::Gone { .. }) => {}
             Err(error) => note(refused, wanted.aspect(), refusal(error)),
         }
@@ -165,13 +197,21 @@ impl Scheduling {
 
     /// How a thread would be scheduled without us.
     fn found(&self, thread: Process, present: SchedAttr) -> SchedAttr {
-        if let Some((found, given)) = self.threads.get(&thread) {
-            // Somebody else has changed it since: that is its own from now on.
-            return if *given == present { *found } else { present };
+        if let Some(change) = self.threads.get(&thread) {
+            // What somebody else has changed of it since is its own from now on.
+            return present.as_found(std::iter::once(*change));
         }
         let inherited = self.given.iter().find(|(_, given)| *given == present);
-        inherited.map_or(present, |(found, _)| *found)
+        let changes = self.given.iter().copied();
+        inherited.map_or_else(|| present.as_found(changes), |(found, _)| *found)
     }
+}
+
+/// The threads of the process that a thread belongs to.
+fn siblings(thread: Process, proc: &Proc) -> Vec<Process> {
+    let tids = proc.threads(thread.pid).unwrap_or_default();
+    let stats = tids.into_iter().filter_map(|tid| proc.thread_stat(thread.pid, tid).ok());
+    stats.map(Process::from).collect()
 }
 
 /// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but never be put back.
@@ -198,7 +238,9 @@ impl Wanted {
         if !found.policy.has_slices() {
             return found;
         }
-        let (policy, priority) = self.class.unwrap_or((found.policy, found.priority));
+        // Who has chosen the class for idle times would be raised above others by any other class.
+        let class = self.class.filter(|_| found.policy != SchedPolicy::Idle);
+        let (policy, priority) = class.unwrap_or((found.policy, found.priority));
         let runtime = self.slice.filter(|_| policy.has_slices()).unwrap_or(found.runtime);
         // Nobody becomes nicer for ever.
         let steps = if found.nice < least_nice { self.steps.min(0) } else { self.steps };

@@ -29,6 +29,7 @@
 mod fixed;
 mod guard;
 mod pace;
+mod progress;
 mod quanta;
 mod training;
 mod trial;
@@ -232,13 +233,16 @@ impl Policy for Faithful {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         // What is read during a trial is of its moments, and says nothing of an interval.
         let is_trying = self.guard.as_ref().is_some_and(Guard::is_trying);
+        let is_moment_over = causes.contains(&Cause::Woke(guard::MOMENT));
         for cause in causes {
             match *cause {
                 Cause::Arrived(id) => self.arrived(id, world, plan),
                 Cause::ThreadsChanged(id) => self.count_threads(id, world, plan),
                 Cause::Sampled(id) => {
-                    if !is_trying {
-                        self.sampled(id, world, plan);
+                    match &mut self.guard {
+                        Some(guard) if is_trying && !is_moment_over => guard.sampled(id, world),
+                        Some(_) if is_trying => {}
+                        _ => self.sampled(id, world, plan),
                     }
                     self.count_threads(id, world, plan);
                 }

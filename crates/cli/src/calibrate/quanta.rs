@@ -11,6 +11,7 @@ mod live;
 mod show;
 mod trainees;
 
+use std::fmt::Display;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::SystemTime;
@@ -24,7 +25,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::sched_attr::{LONGEST_SLICE, SHORTEST_SLICE, default_slice};
 use cosched_policy::{Quanta, derive};
 
-use crate::args::{duration, whole};
+use crate::args::{duration, twice, whole};
 use crate::failure::{Failure, exit_code};
 use crate::replace::{self, Kind};
 use crate::session::{Session, print, say};
@@ -75,7 +76,8 @@ pub(super) fn quanta(args: &QuantaArgs) -> Result<ExitCode, Failure> {
     if let Some(out) = &args.out {
         replace::check(out, FILE)?;
     }
-    check_slices(&args.slices)?;
+    check_once("--slices", &args.slices)?;
+    check_once("--loads", &args.loads)?;
     let kernel = default_slice().map_err(Failure::broken)?.ok_or_else(|| {
         Failure::Input(
             "this kernel gives no slices to single threads, so there is nothing to calibrate: Linux 6.12 and later do"
@@ -168,11 +170,9 @@ fn slice(text: &str) -> Result<Nanos, String> {
     }
 }
 
-fn check_slices(slices: &[Nanos]) -> Result<(), Failure> {
-    match slices.iter().enumerate().find(|(i, slice)| slices[..*i].contains(slice)) {
-        Some((_, twice)) => {
-            Err(Failure::Input(format!("--slices: {twice} is there twice; name each once")))
-        }
+fn check_once<T: PartialEq + Display>(option: &str, list: &[T]) -> Result<(), Failure> {
+    match twice(list) {
+        Some(one) => Err(Failure::Input(format!("{option}: {one} is there twice; name each once"))),
         None => Ok(()),
     }
 }

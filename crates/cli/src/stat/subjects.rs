@@ -43,6 +43,12 @@ impl Subjects {
                 true => refused(&"there is no such process"),
                 false => refused(&error),
             })?;
+            let process = proc.process_of(*pid).map_err(|error| refused(&error))?;
+            if process != *pid {
+                return Err(refused(&format_args!(
+                    "it is a thread of process {process}: name that, and use --threads"
+                )));
+            }
             subjects.watch(*pid, poll)?;
             monitor.add(program as u32, *pid).map_err(|error| refused(&error))?;
             counted.running(&proc.threads(*pid).map_err(|error| refused(&error))?);

@@ -152,6 +152,10 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
             &["attach", "--policy", "linux", "--actuators", "batch", &pid],
             "for policies that measure",
         ),
+        (
+            &["attach", "--actuators", "batch,slice,batch", &pid],
+            "--actuators: batch is there twice",
+        ),
         (&["attach", &own], "would schedule itself"),
         (&["attach", &pid, &pid], "name one of the two"),
         (&["attach", "2147483647"], "there is no such process"),
@@ -217,5 +221,39 @@ fn a_real_time_thread_is_left_as_it_is_and_that_is_told_once() {
     let ended = cosched.ended().with(130);
     assert_eq!(ended.stderr.matches("real-time class: they").count(), 1, "{}", ended.stderr);
     assert_eq!(sched_attr::get(main).unwrap(), set);
+    locker.stop(&place);
+}
+
+#[test]
+fn of_whom_the_system_calls_may_not_be_looked_at_it_is_told_that_the_waits_are_not_known() {
+    let User::Ordinary(_) = User::ordinary() else {
+        return skip("it takes root to have processes of two users");
+    };
+    let (roots, place) = (Place::new(), Place::of(User::ordinary()));
+    let locker = Locker::start(&roots);
+    let pid = locker.process.pid.to_string();
+    let stat = ["stat", "--sampled", "--json", "--interval", "50ms", "--count", "2", "--pid", &pid];
+    let ended =
+        place.cosched(&stat).ended().with(0).saying(&["how long they wait at locks is not known"]);
+    assert_eq!(ended.stderr.matches("is not known").count(), 1, "{}", ended.stderr);
+    for line in ended.stdout.lines() {
+        let program = &serde_json::from_str::<Value>(line).unwrap()["programs"][0];
+        assert!(program["threads"].as_u64().unwrap() >= 4, "{line}");
+        for share in ["lock_share", "mutex_share", "condition_share", "barrier_share"] {
+            assert!(program[share].is_null(), "{share}: {line}");
+        }
+    }
+    locker.stop(&roots);
+}
+
+#[test]
+fn what_stat_cannot_look_at_is_refused_with_the_reason() {
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let threads = cosched_linux::procfs::Proc::default().threads(locker.process.pid).unwrap();
+    let thread = threads[1].to_string();
+    let why = format!("it is a thread of process {}", locker.process.pid);
+    place.cosched(&["stat", "--pid", &thread]).ended().with(2).saying(&[&why]);
+    place.cosched(&["stat", "--pid", "2147483647"]).ended().with(2).saying(&["no such process"]);
     locker.stop(&place);
 }

@@ -89,6 +89,25 @@ fn a_program_that_was_let_go_keeps_its_place_and_its_status_counts() {
 }
 
 #[test]
+fn a_program_that_was_let_go_is_still_sent_every_signal_and_stopped_with() {
+    let place = Place::new();
+    let script =
+        "trap 'exit 6' USR1; echo $$ > pid.new; mv pid.new pid; while :; do sleep 0.01; done";
+    let cosched = place.cosched(&["exec", "--", "sh", "-c", script]);
+    eventually("the program", || place.path("pid").exists());
+    let mut detach = place.user.command(&place.executable);
+    detach.args(["detach", place.read("pid").trim()]);
+    let said = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+    assert!(said.status.success(), "{said:?}");
+    let (marked, process) = (place.marked(), cosched.process());
+    cosched.signal(Signal::TSTP);
+    eventually("the stop", || marked.is_stopped(process));
+    cosched.signal(Signal::CONT);
+    cosched.signal(Signal::USR1);
+    place.nothing_is_left_of(&cosched.ended().with(6));
+}
+
+#[test]
 fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
     let place = Place::new();
     place.cosched(&["exec", "--", "no-such-command"]).ended().with(2).saying(&["was not found"]);

@@ -8,18 +8,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{
-    Arena, Counts, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
-};
+use cosched_core::{Arena, MaskOwner, Measure, Nanos, Observe, ProgramId, Sample, Thread};
 
 use super::Linux;
+use super::names::Names;
 use super::program::Live;
+use super::samples::{of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
-use crate::monitor::interval::{Intervals, ProgramUse, Slice, by_program};
-use crate::monitor::{Activity, Monitor, ThreadUse, Ticks};
+use crate::monitor::interval::{Intervals, Slice, by_program};
+use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -36,6 +36,16 @@ pub(super) struct Observer {
     programs: BTreeMap<ProgramId, Observed>,
     reading: Vec<ThreadUse>,
     names: Names,
+    /// How many threads could not be watched, as far as that was told.
+    lost: u64,
+}
+
+/// What cannot be known of a program's threads.
+pub(super) enum Unseen {
+    /// What this program's threads sleep for.
+    Waits(ProgramId),
+    /// So many threads of whatever program.
+    Threads(u64),
 }
 
 /// What looks at programs.
@@ -87,31 +97,10 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-}
-
-/// The names of threads for policies: a slot each, used again with another generation.
-#[derive(Debug, Default)]
-struct Names {
-    slots: BTreeMap<(i32, i32), ThreadId>,
-    next: u32,
-    free: Vec<ThreadId>,
-}
-
-impl Names {
-    fn of(&mut self, thread: &ThreadUse) -> ThreadId {
-        let (next, free) = (&mut self.next, &mut self.free);
-        *self.slots.entry((thread.process, thread.thread)).or_insert_with(|| match free.pop() {
-            Some(used) => ThreadId { generation: used.generation + 1, ..used },
-            None => {
-                *next += 1;
-                ThreadId { slot: *next - 1, generation: 0 }
-            }
-        })
-    }
-
-    fn forget(&mut self, thread: &ThreadUse) {
-        self.free.extend(self.slots.remove(&(thread.process, thread.thread)));
-    }
+    /// Threads that have ended, told when others were read.
+    ended: Vec<ThreadUse>,
+    /// Whether it was told that its waits cannot be seen.
+    is_hidden: bool,
 }
 
 impl Observer {
@@ -163,6 +152,8 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
+            ended: Vec::new(),
+            is_hidden: false,
         });
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
@@ -173,7 +164,12 @@ impl Observer {
     /// A program has ended.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.wanted.remove(&id);
-        self.programs.remove(&id);
+        if let Some(program) = self.programs.remove(&id) {
+            program.intervals.known().chain(&program.ended).for_each(|t| self.names.forget(t));
+            if let Source::Open(monitor) = &mut self.source {
+                monitor.forget(program.number);
+            }
+        }
         self.set_ticks();
     }
 
@@ -208,9 +204,9 @@ impl Observer {
         live: &Live,
         clock: &Clock,
         into: &mut Arena,
-    ) -> Result<(), FileError> {
+    ) -> Result<Option<Unseen>, FileError> {
         self.set_ticks();
-        let Some(program) = self.programs.get_mut(&id) else { return Ok(()) };
+        let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
@@ -225,17 +221,17 @@ impl Observer {
                     acquaint(monitor, program, live)?;
                 }
                 into.samples.push(with_counts(empty, counted));
-                return Ok(());
+                return Ok(None);
             }
         };
         monitor.read(&mut self.reading)?;
-        let own = |thread: &&ThreadUse| {
-            thread.program == program.number && Some(thread.process) != program.shim
-        };
-        let own: Vec<ThreadUse> = self.reading.iter().filter(own).copied().collect();
+        let lost = monitor.lost();
+        let own = self.share_out(id);
+        let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let slices = program.intervals.next(&own, clock.monotonic(from));
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
-        into.samples.push(with_counts(of_program(empty, &slices, &whole), counted));
+        let sample = of_program(empty, &slices, &whole, self.ticks);
+        into.samples.push(with_counts(sample, counted));
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(thread);
@@ -255,8 +251,41 @@ impl Observer {
                 Some(_) => {}
             }
         }
-        Ok(())
+        if whole.hidden && !program.is_hidden {
+            program.is_hidden = true;
+            return Ok(Some(Unseen::Waits(id)));
+        }
+        let told = std::mem::replace(&mut self.lost, lost);
+        Ok((told == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
+
+    /// The threads of a program in the present reading. Who has ended is told only once, and each program has readings of
+    /// its own: those of the others are kept for them.
+    fn share_out(&mut self, id: ProgramId) -> Vec<ThreadUse> {
+        for thread in self.reading.iter().filter(|thread| thread.now.is_none()) {
+            let others = self.programs.iter_mut().filter(|(other, _)| **other != id);
+            let its = others.map(|(_, other)| other).find(|other| other.number == thread.program);
+            its.into_iter().for_each(|other| other.ended.push(*thread));
+        }
+        let Some(program) = self.programs.get_mut(&id) else { return Vec::new() };
+        let is_own = |thread: &ThreadUse| {
+            thread.program == program.number && Some(thread.process) != program.shim
+        };
+        let ended = std::mem::take(&mut program.ended);
+        self.reading.iter().copied().chain(ended).filter(is_own).collect()
+    }
+}
+
+/// What is told once where it cannot be seen what threads sleep for.
+const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
+                            locks, and no slice follows from that (remedy: root; or, where kernel.yama.ptrace_scope is 1, \
+                            start the program by cosched)";
+
+/// What is told once where there are more threads than can be watched.
+fn too_many(lost: u64) -> String {
+    format!(
+        "more threads than the {ROOM} that can be watched at once: {lost} are not, of whatever program"
+    )
 }
 
 /// Tells a monitor of a process, if it is still there.
@@ -281,56 +310,6 @@ fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<()
     result
 }
 
-fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
-    Sample {
-        on_cpu: thread.in_activity(Activity::Running),
-        frozen: thread.in_activity(Activity::Stopped),
-        run_delay: Some(thread.in_activity(Activity::Runnable)),
-        lock_wait: Some(thread.at_locks()),
-        voluntary_switches: Some(thread.voluntary),
-        involuntary_switches: Some(thread.involuntary),
-        quality: quality(thread.preemptions.is_some()),
-        ..sample
-    }
-}
-
-fn of_program(sample: Sample, slices: &[Slice], whole: &ProgramUse) -> Sample {
-    let sum = |activity: Activity| {
-        slices.iter().map(|slice| slice.thread.in_activity(activity)).sum::<Nanos>()
-    };
-    let frozen = slices.iter().map(|slice| slice.thread.in_activity(Activity::Stopped)).max();
-    let on_cpu = sum(Activity::Running);
-    Sample {
-        on_cpu,
-        user_time: user_part(slices).map(|part| Nanos((on_cpu.0 as f64 * part) as u64)),
-        frozen: frozen.unwrap_or_default(),
-        run_delay: Some(sum(Activity::Runnable)),
-        lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum()),
-        voluntary_switches: Some(whole.voluntary),
-        involuntary_switches: Some(whole.involuntary),
-        quality: quality(whole.preemptions.is_some()),
-        ..sample
-    }
-}
-
-/// Of the CPU time, the part outside the kernel; `None` where nobody counted.
-fn user_part(slices: &[Slice]) -> Option<f64> {
-    let sum =
-        |ticks: fn(Ticks) -> u64| slices.iter().map(|slice| ticks(slice.thread.ticks)).sum::<u64>();
-    let (user, kernel) = (sum(|ticks| ticks.user), sum(|ticks| ticks.kernel));
-    (user + kernel > 0).then(|| user as f64 / (user + kernel) as f64)
-}
-
-/// Without the kernel's part, times at locks are estimates.
-fn quality(exact: bool) -> Quality {
-    if exact { Quality::Exact } else { Quality::Scaled }
-}
-
-fn with_counts(sample: Sample, counts: Counts) -> Sample {
-    let Counts { instructions, cycles, llc_references, llc_misses, .. } = counts;
-    Sample { instructions, cycles, llc_references, llc_misses, ..sample }
-}
-
 impl Linux {
     /// Begins to measure, or stops.
     pub(super) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
@@ -347,9 +326,16 @@ impl Linux {
         self.observer.set_ticks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
-        let members: Vec<i32> =
-            live.tree.members(&self.proc).iter().map(|process| process.pid).collect();
-        self.observer.begin(id, None, &members, &self.clock)
+        // Whoever is forked between two walks by a process that is not known yet is found by the next one.
+        let (mut told, mut result) = (BTreeSet::new(), Ok(()));
+        live.tree.until_stable(&self.proc, |process| {
+            let is_new = result.is_ok() && told.insert(process.pid);
+            if is_new {
+                result = self.observer.begin(id, None, &[process.pid], &self.clock);
+            }
+            is_new
+        });
+        result
     }
 
     /// Counts a program that runs already from now on, if that is wanted and it was not counted from its start.
@@ -375,8 +361,11 @@ impl Linux {
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
         for id in due {
-            if let Some(live) = self.live.get(&id) {
-                self.observer.read(id, live, &self.clock, into)?;
+            let Some(live) = self.live.get(&id) else { continue };
+            match self.observer.read(id, live, &self.clock, into)? {
+                Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
+                Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),
+                None => {}
             }
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
@@ -388,12 +377,24 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::ACTIVITIES;
+    use crate::monitor::{ACTIVITIES, Ticks};
 
-    #[test]
-    fn a_slot_is_used_again_with_another_generation() {
-        let thread = |thread: i32| ThreadUse {
-            program: 0,
+    fn observed(number: u32) -> Observed {
+        Observed {
+            number,
+            shim: None,
+            is_known: true,
+            from: Nanos::ZERO,
+            intervals: Intervals::default(),
+            counted: Readings::default(),
+            ended: Vec::new(),
+            is_hidden: false,
+        }
+    }
+
+    fn ended(program: u32, thread: i32) -> ThreadUse {
+        ThreadUse {
+            program,
             process: 1,
             thread,
             now: None,
@@ -405,13 +406,20 @@ mod tests {
             preemptions: None,
             migrations: None,
             ticks: Ticks::default(),
-        };
-        let mut names = Names::default();
-        let first = names.of(&thread(10));
-        assert_eq!(names.of(&thread(10)), first);
-        assert_ne!(names.of(&thread(11)).slot, first.slot);
-        names.forget(&thread(10));
-        let again = names.of(&thread(12));
-        assert_eq!((again.slot, again.generation), (first.slot, first.generation + 1));
+            hidden: false,
+        }
+    }
+
+    #[test]
+    fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_lost_to_its_own() {
+        let (a, b) = (ProgramId::first(0), ProgramId::first(1));
+        let mut observer = Observer::default();
+        observer.programs.extend([(a, observed(10)), (b, observed(11))]);
+        observer.reading = vec![ended(10, 5), ended(11, 6), ended(12, 7)];
+        assert_eq!(observer.share_out(a), [ended(10, 5)]);
+        observer.reading = vec![ended(11, 8)];
+        assert_eq!(observer.share_out(b), [ended(11, 8), ended(11, 6)]);
+        observer.reading.clear();
+        assert_eq!((observer.share_out(a), observer.share_out(b)), (vec![], vec![]));
     }
 }

@@ -29,16 +29,25 @@ pub struct ProgramUse {
     pub preemptions: Option<Preemptions>,
     /// How often a thread came to another CPU, where that is known.
     pub migrations: Option<u64>,
+    /// Whether of some thread it could not be seen what it slept for.
+    pub hidden: bool,
 }
 
 impl ProgramUse {
-    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything.
+    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything, or it could not be seen.
     pub fn share(&self, activity: Activity) -> Option<f64> {
+        let is_asleep = activity.is_lock() || activity == Activity::Sleeping;
+        if self.hidden && is_asleep {
+            return None;
+        }
         self.part(self.time[activity as usize])
     }
 
     /// Share of its threads' time that they waited at locks of any kind, 0 to 1.
     pub fn lock_contention(&self) -> Option<f64> {
+        if self.hidden {
+            return None;
+        }
         let locks = Activity::ALL.into_iter().filter(|activity| activity.is_lock());
         self.part(locks.map(|activity| self.time[activity as usize]).sum())
     }
@@ -82,6 +91,11 @@ impl Intervals {
         self.last = next;
         slices
     }
+
+    /// The threads that lived at the last call.
+    pub fn known(&self) -> impl Iterator<Item = &ThreadUse> {
+        self.last.values()
+    }
 }
 
 /// What one thread did in an interval.
@@ -101,6 +115,7 @@ pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
         let first = program.threads == 0;
         program.threads += 1;
         program.idle += usize::from(*is_idle);
+        program.hidden |= thread.hidden;
         if !is_idle {
             program.time.iter_mut().zip(thread.time).for_each(|(sum, time)| *sum += time);
         }
@@ -121,26 +136,29 @@ fn slept(thread: &ThreadUse, before: Option<&ThreadUse>, began: Nanos) -> bool {
     let asleep = thread.now.is_some_and(|now| {
         !matches!(now, Activity::Running | Activity::Runnable | Activity::Stopped)
     });
-    asleep && before.is_some() && thread.since <= began
+    asleep && !thread.hidden && before.is_some() && thread.since <= began
 }
 
 fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
     let Some(before) = before else { return *thread };
     let mut time = thread.time;
-    // An estimate may be corrected downwards.
+    // An estimate may be corrected downwards, and a number be another thread's meanwhile.
     time.iter_mut().zip(before.time).for_each(|(time, before)| *time = time.since(before));
     ThreadUse {
         time,
-        voluntary: thread.voluntary - before.voluntary,
-        involuntary: thread.involuntary - before.involuntary,
+        voluntary: thread.voluntary.saturating_sub(before.voluntary),
+        involuntary: thread.involuntary.saturating_sub(before.involuntary),
         preemptions: thread.preemptions.zip(before.preemptions).map(|(now, before)| Preemptions {
-            expired: now.expired - before.expired,
-            by_sibling: now.by_sibling - before.by_sibling,
+            expired: now.expired.saturating_sub(before.expired),
+            by_sibling: now.by_sibling.saturating_sub(before.by_sibling),
         }),
-        migrations: thread.migrations.zip(before.migrations).map(|(now, before)| now - before),
+        migrations: thread
+            .migrations
+            .zip(before.migrations)
+            .map(|(now, before)| now.saturating_sub(before)),
         ticks: Ticks {
-            user: thread.ticks.user - before.ticks.user,
-            kernel: thread.ticks.kernel - before.ticks.kernel,
+            user: thread.ticks.user.saturating_sub(before.ticks.user),
+            kernel: thread.ticks.kernel.saturating_sub(before.ticks.kernel),
         },
         ..*thread
     }
@@ -166,6 +184,7 @@ mod tests {
             preemptions: Some(Preemptions { expired: 1, by_sibling: 4 }),
             migrations: Some(3),
             ticks: Ticks::default(),
+            hidden: false,
         };
         time.into_iter().for_each(|(activity, ms)| use_.time[activity as usize] = Nanos(ms * MS));
         use_
@@ -209,6 +228,43 @@ mod tests {
         assert_eq!((program.backstabbing(), program.migrations), (None, None));
     }
 
+    #[test]
+    fn a_number_that_is_another_threads_now_does_not_count_backwards() {
+        let first =
+            thread(1, Activity::Running, 0, [(Activity::Running, 10), (Activity::AtMutex, 5)]);
+        let first = ThreadUse { voluntary: 9, ticks: Ticks { user: 7, kernel: 7 }, ..first };
+        let later = ThreadUse {
+            involuntary: 1,
+            preemptions: Some(Preemptions::default()),
+            migrations: Some(0),
+            ..thread(1, Activity::Running, 0, [(Activity::Running, 2), (Activity::AtMutex, 0)])
+        };
+        let mut intervals = Intervals::default();
+        intervals.next(&[first], Nanos::ZERO);
+        let slice = intervals.next(&[later], Nanos::ZERO)[0];
+        assert_eq!((slice.thread.voluntary, slice.thread.involuntary), (0, 0));
+        assert_eq!(slice.thread.preemptions, Some(Preemptions::default()));
+    }
+
+    #[test]
+    fn what_could_not_be_seen_is_no_share_and_nobody_is_idle_for_it() {
+        let unseen = |time| ThreadUse {
+            hidden: true,
+            ..thread(
+                1,
+                Activity::Sleeping,
+                0,
+                [(Activity::Running, time), (Activity::Sleeping, time)],
+            )
+        };
+        let mut intervals = Intervals::default();
+        intervals.next(&[unseen(10)], Nanos::ZERO);
+        let slices = intervals.next(&[unseen(30)], Nanos(MS));
+        let program = by_program(&slices)[&0];
+        assert_eq!((program.idle, program.lock_contention()), (0, None));
+        assert_eq!(program.share(Activity::AtMutex), None);
+        assert_eq!(program.share(Activity::Running), Some(0.5));
+    }
     #[test]
     fn a_thread_that_ended_counts_in_its_last_interval_only() {
         let alive =

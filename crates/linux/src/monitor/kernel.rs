@@ -102,15 +102,21 @@ impl Kernel {
     /// # Errors
     /// When they were not built, or this kernel or user may not have them.
     pub fn open(proc: &Proc) -> Result<Kernel, Unavailable> {
+        Kernel::with_room(proc, RECORDS)
+    }
+
+    /// The same, with room for so many threads at once.
+    pub(super) fn with_room(proc: &Proc, threads: usize) -> Result<Kernel, Unavailable> {
         if OBJECT.is_empty() {
             return Err(Unavailable::NotBuilt);
         }
         let namespace = fs::metadata(proc.root().join("self/ns/pid"))
             .map_err(|error| Unavailable::Refused(error.to_string()))?;
-        let inode = namespace.ino() as u32;
+        let (inode, room) = (namespace.ino() as u32, threads.min(RECORDS) as u32);
         let mut loaded = EbpfLoader::new()
             .allow_unsupported_maps()
             .set_global("namespace_inode", &inode, true)
+            .set_global("room", &room, true)
             .load(OBJECT)?;
         let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
         for (name, tracepoint) in PROGRAMS {
@@ -182,12 +188,8 @@ impl Kernel {
         Ok(())
     }
 
-    /// Threads that could not be watched, since there are more than records.
-    ///
-    /// # Errors
-    /// When the kernel does not answer.
-    pub fn lost(&self) -> Result<u64, Unavailable> {
-        Ok(self.counts()?.lost)
+    pub(super) fn lost(&self) -> u64 {
+        self.counts().map_or(0, |counts| counts.lost)
     }
 
     fn counts(&self) -> Result<Counts, MapError> {

@@ -67,6 +67,7 @@ impl Record {
             preemptions: Some(Preemptions { expired: self.expired, by_sibling: self.by_sibling }),
             migrations: Some(self.migrations),
             ticks: Ticks { user: self.user_ticks, kernel: self.kernel_ticks },
+            hidden: false,
         }
     }
 }

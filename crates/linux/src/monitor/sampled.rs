@@ -2,12 +2,13 @@
 //!
 //! CPU time and time without a CPU (`schedstat`) and switches (`status`) are the kernel's own accounts: exact, and so is
 //! the time asleep, which is what they leave. What a sleeping thread waits for is told by the system call that it is in
-//! (`syscall`, with arguments; a user may see those of his own processes). That is looked up at moments, and the
+//! (`syscall`, with arguments; a user may mostly see those of his own processes). That is looked up at moments, and the
 //! time asleep is divided as the looks were. Waits that are shorter than the time between two looks are seen in
 //! proportion; docs/measurements.md holds the estimate against the exact source.
 //!
 //! A look opens a file for each thread. The more threads, the rarer the looks, so that they take [`SHARE`] of a CPU.
-//! A stopped thread counts as being where it was when it was stopped.
+//! A stopped thread counts as being where it was when it was stopped. Where system calls may not be looked at (another user's
+//! process, or a kernel that lets only the parent look: Yama), what is known is told, and that the rest is not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -47,6 +48,8 @@ pub struct Sampled {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     program: u32,
+    /// Its number may be given to somebody else once it has ended.
+    start_time: u64,
     /// Whether it was looked at before: threads that come later are new-born.
     known: bool,
 }
@@ -63,8 +66,12 @@ struct Seen {
     now: Option<Activity>,
     since: u64,
     told: bool,
-    /// Looks since the last reading that saw it asleep, by activity.
+    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and that were denied.
     looks: [u32; ACTIVITIES],
+    answered: u32,
+    denied: u32,
+    /// Whether all looks before the last reading were denied.
+    hidden: bool,
     /// Time asleep, by activity.
     asleep: [u64; ACTIVITIES],
     ticks: Ticks,
@@ -79,13 +86,40 @@ struct Accounts {
     involuntary: u64,
 }
 
+impl Accounts {
+    /// Whether these are earlier than others, which the same thread's never are.
+    fn are_before(self, other: Accounts) -> bool {
+        self.running < other.running
+            || self.runnable < other.runnable
+            || self.voluntary < other.voluntary
+            || self.involuntary < other.involuntary
+    }
+
+    /// What was added since `base`, which may be less than nothing where it stands for what is to be added.
+    fn less(self, base: Accounts) -> Accounts {
+        Accounts {
+            running: self.running.wrapping_sub(base.running),
+            runnable: self.runnable.wrapping_sub(base.runnable),
+            voluntary: self.voluntary.wrapping_sub(base.voluntary),
+            involuntary: self.involuntary.wrapping_sub(base.involuntary),
+        }
+    }
+}
+
 impl Sampled {
     pub(super) fn new(proc: Proc) -> Sampled {
         Sampled { proc, members: BTreeMap::new(), threads: BTreeMap::new(), took: 0, ticks: false }
     }
 
-    pub(super) fn add(&mut self, program: u32, process: i32) {
-        self.members.insert(process, Member { program, known: false });
+    pub(super) fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {
+        let start_time = self.proc.stat(process)?.start_time;
+        self.members.insert(process, Member { program, start_time, known: false });
+        Ok(())
+    }
+
+    pub(super) fn forget(&mut self, program: u32) {
+        self.members.retain(|_, member| member.program != program);
+        self.threads.retain(|_, seen| seen.program != program);
     }
 
     pub(super) fn count_ticks(&mut self, wanted: bool) {
@@ -104,10 +138,10 @@ impl Sampled {
             for thread in gone_is_empty(self.proc.threads(process))?.unwrap_or_default() {
                 let folder = thread_folder(&self.proc, process, thread);
                 let activity = match activity(&folder.join("syscall")) {
-                    // While it changes its program or its user, and for good where that makes it another user's.
-                    Err(error) if error.is_denied() => Activity::Sleeping,
+                    // While it changes its program or its user, and for good where somebody else may not look.
+                    Err(error) if error.is_denied() => None,
                     activity => match gone_is_empty(activity)? {
-                        Some(activity) => activity,
+                        Some(activity) => Some(activity),
                         None => continue,
                     },
                 };
@@ -138,7 +172,9 @@ impl Sampled {
     }
 
     /// The named processes and all that descend from them, ascending.
-    fn processes(&self) -> Result<BTreeMap<i32, Member>, FileError> {
+    fn processes(&mut self) -> Result<BTreeMap<i32, Member>, FileError> {
+        let proc = &self.proc;
+        self.members.retain(|pid, member| proc.is_same(*pid, member.start_time).unwrap_or(true));
         let mut processes = self.members.clone();
         for (process, member) in &self.members {
             for child in self.proc.descendants(*process)? {
@@ -174,22 +210,34 @@ fn thread_folder(proc: &Proc, process: i32, thread: i32) -> PathBuf {
 }
 
 impl Seen {
-    fn new(program: u32, at: u64, activity: Activity, base: Accounts) -> Seen {
-        Seen {
+    fn new(program: u32, at: u64, activity: Option<Activity>, base: Accounts) -> Seen {
+        let mut seen = Seen {
             program,
             base,
             accounts: base,
             accounted: at,
-            now: Some(activity),
+            now: Some(Activity::Sleeping),
             since: at,
             told: false,
             looks: [0; ACTIVITIES],
+            answered: 0,
+            denied: 0,
+            hidden: false,
             asleep: [0; ACTIVITIES],
             ticks: Ticks::default(),
-        }
+        };
+        seen.look(at, activity);
+        // The first one tells where it is, and nothing of how long it has been there.
+        seen.looks = [0; ACTIVITIES];
+        seen
     }
 
-    fn look(&mut self, at: u64, activity: Activity) {
+    fn look(&mut self, at: u64, activity: Option<Activity>) {
+        let Some(activity) = activity else {
+            self.denied += 1;
+            return;
+        };
+        self.answered += 1;
         if self.now != Some(activity) {
             (self.now, self.since) = (Some(activity), at);
         }
@@ -200,6 +248,11 @@ impl Seen {
 
     /// The time asleep since the last reading is divided as the looks were; without any, as it was before.
     fn account(&mut self, at: u64, accounts: Accounts) {
+        if accounts.are_before(self.accounts) {
+            // A thread that executes another program takes over the number of the first one: it goes on from there.
+            self.base = accounts.less(self.accounts.less(self.base));
+            self.accounts = accounts;
+        }
         let busy = |accounts: Accounts| accounts.running + accounts.runnable;
         let asleep = (at - self.accounted)
             .saturating_sub(busy(accounts).saturating_sub(busy(self.accounts)));
@@ -214,12 +267,15 @@ impl Seen {
             }
         }
         (self.accounts, self.accounted, self.looks) = (accounts, at, [0; ACTIVITIES]);
+        self.hidden = self.denied > 0 && self.answered == 0;
+        (self.denied, self.answered) = (0, 0);
     }
 
     fn told(&self, process: i32, thread: i32) -> ThreadUse {
+        let accounts = self.accounts.less(self.base);
         let mut time = self.asleep.map(Nanos);
-        time[Activity::Running as usize] = Nanos(self.accounts.running - self.base.running);
-        time[Activity::Runnable as usize] = Nanos(self.accounts.runnable - self.base.runnable);
+        time[Activity::Running as usize] = Nanos(accounts.running);
+        time[Activity::Runnable as usize] = Nanos(accounts.runnable);
         ThreadUse {
             program: self.program,
             process,
@@ -228,11 +284,12 @@ impl Seen {
             cpu: None,
             since: Nanos(self.since),
             time,
-            voluntary: self.accounts.voluntary - self.base.voluntary,
-            involuntary: self.accounts.involuntary - self.base.involuntary,
+            voluntary: accounts.voluntary,
+            involuntary: accounts.involuntary,
             preemptions: None,
             migrations: None,
             ticks: self.ticks,
+            hidden: self.hidden,
         }
     }
 }
@@ -292,5 +349,61 @@ fn gone_is_empty<T>(read: Result<T, FileError>) -> Result<Option<T>, FileError> 
     match read {
         Err(error) if error.is_gone() => Ok(None),
         read => read.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn accounts(running: u64) -> Accounts {
+        Accounts { running, voluntary: running, ..Accounts::default() }
+    }
+
+    fn running(seen: &Seen) -> u64 {
+        seen.told(1, 1).in_activity(Activity::Running).0
+    }
+
+    #[test]
+    fn a_thread_that_takes_over_a_number_goes_on_from_what_was_told_of_it() {
+        let mut seen = Seen::new(0, 0, Some(Activity::Running), accounts(100));
+        seen.account(MS, accounts(150));
+        assert_eq!(running(&seen), 50);
+        seen.account(2 * MS, accounts(30));
+        assert_eq!((running(&seen), seen.told(1, 1).voluntary), (50, 50));
+        seen.account(3 * MS, accounts(35));
+        assert_eq!(running(&seen), 55);
+    }
+
+    #[test]
+    fn what_is_denied_is_told_as_unknown_and_what_is_seen_again_as_known() {
+        let mut seen = Seen::new(0, 0, None, accounts(0));
+        seen.look(MS, None);
+        seen.account(10 * MS, accounts(2 * MS));
+        let told = seen.told(1, 1);
+        assert!(told.hidden && told.at_locks() == Nanos::ZERO);
+        assert_eq!(running(&seen), 2 * MS);
+        seen.look(11 * MS, None);
+        seen.look(12 * MS, Some(Activity::AtMutex));
+        seen.account(20 * MS, accounts(2 * MS));
+        let told = seen.told(1, 1);
+        assert!(!told.hidden && told.at_locks() == Nanos(10 * MS), "{told:?}");
+    }
+
+    #[test]
+    fn a_process_that_was_given_the_number_of_one_that_has_ended_is_not_watched() {
+        let mut sampled = Sampled::new(Proc::default());
+        let own = std::process::id() as i32;
+        sampled.add(3, own).unwrap();
+        assert!(sampled.processes().unwrap().contains_key(&own));
+        sampled.members.values_mut().for_each(|member| member.start_time += 1);
+        assert!(sampled.processes().unwrap().is_empty());
+        sampled.add(3, own).unwrap();
+        sampled.look().unwrap();
+        sampled.forget(3);
+        assert!(sampled.processes().unwrap().is_empty() && sampled.threads.is_empty());
+        assert!(sampled.add(3, i32::MAX).is_err_and(|error| error.is_gone()));
     }
 }

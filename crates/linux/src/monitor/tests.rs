@@ -206,3 +206,32 @@ fn ticks_in_the_kernel_tell_whoever_computes_from_whoever_calls() {
 fn so_do_the_kernels_own_ticks() {
     computes_and_calls(ticks(Monitor::sampled(&Proc::default())));
 }
+
+#[test]
+fn threads_for_which_there_is_no_room_are_told_and_get_it_once_others_have_ended() {
+    let Some(Monitor::Kernel(open)) = in_the_kernel() else { return };
+    drop(open);
+    let kernel = kernel::Kernel::with_room(&Proc::default(), 3).unwrap();
+    let mut monitor = Monitor::Kernel(kernel);
+    let shells = |n: usize| {
+        let script = "for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.01; done";
+        let shell = || std::process::Command::new("sh").args(["-c", script]).spawn().unwrap();
+        (0..n).map(|_| shell()).collect::<Vec<_>>()
+    };
+    let mut threads = Vec::new();
+    let mut company = shells(2);
+    for shell in &company {
+        monitor.add(1, shell.id() as i32).unwrap();
+    }
+    company.iter_mut().for_each(|shell| _ = shell.wait().unwrap());
+    assert!(monitor.lost() > 0, "two shells and twenty that sleep had room for three");
+    let lost = monitor.lost();
+    monitor.read(&mut threads).unwrap();
+    assert!(threads.len() == 3 && threads.iter().all(|thread| thread.now.is_none()), "{threads:?}");
+    let mut last = shells(1);
+    monitor.add(2, last[0].id() as i32).unwrap();
+    last[0].wait().unwrap();
+    monitor.read(&mut threads).unwrap();
+    assert!(threads.iter().any(|thread| thread.program == 2), "{threads:?}");
+    assert!(monitor.lost() >= lost);
+}

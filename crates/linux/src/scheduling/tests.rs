@@ -1,6 +1,6 @@
 //! Threads of a real process, and the undo log as the sentinel would read it.
 
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
@@ -19,9 +19,14 @@ struct Sleeper {
 
 impl Sleeper {
     fn start() -> Sleeper {
+        Sleeper::of("sleep", &["1000"])
+    }
+
+    fn of(command: &str, arguments: &[&str]) -> Sleeper {
         let folder = tempfile::tempdir().unwrap();
+        let child = Command::new(command).args(arguments).stdout(Stdio::null()).spawn().unwrap();
         Sleeper {
-            child: Command::new("sleep").arg("1000").spawn().unwrap(),
+            child,
             scheduling: Scheduling::new(ProgramId::first(0)),
             log: Log::create(folder.path(), &Proc::default()).unwrap(),
             _folder: folder,
@@ -180,4 +185,145 @@ fn nobody_is_made_nicer_who_could_not_be_put_back() {
     let three = Settings { nice: Some(3), ..Settings::default() };
     assert_eq!(sleeper.apply(three), [(Aspect::Nice, Refusal::NotPermitted)]);
     assert_eq!(sleeper.attr(), found);
+}
+
+/// Gives the class for batch work, then lets a thread of the program (or its user) change its nice value.
+fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
+    let found = sleeper.attr();
+    assert_eq!(sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() }), []);
+    let reniced = SchedAttr { nice: found.nice + 3, ..sleeper.attr() };
+    sched_attr::set(sleeper.child.id() as i32, &reniced).unwrap();
+    SchedAttr { nice: reniced.nice, ..found }
+}
+
+#[test]
+fn a_thread_that_was_reniced_meanwhile_gets_its_class_back_and_keeps_its_nice_value() {
+    for by_log in [false, true] {
+        let mut sleeper = Sleeper::start();
+        let wanted = batch_and_reniced(&mut sleeper);
+        match by_log {
+            false => assert_eq!(sleeper.apply(Settings::default()), []),
+            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+        }
+        assert_eq!(sleeper.attr(), wanted, "by the log: {by_log}");
+    }
+}
+
+#[test]
+fn a_nice_value_that_was_changed_between_two_changes_of_ours_outlives_a_killed_cosched() {
+    let mut sleeper = Sleeper::start();
+    let wanted = batch_and_reniced(&mut sleeper);
+    for class in [None, Some(Class::Batch)] {
+        sleeper.apply(Settings { class, ..Settings::default() });
+    }
+    assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
+    undo::restore(sleeper.log.book(), &Proc::default());
+    assert_eq!(sleeper.attr(), wanted);
+}
+
+#[test]
+fn who_is_given_real_time_gets_back_the_nice_value_and_the_slice_that_it_does_not_show_meanwhile() {
+    for by_log in [false, true] {
+        let mut sleeper = Sleeper::start();
+        let runtime = if slices_are_here() { MS(7) } else { sleeper.attr().runtime };
+        let found = SchedAttr { nice: 5, runtime, ..sleeper.attr() };
+        sched_attr::set(sleeper.child.id() as i32, &found).unwrap();
+        let real_time = Settings { class: Some(Class::RoundRobin(1)), ..Settings::default() };
+        if !sleeper.apply(real_time).is_empty() {
+            return eprintln!("skipped: this user may not have real-time threads");
+        }
+        assert_eq!(sleeper.attr().policy, SchedPolicy::RoundRobin);
+        match by_log {
+            false => assert_eq!(sleeper.apply(Settings::default()), []),
+            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+        }
+        assert_eq!(sleeper.attr(), found, "by the log: {by_log}");
+    }
+}
+
+#[test]
+fn who_has_chosen_the_class_for_idle_times_is_not_raised_above_it() {
+    let mut sleeper = Sleeper::start();
+    let found = SchedAttr { policy: SchedPolicy::Idle, ..sleeper.attr() };
+    sched_attr::set(sleeper.child.id() as i32, &found).unwrap();
+    let found = sleeper.attr();
+    let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
+    assert_eq!(sleeper.apply(batch), []);
+    assert_eq!(sleeper.attr(), found);
+}
+
+#[test]
+fn who_had_chosen_before_what_others_are_given_keeps_it() {
+    for by_log in [false, true] {
+        let mut sleeper = Sleeper::of("sh", &["-c", "sleep 1000 & wait"]);
+        let second = loop {
+            let children = Proc::default().children(sleeper.child.id() as i32).unwrap();
+            if let Some(child) = children.first() {
+                break *child;
+            }
+            std::thread::yield_now();
+        };
+        let own = SchedAttr { policy: SchedPolicy::Batch, ..sched_attr::get(second).unwrap() };
+        sched_attr::set(second, &own).unwrap();
+        let found = (sleeper.attr(), sched_attr::get(second).unwrap());
+        assert_eq!(
+            sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() }),
+            []
+        );
+        assert_eq!(sleeper.attr().policy, SchedPolicy::Batch);
+        match by_log {
+            false => assert_eq!(sleeper.apply(Settings::default()), []),
+            true => _ = undo::restore(sleeper.log.book(), &Proc::default()),
+        }
+        let left = (sleeper.attr(), sched_attr::get(second).unwrap());
+        Process::find(&Proc::default(), second)
+            .unwrap()
+            .signal(&Proc::default(), rustix::process::Signal::KILL)
+            .unwrap();
+        assert_eq!(left, found, "by the log: {by_log}");
+    }
+}
+
+/// Not a test: what runs in a process of its own, which has this thread and that of the harness.
+#[test]
+#[ignore = "sleeps for the next one"]
+fn a_thread_that_sleeps() {
+    std::thread::sleep(std::time::Duration::from_secs(1000));
+}
+
+#[test]
+fn what_no_tree_leads_to_is_put_back_with_threads_that_were_born_since() {
+    let exe = std::env::current_exe().unwrap();
+    let arguments =
+        ["--exact", "scheduling::tests::a_thread_that_sleeps", "--ignored", "--test-threads=2"];
+    for by_log in [false, true] {
+        let mut sleeper = Sleeper::of(exe.to_str().unwrap(), &arguments);
+        let proc = Proc::default();
+        let main = sleeper.main();
+        let born = loop {
+            let threads = siblings(main, &proc);
+            if let Some(thread) = threads.into_iter().find(|thread| *thread != main) {
+                break thread;
+            }
+            std::thread::yield_now();
+        };
+        let found = (sleeper.attr(), sched_attr::get(born.pid).unwrap());
+        sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() });
+        assert_eq!(sched_attr::get(born.pid).unwrap().policy, SchedPolicy::Batch);
+        // As if it had been born with what its creator had been given.
+        sleeper.scheduling.threads.remove(&born);
+        let gone = Process { pid: i32::MAX, start_time: 1 };
+        if by_log {
+            let records = sleeper.log.book().records().iter();
+            let known = records
+                .filter(|record| matches!(record, Record::Attr { thread, .. } if *thread == main));
+            undo::restore(&known.cloned().collect(), &proc);
+        } else {
+            let tree = Tree { main: Some(gone), ..Tree::default() };
+            let settings = Settings::default();
+            sleeper.scheduling.apply(&settings, &tree, &proc, &mut sleeper.log).unwrap();
+        }
+        let left = (sleeper.attr(), sched_attr::get(born.pid).unwrap());
+        assert_eq!(left, found, "by the log: {by_log}");
+    }
 }

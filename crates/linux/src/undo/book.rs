@@ -7,6 +7,7 @@
 use std::collections::HashSet;
 
 use super::Record;
+use crate::tree::Process;
 
 /// The records that are in force.
 #[derive(Clone, Debug, Default)]
@@ -52,7 +53,25 @@ impl Book {
         }
     }
 
-    fn strike(&mut self, matches: impl Fn(&Record) -> bool) {
+    /// Forgets what is owed to threads that are not there any more, but for one of all that are alike: what such a thread has
+    /// started may have inherited what it was given.
+    pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
+        let mut kept = HashSet::new();
+        self.strike(|known| {
+            let (thread, alike) = match known {
+                Record::Attr { program, thread, found, set } => {
+                    (*thread, format!("{program:?} {found:?} {set:?}"))
+                }
+                Record::UserMask { program, thread, mask } => {
+                    (*thread, format!("{program:?} {mask:?}"))
+                }
+                _ => return false,
+            };
+            !lives(thread) && !kept.insert(alike)
+        });
+    }
+
+    fn strike(&mut self, mut matches: impl FnMut(&Record) -> bool) {
         let keys = &mut self.keys;
         self.records.retain(|known| {
             let stays = !matches(known);
@@ -79,10 +98,10 @@ impl FromIterator<Record> for Book {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{CpuSet, ProgramId};
+    use cosched_core::{CpuSet, Nanos, ProgramId};
 
     use super::*;
-    use crate::tree::Process;
+    use crate::sched_attr::{SchedAttr, SchedPolicy};
 
     const P: ProgramId = ProgramId::first(0);
     const Q: ProgramId = ProgramId::first(1);
@@ -120,5 +139,35 @@ mod tests {
         book.add(continued);
         assert_eq!(book.records(), []);
         assert!(book.is_news(&stopped));
+    }
+
+    #[test]
+    fn of_threads_that_have_ended_one_record_of_each_kind_is_enough() {
+        let attr = |policy| SchedAttr {
+            policy,
+            flags: 0,
+            nice: 0,
+            priority: 0,
+            runtime: Nanos::ZERO,
+            deadline: Nanos::ZERO,
+            period: Nanos::ZERO,
+        };
+        let (found, batch) = (attr(SchedPolicy::Other), attr(SchedPolicy::Batch));
+        let of = |program, pid, set| Record::Attr {
+            program,
+            thread: Process { pid, start_time: 1 },
+            found,
+            set,
+        };
+        let mut book: Book = (0..5)
+            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
+            .collect();
+        book.forget_ended(|thread| thread.pid == 3);
+        let left = [0, 3].into_iter();
+        let left: Vec<Record> = left
+            .flat_map(|pid| [of(P, pid, batch), of(P, pid, found), of(Q, pid, batch)])
+            .collect();
+        assert_eq!(book.records(), left);
+        assert!(book.is_news(&of(P, 4, batch)) && !book.is_news(&of(P, 3, batch)));
     }
 }

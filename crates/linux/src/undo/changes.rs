@@ -8,9 +8,13 @@
 //!
 //! cosched may have died between two changes, with half of the threads still under an earlier
 //! one. So every setting that was ever announced counts as ours, and what was found first is what is restored.
+//!
+//! Scheduling is three settings at once, and programs renice threads of their own. So class, nice value and slice are
+//! found back one by one, each from the latest change that left it as it is now.
 
 use std::collections::HashMap;
 
+use crate::sched_attr::SchedAttr;
 use crate::tree::Process;
 
 /// The announced changes of one setting of one program.
@@ -62,9 +66,29 @@ impl<T: Copy + PartialEq> Changes<T> {
     }
 }
 
+impl Changes<SchedAttr> {
+    /// As [`Changes::original`], with class, nice value and slice told one by one: where somebody else has changed one of
+    /// them since, the others are given back all the same.
+    pub(super) fn original_scheduling(
+        &self,
+        thread: Process,
+        present: SchedAttr,
+    ) -> Option<SchedAttr> {
+        let own = self.by_thread.get(&thread);
+        // What a thread without a record has inherited, it has as a whole, unless it has changed something itself.
+        let whole = self.all.iter().find(|change| own.is_none() && change.set == present);
+        let changes = own.unwrap_or(&self.all).iter().map(|change| (change.found, change.set));
+        let found = whole.map_or_else(|| present.as_found(changes), |change| change.found);
+        (found != present).then_some(found)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use cosched_core::Nanos;
+
     use super::*;
+    use crate::sched_attr::SchedPolicy;
 
     const A: Process = Process { pid: 1, start_time: 1 };
     const CHILD_OF_A: Process = Process { pid: 2, start_time: 2 };
@@ -93,5 +117,53 @@ mod tests {
         assert_eq!(changes.original(A, 7), None);
         assert_eq!(changes.original(CHILD_OF_A, 7), None);
         assert_eq!(changes.original(A, 0), None);
+    }
+
+    fn attr(policy: SchedPolicy, nice: i32, slice: u64) -> SchedAttr {
+        let (flags, priority) = (0, u32::from(!policy.has_slices()));
+        let (runtime, deadline, period) = (Nanos(slice), Nanos::ZERO, Nanos::ZERO);
+        SchedAttr { policy, flags, nice, priority, runtime, deadline, period }
+    }
+
+    #[test]
+    fn a_thread_that_has_changed_its_nice_value_gets_its_class_and_slice_back_and_keeps_that() {
+        let found = attr(SchedPolicy::Other, 0, 0);
+        let set = attr(SchedPolicy::Batch, 0, 20);
+        let mut changes = Changes::default();
+        changes.add(Some(A), found, set);
+        changes.add(Some(A), found, found);
+        for thread in [A, CHILD_OF_A] {
+            let back = |present| changes.original_scheduling(thread, present);
+            assert_eq!(back(SchedAttr { nice: 7, ..set }), Some(SchedAttr { nice: 7, ..found }));
+            assert_eq!(
+                back(SchedAttr { runtime: Nanos(5), ..set }),
+                Some(SchedAttr { runtime: Nanos(5), ..found })
+            );
+            assert_eq!(back(SchedAttr { policy: SchedPolicy::Idle, ..found }), None);
+            assert_eq!(back(found), None);
+        }
+    }
+
+    #[test]
+    fn a_nice_value_that_was_changed_between_two_of_ours_is_the_one_that_stays() {
+        let [found, later] = [0, 5].map(|nice| attr(SchedPolicy::Other, nice, 0));
+        let mut changes = Changes::default();
+        for found in [found, later] {
+            changes.add(Some(A), found, SchedAttr { policy: SchedPolicy::Batch, ..found });
+        }
+        let present = SchedAttr { policy: SchedPolicy::Batch, ..later };
+        assert_eq!(changes.original_scheduling(A, present), Some(later));
+    }
+
+    #[test]
+    fn what_a_real_time_class_does_not_show_is_given_back_with_the_class() {
+        let found = attr(SchedPolicy::Other, 5, 7);
+        let set = SchedAttr { policy: SchedPolicy::RoundRobin, priority: 1, ..found }.shown();
+        assert_eq!((set.nice, set.runtime), (0, Nanos::ZERO));
+        let mut changes = Changes::default();
+        changes.add(Some(A), found, set);
+        assert_eq!(changes.original_scheduling(A, set), Some(found));
+        let own = SchedAttr { priority: 50, ..set };
+        assert_eq!(changes.original_scheduling(A, own), None, "somebody else's");
     }
 }

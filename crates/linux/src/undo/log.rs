@@ -3,7 +3,8 @@
 //! A line is in the kernel's hands as soon as `write` returns, and that is as
 //! safe as it must be: it survives cosched in any case, and a crash of the machine leaves
 //! nothing to undo. A last line without an end announces a change that was not made. A log that
-//! has grown is rewritten with what is still in force, into a new file that replaces it at once.
+//! has grown is rewritten with what is still in force, and without what is owed to threads that have ended, into a new file
+//! that replaces it at once.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -37,6 +38,7 @@ pub struct Log {
     /// The size from which it is rewritten, if it has doubled at least.
     large: u64,
     book: Book,
+    proc: Proc,
 }
 
 impl Log {
@@ -50,7 +52,8 @@ impl Log {
         let owner = Process::find(proc, pid).map_err(|e| error(io::Error::other(e)))?;
         let id = boot_id(proc).map_err(error)?;
         let (path, file) = begin(folder, owner).map_err(error)?;
-        let mut log = Log { path, file, size: 0, least: 0, large: LARGE, book: Book::default() };
+        let (book, proc) = (Book::default(), proc.clone());
+        let mut log = Log { path, file, size: 0, least: 0, large: LARGE, book, proc };
         log.note(Record::Boot { id })?;
         Ok(log)
     }
@@ -147,6 +150,8 @@ impl Log {
     }
 
     fn rewrite(&mut self) -> Result<(), LogError> {
+        let proc = &self.proc;
+        self.book.forget_ended(|thread| thread.look(proc).is_some());
         let error = |source| LogError { action: "rewrite", path: self.path.clone(), source };
         let fresh = self.path.with_extension("undo-new");
         let text: String = self
@@ -288,6 +293,24 @@ mod tests {
         assert_eq!(load(&log), [pinned(3)]);
         assert!(fs::metadata(log.path()).unwrap().len() < 2500);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn threads_that_come_and_go_do_not_make_the_log_grow() {
+        let (_folder, mut log) = log();
+        log.large = 4000;
+        let Record::Attr { program, found, set, .. } = an_attr() else { unreachable!() };
+        let of = |thread| Record::Attr { program, thread, found, set };
+        let alive = Process::find(&Proc::default(), std::process::id() as i32).unwrap();
+        log.note(of(alive)).unwrap();
+        for number in 0..1000 {
+            log.note(of(Process { pid: i32::MAX - number, start_time: 1 })).unwrap();
+        }
+        let size = fs::metadata(log.path()).unwrap().len();
+        assert!(size < 6000, "{size} bytes");
+        let left = load(&log);
+        assert!(left.contains(&of(alive)) && left.len() < 30, "{} records", left.len());
+        assert!(log.book().records().len() < 30);
     }
 
     #[test]

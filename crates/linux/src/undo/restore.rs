@@ -162,12 +162,15 @@ impl<'a> Work<'a> {
             busy |= moved > 0;
         }
         for program in owed.programs.values().filter(|program| program.has_changed_threads()) {
+            let mut met = HashSet::new();
             for process in program.tree.members(self.proc) {
-                busy |= self.restore_threads(process, program);
+                busy |= self.restore_threads(process, program, &mut met);
             }
-            // Where their program's first process has ended, no tree leads to them any more.
-            for thread in program.attrs.threads().filter(|t| t.look(self.proc).is_some()) {
-                busy |= self.restore_thread(thread, program);
+            // Where their program's first process has ended, no tree leads to them any more, nor to their siblings.
+            for thread in program.attrs.threads() {
+                if !met.contains(&thread) && thread.look(self.proc).is_some() {
+                    busy |= self.restore_threads(thread, program, &mut met);
+                }
             }
         }
         busy
@@ -186,12 +189,19 @@ impl<'a> Work<'a> {
         true
     }
 
-    /// Restores what is ours on the threads of a process; whether anything was.
-    fn restore_threads(&mut self, process: Process, program: &Program) -> bool {
+    /// Restores what is ours on the threads of a process, which any of its threads stands for; whether anything was.
+    fn restore_threads(
+        &mut self,
+        process: Process,
+        program: &Program,
+        met: &mut HashSet<Process>,
+    ) -> bool {
         let mut busy = false;
         for tid in self.proc.threads(process.pid).unwrap_or_default() {
             let Ok(stat) = self.proc.thread_stat(process.pid, tid) else { continue };
-            busy |= self.restore_thread(Process::from(stat), program);
+            let thread = Process::from(stat);
+            met.insert(thread);
+            busy |= self.restore_thread(thread, program);
         }
         busy
     }
@@ -250,7 +260,7 @@ fn restore_attr(thread: Process, changes: &Changes<SchedAttr>) -> Result<bool, S
         return Ok(false);
     }
     let present = sched_attr::get(thread.pid)?;
-    let Some(found) = changes.original(thread, present) else { return Ok(false) };
+    let Some(found) = changes.original_scheduling(thread, present) else { return Ok(false) };
     sched_attr::set(thread.pid, &found)?;
     Ok(sched_attr::get(thread.pid)? != present)
 }

@@ -3,11 +3,12 @@
 //! *Idea.* The table says how long a slice would be right; whether a slice, or another way to keep siblings from taking
 //! CPUs from each other, helps this program in this phase is tried out, one way after the other ([`Trial`]). What is
 //! faster than what the program has now takes its place. What is not is put back, and not tried again for a
-//! while, which doubles each time; what is in force is held against nothing at all as rarely. A new phase
-//! (another quantum decision) brings the next trials near again.
+//! while, which doubles each time; as rarely, what is in force is held against nothing at all, and the others against it. A
+//! new phase (another quantum decision) brings the next trials near again.
 //!
-//! One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
-//! not measured otherwise.
+//! Trials cost: half of each a program has what may be worse for it, and being counted and changed slows it as well. So after
+//! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would disturb each other. While one runs, programs are
+//! not measured otherwise: what is read of them in the middle of a moment is a part of that.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,11 +19,13 @@ use cosched_core::{
 use super::trial::{Finding, SETTLE, Trial};
 
 /// The moments of a trial.
-const MOMENT: Token = Token(0);
+pub(super) const MOMENT: Token = Token(0);
 /// Somebody's pause is over.
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
+/// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth of its time at most.
+const PEACE: u64 = 9;
 /// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
 const NOTHING_TO_WIN: f64 = 0.90;
 
@@ -35,6 +38,8 @@ pub(super) struct Guard {
     programs: BTreeMap<ProgramId, Guarded>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial, Step)>,
+    /// How many trials there were.
+    trials: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -46,6 +51,9 @@ struct Guarded {
     pause: Nanos,
     /// When something is to be tried again.
     again: Nanos,
+    /// When the trial began that it was in last, and until when it is left in peace after that.
+    began: Nanos,
+    in_peace_until: Nanos,
 }
 
 /// Where a trial is.
@@ -58,7 +66,8 @@ enum Step {
 impl Guard {
     pub(super) fn new(candidates: &[Actuator], usual: Option<Class>) -> Guard {
         let candidates = candidates.iter().copied().filter(|way| *way != Actuator::None).collect();
-        Guard { candidates, usual, programs: BTreeMap::new(), queue: VecDeque::new(), trial: None }
+        let (programs, queue) = (BTreeMap::new(), VecDeque::new());
+        Guard { candidates, usual, programs, queue, trial: None, trials: 0 }
     }
 
     /// Whether a trial runs.
@@ -85,6 +94,8 @@ impl Guard {
             to_try: VecDeque::new(),
             pause: PAUSES.0,
             again: Nanos::NEVER,
+            began: Nanos::ZERO,
+            in_peace_until: Nanos::ZERO,
         });
         (guarded.slice, guarded.factor, guarded.pause) = (slice, factor, PAUSES.0);
         let rests = guarded.again != Nanos::NEVER;
@@ -108,6 +119,13 @@ impl Guard {
         }
     }
 
+    /// A program was measured in the middle of a moment: that is a part of it.
+    pub(super) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
+        if let Some((trial, Step::Measuring)) = &mut self.trial {
+            trial.heard(world.samples.iter().filter(|sample| sample.program == id));
+        }
+    }
+
     /// A wake-up that this asked for.
     pub(super) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
         if token == MOMENT {
@@ -120,13 +138,15 @@ impl Guard {
         self.enqueue_due(world.now);
         while self.trial.is_none() {
             let Some(id) = self.queue.front().copied() else { break };
-            let next = self.programs.get_mut(&id).and_then(|guarded| guarded.to_try.pop_front());
-            match next {
-                Some(candidate) => self.begin(id, candidate, world, plan),
-                None => {
-                    self.queue.pop_front();
-                    self.rest(id, world.now);
-                }
+            let Some(guarded) = self.programs.get_mut(&id) else { break };
+            if guarded.to_try.is_empty() {
+                self.queue.pop_front();
+                self.rest(id, world.now);
+            } else if guarded.in_peace_until > world.now {
+                guarded.again = guarded.in_peace_until;
+                self.queue.pop_front();
+            } else if let Some(candidate) = guarded.to_try.pop_front() {
+                self.begin(id, candidate, world, plan);
             }
         }
         let again = self.programs.values().map(|guarded| guarded.again).min();
@@ -134,11 +154,14 @@ impl Guard {
     }
 
     fn begin(&mut self, id: ProgramId, candidate: Actuator, world: &World<'_>, plan: &mut Plan) {
-        let Some(against) = self.programs.get(&id).map(|guarded| guarded.in_force) else { return };
+        let Some(guarded) = self.programs.get_mut(&id) else { return };
+        guarded.began = world.now;
+        let against = guarded.in_force;
         // What is in force was held against nothing before: then it is what has to prove itself.
         let against = if candidate == against { Actuator::None } else { against };
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        let trial = Trial::new(id, threads, candidate, against);
+        let trial = Trial::new(id, self.trials, threads, candidate, against);
+        self.trials += 1;
         plan.because(Some(id), Why::Tried { actuator: candidate, against });
         self.observe(Nanos::NEVER, plan);
         self.give(id, trial.actuator(), plan);
@@ -150,6 +173,7 @@ impl Guard {
         let Some((trial, step)) = &mut self.trial else { return };
         if *step == Step::Settling {
             *step = Step::Measuring;
+            trial.begin_moment();
             return read_at(world.now + trial.moment(), plan);
         }
         let (id, before) = (trial.program, trial.actuator());
@@ -168,6 +192,8 @@ impl Guard {
         let kept = matches!(finding, Finding::Faster(_));
         if let Some(guarded) = self.programs.get_mut(&id) {
             guarded.in_force = if kept { candidate } else { incumbent };
+            let lasted = world.now - guarded.began;
+            guarded.in_peace_until = world.now + Nanos(PEACE * lasted.0);
             let why = if kept {
                 Why::Kept { actuator: candidate, progress }
             } else {
@@ -198,12 +224,22 @@ impl Guard {
         for (id, guarded) in &mut self.programs {
             if guarded.again <= now {
                 guarded.again = Nanos::NEVER;
-                guarded.to_try = match guarded.in_force {
-                    Actuator::None if guarded.factor > NOTHING_TO_WIN => continue,
-                    Actuator::None => self.candidates.iter().copied().collect(),
-                    way => VecDeque::from([way]),
-                };
-                self.queue.push_back(*id);
+                if !guarded.to_try.is_empty() {
+                    // It was only left in peace.
+                    self.queue.push_back(*id);
+                    continue;
+                }
+                // What is in force comes first, against nothing; the others have to beat what is left of that.
+                let in_force = guarded.in_force;
+                let mut to_try: VecDeque<Actuator> =
+                    Some(in_force).into_iter().filter(|way| *way != Actuator::None).collect();
+                if guarded.factor <= NOTHING_TO_WIN {
+                    to_try.extend(self.candidates.iter().filter(|way| **way != in_force));
+                }
+                if !to_try.is_empty() {
+                    guarded.to_try = to_try;
+                    self.queue.push_back(*id);
+                }
             }
         }
     }

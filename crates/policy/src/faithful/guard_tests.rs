@@ -16,9 +16,9 @@ fn lab(programs: Vec<Program>) -> Lab<Faithful> {
     lab
 }
 
-/// Nine seconds of [`tried_for`], from as the program was found.
+/// As long as three trials take, with the peace between them, of [`tried_for`], from as the program was found.
 fn tried(lab: &mut Lab<Faithful>, speed: impl Fn(Settings) -> f64) -> (Vec<Why>, Settings) {
-    tried_for(Nanos::from_secs(9), Settings::default(), lab, speed)
+    tried_for(Nanos::from_secs(24), Settings::default(), lab, speed)
 }
 
 /// Lets trials go on for a while, with a program that makes `speed` of what it is given; returns what became of
@@ -103,7 +103,7 @@ fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() 
     let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
     assert!(is_batch(given));
     let slow = |given| if is_batch(given) { 0.8 } else { 1.0 };
-    let (found, given) = tried_for(Nanos::from_secs(200), given, &mut lab, slow);
+    let (found, given) = tried_for(Nanos::from_secs(250), given, &mut lab, slow);
     // The last trial of before comes to its end first.
     assert_eq!(outcomes(&found)[1], (Actuator::Batch, false), "{found:?}");
     assert_eq!(given, Settings::default());
@@ -115,6 +115,31 @@ fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() 
         })
         .collect();
     assert_eq!(pauses, [20, 40, 80, 160]);
+}
+
+#[test]
+fn trials_take_a_tenth_of_a_programs_time_at_most_however_often_another_slice_is_chosen() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (begin, mut trying, mut began) = (lab.scene.now, Nanos::ZERO, Some(lab.scene.now));
+    for turn in 0..1000 {
+        let soon = Nanos::from_millis(100);
+        if lab.next_wake().is_some_and(|at| at < lab.scene.now + soon) {
+            let (found, _) = tried_for(soon, Settings::default(), &mut lab, |_| 1.0);
+            for why in found {
+                match why {
+                    Why::Tried { .. } if began.is_none() => began = Some(lab.scene.now),
+                    Why::PutBack { .. } => trying += lab.scene.now - began.take().unwrap(),
+                    _ => {}
+                }
+            }
+        } else {
+            let waits = if turn % 2 == 0 { 0.3 } else { 0.7 };
+            interval(&mut lab, &[waits, waits], None);
+        }
+    }
+    let all = lab.scene.now - begin;
+    assert!(trying.0 * 50 > all.0 && trying.0 * 9 < all.0, "{trying:?} of {all:?}");
 }
 
 #[test]
@@ -146,4 +171,47 @@ fn a_program_that_ends_in_its_trial_makes_room_for_the_next() {
     assert!(lab.next_wake().is_some_and(|at| at <= lab.scene.now + Nanos::from_millis(100)));
     lab.exit(0);
     assert_eq!(lab.next_wake(), None, "nobody else is to be tried");
+}
+
+#[test]
+fn what_has_become_better_than_what_is_in_force_takes_its_place() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
+    assert!(is_batch(given) && given.slice.is_none());
+    let another_phase = |given: Settings| match (is_batch(given), given.slice) {
+        (true, Some(_)) => 1.4,
+        (true, None) => 1.1,
+        _ => 1.0,
+    };
+    let (_, given) = tried_for(Nanos::from_secs(60), given, &mut lab, another_phase);
+    assert!(is_batch(given) && given.slice.is_some(), "{given:?}");
+}
+
+#[test]
+fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
+    let mut lab = lab(vec![program(0, 4)]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let (mut given, mut found) = (Settings::default(), Vec::new());
+    let part = |from, to, seconds: f64| Sample {
+        user_time: Some(Nanos((seconds * 1e9) as u64)),
+        quality: Quality::Exact,
+        ..Sample::empty(A, from, to)
+    };
+    for _ in 0..100 {
+        if let Some(Directive::Run(settings)) = lab.plan.directive(A) {
+            given = *settings;
+        }
+        found.extend(lab.plan.reasons.iter().map(|reason| reason.why));
+        let (from, to) = (lab.scene.now, lab.next_wake().unwrap());
+        let middle = from + Nanos((to - from).0 / 2);
+        // All that differs happens in the first half.
+        let speed = if is_batch(given) { 1.2 } else { 1.0 };
+        lab.pass(middle - from);
+        lab.scene.samples = vec![part(from, middle, speed * (middle - from).as_secs_f64())];
+        lab.tell(&[Cause::Sampled(A)]);
+        lab.scene.samples = vec![part(middle, to, 0.5 * (to - middle).as_secs_f64())];
+        lab.wake();
+    }
+    assert_eq!(outcomes(&found)[..2], [(Actuator::Slice, false), (Actuator::Batch, true)]);
 }

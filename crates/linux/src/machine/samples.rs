@@ -1,0 +1,102 @@
+//! What a monitor has read of threads, as the samples that policies see.
+
+use cosched_core::{Counts, Nanos, Quality, Sample};
+
+use crate::monitor::interval::{ProgramUse, Slice};
+use crate::monitor::{Activity, ThreadUse, Ticks};
+
+/// What a thread did in an interval.
+pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
+    Sample {
+        on_cpu: thread.in_activity(Activity::Running),
+        frozen: thread.in_activity(Activity::Stopped),
+        run_delay: Some(thread.in_activity(Activity::Runnable)),
+        lock_wait: Some(thread.at_locks()).filter(|_| !thread.hidden),
+        voluntary_switches: Some(thread.voluntary),
+        involuntary_switches: Some(thread.involuntary),
+        quality: quality(thread.preemptions.is_some()),
+        ..sample
+    }
+}
+
+/// What a program did, by its threads; `ticks`: whether somebody counted where its CPU time goes.
+pub(super) fn of_program(
+    sample: Sample,
+    slices: &[Slice],
+    whole: &ProgramUse,
+    ticks: bool,
+) -> Sample {
+    let sum = |activity: Activity| {
+        slices.iter().map(|slice| slice.thread.in_activity(activity)).sum::<Nanos>()
+    };
+    let frozen = slices.iter().map(|slice| slice.thread.in_activity(Activity::Stopped)).max();
+    let on_cpu = sum(Activity::Running);
+    Sample {
+        on_cpu,
+        user_time: ticks.then(|| Nanos((on_cpu.0 as f64 * user_part(slices)) as u64)),
+        frozen: frozen.unwrap_or_default(),
+        run_delay: Some(sum(Activity::Runnable)),
+        lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum::<Nanos>())
+            .filter(|_| !whole.hidden),
+        voluntary_switches: Some(whole.voluntary),
+        involuntary_switches: Some(whole.involuntary),
+        quality: quality(whole.preemptions.is_some()),
+        ..sample
+    }
+}
+
+/// Of the CPU time, the part outside the kernel; all of it where a program ran so shortly that no tick met it.
+fn user_part(slices: &[Slice]) -> f64 {
+    let sum =
+        |ticks: fn(Ticks) -> u64| slices.iter().map(|slice| ticks(slice.thread.ticks)).sum::<u64>();
+    let (user, kernel) = (sum(|ticks| ticks.user), sum(|ticks| ticks.kernel));
+    if user + kernel == 0 { 1.0 } else { user as f64 / (user + kernel) as f64 }
+}
+
+/// Without the kernel's part, times at locks are estimates.
+fn quality(exact: bool) -> Quality {
+    if exact { Quality::Exact } else { Quality::Scaled }
+}
+
+/// A program's sample with what was counted of it.
+pub(super) fn with_counts(sample: Sample, counts: Counts) -> Sample {
+    let Counts { instructions, cycles, llc_references, llc_misses, .. } = counts;
+    Sample { instructions, cycles, llc_references, llc_misses, ..sample }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::ProgramId;
+
+    use super::*;
+    use crate::monitor::ACTIVITIES;
+
+    fn ran(nanos: u64) -> ThreadUse {
+        let mut time = [Nanos::ZERO; ACTIVITIES];
+        time[Activity::Running as usize] = Nanos(nanos);
+        ThreadUse {
+            program: 0,
+            process: 1,
+            thread: 5,
+            now: Some(Activity::Running),
+            cpu: None,
+            since: Nanos::ZERO,
+            time,
+            voluntary: 0,
+            involuntary: 0,
+            preemptions: None,
+            migrations: None,
+            ticks: Ticks::default(),
+            hidden: false,
+        }
+    }
+
+    #[test]
+    fn whoever_runs_too_shortly_for_a_tick_has_made_some_progress_and_whoever_is_not_counted_none()
+    {
+        let slices = [Slice { thread: ran(1000), is_idle: false }];
+        let empty = Sample::empty(ProgramId::first(0), Nanos::ZERO, Nanos(5000));
+        let user = |ticks| of_program(empty, &slices, &ProgramUse::default(), ticks).user_time;
+        assert_eq!((user(true), user(false)), (Some(Nanos(1000)), None));
+    }
+}

@@ -1,0 +1,152 @@
+//! How far programs have come in a moment, as far as the machine can tell.
+//!
+//! Instructions where they are counted, else CPU time outside the kernel. A moment may come in several samples, since
+//! programs are measured for other reasons, too. Two moments are compared only where the same programs are known in the
+//! same way in both: instructions say nothing against seconds.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Nanos, ProgramId, Quality, Sample};
+
+/// Part of a CPU that is added to every program's progress, so that one that idles decides nothing.
+const FLOOR: f64 = 0.01;
+
+/// What every program has done in a moment.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Progress(BTreeMap<ProgramId, Part>);
+
+/// What one program has done in a moment, as far as that is known.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Part {
+    seconds: f64,
+    /// Thousands of millions, which make about the progress of a second; `None` if they were not counted all the time.
+    instructions: Option<f64>,
+    /// Outside the kernel; likewise.
+    user_seconds: Option<f64>,
+    is_exact: bool,
+    /// It did not run, and nothing is counted of whoever does not run.
+    is_idle: bool,
+}
+
+/// How progress is told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Unit {
+    Instructions,
+    Time,
+}
+
+impl Part {
+    /// Progress per second; nothing at all is the same in every unit.
+    fn rate(&self) -> Option<(f64, Option<Unit>)> {
+        match (self.instructions, self.user_seconds) {
+            _ if self.is_idle => Some((0.0, None)),
+            (Some(count), _) => Some((count / self.seconds, Some(Unit::Instructions))),
+            (None, Some(time)) => Some((time / self.seconds, Some(Unit::Time))),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Progress {
+    /// Takes in what a sample tells of a program.
+    pub(super) fn add(&mut self, sample: &Sample) {
+        let seconds = (sample.to - sample.from).as_secs_f64();
+        if sample.thread.is_some() || seconds <= 0.0 {
+            return;
+        }
+        let part = self.0.entry(sample.program).or_insert(Part {
+            seconds: 0.0,
+            instructions: Some(0.0),
+            user_seconds: Some(0.0),
+            is_exact: true,
+            is_idle: true,
+        });
+        part.seconds += seconds;
+        let instructions = sample.instructions.filter(|count| *count > 0);
+        let used = sample.on_cpu.max(sample.user_time.unwrap_or_default());
+        if used == Nanos::ZERO && instructions.is_none() && sample.quality != Quality::Missing {
+            return;
+        }
+        let sum = |sum: Option<f64>, one: Option<f64>| Some(sum? + one?);
+        part.instructions = sum(part.instructions, instructions.map(|count| count as f64 / 1e9));
+        part.user_seconds = sum(part.user_seconds, sample.user_time.map(Nanos::as_secs_f64));
+        part.is_exact &= sample.quality == Quality::Exact;
+        part.is_idle = false;
+    }
+
+    /// Whether some program's is only known in ticks.
+    pub(super) fn is_coarse(&self) -> bool {
+        let in_ticks =
+            |part: &Part| matches!(part.rate(), Some((_, Some(Unit::Time)))) && !part.is_exact;
+        self.0.values().any(in_ticks)
+    }
+
+    /// The logarithm of the progress here over that there, the mean over the programs of which something is known; `None` if
+    /// they are not the same in both, or not known in the same way, or if there are none.
+    pub(super) fn log_ratio(&self, without: &Progress) -> Option<f64> {
+        let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<Unit>)> {
+            let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));
+            rates.filter_map(|(id, rate)| rate.map(|(rate, unit)| (id, rate, unit))).collect()
+        };
+        let (with, without) = (known(self), known(without));
+        let pairs = with.iter().zip(&without);
+        let alike = |a: Option<Unit>, b: Option<Unit>| a == b || a.is_none() || b.is_none();
+        let same = with.len() == without.len()
+            && pairs.clone().all(|(a, b)| a.0 == b.0 && alike(a.2, b.2));
+        let logarithms = pairs.map(|(a, b)| ((a.1 + FLOOR) / (b.1 + FLOOR)).ln());
+        (same && !with.is_empty()).then(|| logarithms.sum::<f64>() / with.len() as f64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: ProgramId = ProgramId::first(0);
+    const B: ProgramId = ProgramId::first(1);
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn sample(id: ProgramId, seconds: f64, instructions: Option<u64>) -> Sample {
+        let time = Nanos((seconds * 1e9) as u64);
+        Sample {
+            on_cpu: time,
+            user_time: Some(time),
+            instructions,
+            quality: Quality::Exact,
+            ..Sample::empty(id, Nanos::ZERO, SECOND)
+        }
+    }
+
+    fn progress(samples: &[Sample]) -> Progress {
+        let mut progress = Progress::default();
+        samples.iter().for_each(|sample| progress.add(sample));
+        progress
+    }
+
+    #[test]
+    fn instructions_are_not_held_against_seconds() {
+        let counted = progress(&[sample(A, 0.5, Some(2_000_000_000))]);
+        let not_counted = progress(&[sample(A, 0.5, None)]);
+        assert_eq!(counted.log_ratio(&not_counted), None);
+        assert_eq!(counted.log_ratio(&counted), Some(0.0));
+        let partly = progress(&[sample(A, 0.5, Some(9)), sample(A, 0.5, None)]);
+        assert_eq!(partly.log_ratio(&not_counted), Some(0.0));
+    }
+
+    #[test]
+    fn a_program_that_idles_now_and_then_does_not_keep_the_others_from_being_compared() {
+        let idle = Sample { user_time: None, ..sample(B, 0.0, None) };
+        let with = progress(&[sample(A, 1.0, None), idle]);
+        let without = progress(&[sample(A, 0.5, None), sample(B, 0.0001, None)]);
+        assert!(with.log_ratio(&without).is_some_and(|ratio| ratio > 0.3), "{with:?}");
+        let unknown = Sample { quality: Quality::Missing, ..idle };
+        assert_eq!(progress(&[sample(A, 1.0, None), unknown]).log_ratio(&without), None);
+    }
+
+    #[test]
+    fn what_comes_in_parts_is_added_up() {
+        let whole = progress(&[Sample { to: SECOND * 2, ..sample(A, 1.0, None) }]);
+        let parts = progress(&[sample(A, 0.9, None), sample(A, 0.1, None)]);
+        assert!(whole.log_ratio(&parts).is_some_and(|ratio| ratio.abs() < 1e-9));
+    }
+}
