@@ -144,11 +144,26 @@ proptest! {
 /// Through the engine, on CPUs of 1 GHz with the costs of cosched's own steps; how long it took, seconds. `alone` tells how long
 /// programs take alone, where that is known.
 fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>]) -> f64 {
+    seconds_asking(kind, cpus, models, alone, None)
+}
+
+/// The same, of programs whose workload says how many threads they ask for.
+fn seconds_asking(
+    kind: Kind,
+    cpus: usize,
+    models: &[Model],
+    alone: &[Option<Speedup>],
+    asked: Option<u16>,
+) -> f64 {
     let hardware = Hardware::words(&format!("core:{cpus} gigahertz=1")).unwrap();
     let entry = |(i, model): (usize, &Model)| {
         let speedup = alone.get(i).copied().flatten();
         let profile = Profile { speedup, ..Profile::default() };
-        Entry { malleable: model.is_malleable(), profile, ..Entry::new(model.threads) }
+        Entry {
+            malleable: model.is_malleable(),
+            profile,
+            ..Entry::new(asked.unwrap_or(model.threads))
+        }
     };
     let setup = Setup {
         cpus: hardware.topology.all(),
@@ -227,6 +242,30 @@ fn programs_that_gain_nothing_lose_less_than_a_hundredth() {
             let lost = seconds(adaptive, cpus, &models, &[]) / seconds(uniform, cpus, &models, &[]);
             assert!(lost < 1.01, "{adaptive}: {lost} with {count} on {cpus}");
         }
+    }
+}
+
+#[test]
+fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
+    // Half a second alone on four CPUs, a second and a half on one, and so on, against a program that uses all.
+    let changing = "malleable = true\nrepeat = 3\n[[phase]]\nrepeat = 50\ninstructions = 40e6\n\
+        [[phase]]\nthreads = 1\nrepeat = 150\ninstructions = 10e6";
+    let models = [model(changing, 4), model(&regions(300, 40.0, 0.0), 4)];
+    for (adaptive, uniform) in BOTH {
+        let (adaptive, uniform) =
+            (seconds(adaptive, 4, &models, &[]), seconds(uniform, 4, &models, &[]));
+        assert!(adaptive <= 0.85 * uniform, "{adaptive} against {uniform}");
+    }
+}
+
+#[test]
+fn a_program_may_ask_for_more_threads_than_its_workload_says() {
+    let changing = "malleable = true\nrepeat = 30\n[[phase]]\nrepeat = 5\ninstructions = 8e6\n\
+        [[phase]]\nthreads = 1\nrepeat = 3\ninstructions = 5e6";
+    let models = vec![model(changing, 8); 3];
+    for (kind, _) in BOTH {
+        let all = seconds_asking(kind, 4, &models, &[], Some(2));
+        assert!(all > 0.0, "{kind}: {all}");
     }
 }
 

@@ -1,8 +1,9 @@
-use cosched_core::{Directive, Plan, Policy, ProgramState, Sample, Settings};
+use cosched_core::{Directive, Exit, Plan, Policy, ProgramState, Sample, Settings};
+use proptest::prelude::*;
 
 use super::*;
 use crate::kind::{Kind, Options};
-use crate::testkit::{Lab, program};
+use crate::testkit::{Lab, cases, program};
 
 const QUANTUM: Nanos = Nanos::from_millis(100);
 const BOTH: [Kind; 2] = [Kind::AdaptiveGreedy, Kind::AdaptiveMinwait];
@@ -172,5 +173,71 @@ fn newcomers_and_those_who_stay_share_the_cpus_from_the_next_decision_on() {
         lab.exit(0);
         lab.wake();
         assert_eq!(threads(&lab), [4], "{kind}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn whatever_is_asked_for_and_whoever_comes_and_goes_grants_fit_the_cpus_and_all_are_served(
+        kind in prop_oneof![Just(BOTH[0]), Just(BOTH[1])],
+        cpus in 1u16..9,
+        threads in prop::collection::vec((1u16..12, any::<bool>()), 1..8),
+        story in prop::collection::vec((0usize..5, 0usize..8, 1u16..12), 1..60),
+    ) {
+        let mut programs = malleable(&threads.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        for (program, (threads, malleable)) in programs.iter_mut().zip(&threads) {
+            // Whoever cannot change fits the machine.
+            program.malleable = *malleable;
+            program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
+            program.requested = program.asked;
+        }
+        let mut lab = lab(kind, cpus, programs);
+        let mut served = vec![0u32; threads.len()];
+        lab.running().into_iter().for_each(|slot| served[usize::from(slot)] += 1);
+        for (what, which, asked) in story {
+            let ids: Vec<ProgramId> = lab.scene.programs.iter().map(|p| p.id).collect();
+            let Some(id) = (!ids.is_empty()).then(|| ids[which % ids.len()]) else { break };
+            lab.plan.clear();
+            match what {
+                0 => {
+                    let program = lab.scene.programs.iter_mut().find(|p| p.id == id).unwrap();
+                    if program.malleable {
+                        program.requested = asked;
+                        lab.tell(&[Cause::Requested { program: id, threads: asked, blocked: true }]);
+                    }
+                }
+                1 if which % 3 == 0 => {
+                    lab.scene.programs.retain(|p| p.id != id);
+                    lab.tell(&[Cause::Exited(id, Exit::Code(0))]);
+                }
+                _ if lab.next_wake().is_some() => pass(&mut lab, |threads| f64::from(threads).sqrt()),
+                _ => {}
+            }
+            let used = lab.cpus_in_use();
+            prop_assert!(used.windows(2).all(|two| two[0] != two[1]), "{used:?}");
+            for (id, directive) in &lab.plan.programs {
+                let Directive::Run(settings) = directive else { continue };
+                served[usize::from(id.slot)] += 1;
+                let Some(grant) = settings.grant else { continue };
+                prop_assert!((1..=cpus).contains(&grant));
+                let given = settings.cpus.unwrap_or(lab.scene.cpus).len();
+                prop_assert_eq!(given, usize::from(grant));
+            }
+            let waits = |p: &Program| !p.state.may_run();
+            prop_assert!(!lab.scene.programs.iter().any(waits) || lab.next_wake().is_some());
+        }
+        for _ in 0..3 * threads.len() {
+            if lab.next_wake().is_some() {
+                pass(&mut lab, f64::from);
+                served.iter_mut().enumerate().for_each(|(slot, served)| {
+                    *served += u32::from(lab.running().contains(&(slot as u16)));
+                });
+            }
+        }
+        for program in &lab.scene.programs {
+            prop_assert!(served[usize::from(program.id.slot)] > 0, "{} was not served", program.id);
+        }
     }
 }
