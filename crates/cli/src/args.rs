@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
-use cosched_core::{Actuator, Class, Nanos};
+use cosched_core::{Actuator, Class, Nanos, input};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
 use cosched_sim::Kernel;
@@ -120,8 +120,8 @@ pub(crate) struct PolicyArgs {
     /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
-    /// No program is frozen longer than this at a time, at most a day; quanta are shortened to keep it [default: 1s]
-    #[arg(long, value_parser = duration)]
+    /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
+    #[arg(long, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
 }
 
@@ -339,15 +339,15 @@ impl From<PinningArg> for PinningRung {
 
 fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    let text =
+        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
 }
 
 fn quanta(file: &str) -> Result<Quanta, String> {
     let help = "docs/quanta.md describes such a table, and `cosched calibrate quanta` makes one";
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| format!("cannot be read: {error}; {help}"))?;
+    let text =
+        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
     Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))
 }
 
@@ -387,6 +387,14 @@ fn interval(text: &str) -> Result<Duration, String> {
     match duration(text)? {
         interval if interval < Duration::from_millis(10) => Err("10ms is the least".to_owned()),
         interval => Ok(interval),
+    }
+}
+
+/// For how long programs may be frozen: no quantum is shorter.
+pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
+    match duration(text)? {
+        longest if longest < Duration::from_millis(1) => Err("1ms is the least".to_owned()),
+        longest => Ok(longest),
     }
 }
 

@@ -9,7 +9,7 @@ use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
 use cosched_sim::Kernel;
 
-use crate::args::{HowArgs, SourceArgs, seed, whole};
+use crate::args::{HowArgs, PolicyArgs, SourceArgs, seed, whole};
 use crate::choices;
 use crate::experiment::{
     Experiment, Here, MOST_ROUNDS, Plan, Record, Site, Way, check_names, show,
@@ -47,7 +47,8 @@ pub(crate) struct CompareArgs {
     /// description, one in words, or `this` (`cosched sim --help` tells more).
     #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(), hide_possible_values = true)]
     machine: Option<String>,
-    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance [default: eevdf]
+    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
+    /// solaris-fx [default: eevdf]
     #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
     kernel: Option<Kernel>,
     /// What decides in the first simulated round where nothing else does; each further round has the next number
@@ -84,6 +85,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
             check_ways(&args.policies)?;
             let used = ["--quantum", "--max-frozen", "--placement", "--fill"];
             args.how.check_use_by("compare --machine", &used)?;
+            check_grace(&args.how)?;
             args.how.check_use(&kinds)?;
             let workload = source::workload(&args.source)?;
             let kernel = args.kernel.unwrap_or(Kernel::EEVDF);
@@ -96,6 +98,16 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
                 record.with("the machine's description (its hash)", description)
             })
         }
+    }
+}
+
+/// Nobody is asked to end on a simulated machine.
+fn check_grace(how: &HowArgs) -> Result<(), Failure> {
+    match how.grace == HowArgs::from(PolicyArgs::default()).grace {
+        true => Ok(()),
+        false => Err(Failure::Input(
+            "`cosched compare --machine` has no use for --grace: leave it out".to_owned(),
+        )),
     }
 }
 
@@ -154,8 +166,7 @@ fn run(
             return Err(Failure::Broken(failure));
         }
         Ok(comparison) => {
-            let interrupted = comparison.rounds < usize::from(args.runs);
-            let mut comparison = Comparison { interrupted, ..comparison };
+            let mut comparison = Comparison { interrupted: !experiment.whole, ..comparison };
             for (compared, way) in comparison.ways.iter_mut().zip(ways) {
                 compared.asked = way.words().map(str::to_owned);
             }

@@ -6,7 +6,6 @@
 //! the page cache. All that is the same [on this machine and on a simulated one](site).
 
 mod asked;
-mod environment;
 mod failures;
 mod here;
 mod kept;

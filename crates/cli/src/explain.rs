@@ -34,14 +34,15 @@ pub(crate) struct ExplainArgs {
 pub(crate) fn explain(args: &ExplainArgs) -> Result<ExitCode, Failure> {
     let result = out::load(&args.run)?;
     let slot = args.program.as_ref().map(|name| slot(&result, name)).transpose()?;
+    let way = Record::way_of(&args.run);
     let (json, lines) = match args.at {
         Some(at) => {
             check_time(&result, at)?;
-            let moment = Moment::of(&result, at, slot);
+            let moment = Moment::of(&result, at, slot).of_way(way);
             (serde_json::to_string(&moment), moment.lines())
         }
         None => {
-            let story = Story::of(&result, slot).of_way(Record::way_of(&args.run));
+            let story = Story::of(&result, slot).of_way(way);
             let lines = match slot {
                 Some(_) => story.programs.iter().flat_map(|p| p.sentences.clone()).collect(),
                 None => story.lines(),

@@ -16,6 +16,7 @@ mod compare;
 mod detach;
 mod deviations;
 mod doctor;
+mod environment;
 mod exec;
 mod experiment;
 mod explain;

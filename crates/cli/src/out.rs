@@ -8,10 +8,11 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cosched_core::result::{RunResult, temporary};
+use cosched_core::result::{ResultError, RunResult, temporary};
 use cosched_core::workload::{Workload, shown, shown_path};
 use cosched_policy::Kind;
 use rustix::fs::{Access, access};
+use tempfile::TempDir;
 
 use crate::failure::Failure;
 
@@ -38,8 +39,38 @@ pub(crate) fn read(content: &[u8], file: &Path) -> Result<RunResult, Failure> {
     RunResult::read(content, file).map_err(Failure::input).and_then(|run| known(run, file))
 }
 
+/// What lies where a run of a comparison belongs.
+pub(crate) enum Left {
+    Whole(Box<RunResult>),
+    /// What a full disk or a crash made of it; where and what, in words.
+    Damaged(String),
+}
+
+/// Reads what lies where a run of a comparison belongs.
+pub(crate) fn look(file: &Path) -> Result<Left, ResultError> {
+    let why = match RunResult::load(file) {
+        Ok(run) => return Ok(Left::Whole(Box::new(run))),
+        Err(why) => why,
+    };
+    let what = match &why {
+        ResultError::Damaged { source, .. } => source.to_string(),
+        ResultError::Impossible { field, what, .. } => format!("{field} {what}"),
+        // Somebody may have written a text there; nobody writes anything else.
+        ResultError::NoResult { .. } if !is_text(file) => "it is no text".to_owned(),
+        _ => return Err(why),
+    };
+    Ok(Left::Damaged(format!("{} is damaged ({what})", shown_path(file))))
+}
+
+/// Whether a person could have written a file.
+fn is_text(file: &Path) -> bool {
+    let strange = |sign: char| sign.is_control() && !sign.is_whitespace();
+    let text = fs::read(file).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    text.is_some_and(|text| !text.contains(strange))
+}
+
 /// A result of a policy that is there.
-fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
+pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     match run.policy.parse::<Kind>() {
         Ok(_) => Ok(run),
         Err(_) => Err(Failure::Input(format!(
@@ -73,6 +104,14 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     tempfile::tempfile_in(out)
         .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
     Ok(())
+}
+
+/// A folder for what nobody asked to keep; it goes with this.
+pub(crate) fn hidden() -> Result<TempDir, Failure> {
+    tempfile::tempdir().map_err(|error| {
+        let remedy = "name a folder that you may write to in the variable TMPDIR";
+        Failure::unwritable(&std::env::temp_dir(), &error, remedy)
+    })
 }
 
 /// Makes a folder, if it is not there.

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::args::instant;
 use crate::failure::Failure;
-use crate::replace::{Kind, replace};
+use crate::replace::{self, Kind, replace};
 use crate::session::{print, say};
 
 /// The page and its plots.
@@ -72,7 +72,7 @@ struct WrittenFile {
 #[derive(Debug, Serialize)]
 struct WrittenWay {
     name: String,
-    runs: Vec<PathBuf>,
+    runs: Vec<String>,
     sections: Vec<&'static str>,
 }
 
@@ -97,21 +97,27 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
         window,
     };
     let mut files = Vec::new();
-    if let Some(folder) = &args.svg {
-        let plots = report.plots();
-        make(folder)?;
-        for (name, plot) in &plots {
-            files.push(write(&folder.join(name), plot, "plot", PLOT)?);
-        }
-        if !args.json {
-            say(format_args!("{}: {} plots", folder.display(), plots.len()));
-        }
+    let default = args.svg.is_none().then(|| PathBuf::from("report.html"));
+    let page = args.out.as_ref().or(default.as_ref()).filter(|_| !to_stdout);
+    let plots: Vec<(PathBuf, String)> = args.svg.as_ref().map_or_else(Vec::new, |folder| {
+        let named = report.plots().into_iter();
+        named.map(|(name, plot)| (folder.join(name), plot)).collect()
+    });
+    // What is refused for one of them is known before the first one is written.
+    page.map_or(Ok(()), |page| replace::check(page, PAGE))?;
+    args.svg.as_deref().map_or(Ok(()), make)?;
+    plots.iter().try_for_each(|(file, _)| replace::check(file, PLOT))?;
+    for (file, plot) in &plots {
+        files.push(write(file, plot, "plot", PLOT)?);
+    }
+    if let Some(folder) = args.svg.as_ref().filter(|_| !args.json) {
+        say(format_args!("{}: {} plots", folder.display(), plots.len()));
     }
     if to_stdout {
         print(&report.html())?;
-    } else if args.out.is_some() || args.svg.is_none() {
-        let default = PathBuf::from("report.html");
-        let page = write(args.out.as_ref().unwrap_or(&default), &report.html(), "page", PAGE)?;
+    }
+    if let Some(page) = page {
+        let page = write(page, &report.html(), "page", PAGE)?;
         if !args.json {
             say(format_args!("{}: {} kB", page.file.display(), page.bytes.div_ceil(1000)));
         }
@@ -127,7 +133,8 @@ pub(crate) fn report(args: &ReportArgs) -> Result<ExitCode, Failure> {
 fn written(report: &Report, runs: Vec<Vec<PathBuf>>, files: Vec<WrittenFile>) -> Written {
     let way = |(way, runs): (&Way, Vec<PathBuf>)| WrittenWay {
         name: way.name.clone(),
-        runs,
+        // A folder's name need not be text.
+        runs: runs.iter().map(|run| run.to_string_lossy().into_owned()).collect(),
         sections: report.sections(way),
     };
     let shown: Vec<WrittenWay> = report.ways.iter().zip(runs).map(way).collect();

@@ -178,6 +178,7 @@ mod tests {
                     threads: 1,
                     solo: *solo,
                     terms: None,
+                    environment: None,
                 })
                 .collect(),
         };

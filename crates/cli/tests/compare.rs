@@ -98,6 +98,10 @@ fn what_a_simulator_cannot_show_is_refused_and_what_remains_is_named() {
             "--policies linux,gang --freezer signals",
             "`cosched compare --machine` has no use for --freezer",
         ),
+        (
+            "--policies linux,gang --grace 1s",
+            "`cosched compare --machine` has no use for --grace: leave it out",
+        ),
         ("--policies linux,gang --kernel vms", "vms"),
     ] {
         let refused = compare(place.path(), options);
@@ -252,10 +256,17 @@ fn a_simulated_round_has_its_own_seed_so_that_a_copy_of_another_one_is_found() {
     compare(place.path(), options);
     let folder = place.path().join("d");
     let run = |round: u16| folder.join(format!("round-00{round}/gang/run.json"));
+    let second = fs::read_to_string(run(2)).unwrap();
+    let other = second.replace("\"kernel\":\"eevdf\"", "\"kernel\":\"cfs\"");
     fs::copy(run(1), run(2)).unwrap();
-    let refused = compare(place.path(), &format!("{options} --resume"));
-    assert_eq!(refused.status.code(), Some(2));
-    assert!(told(&refused).contains("there, the seed: 1; now: 2"), "{}", told(&refused));
+    let refused = || {
+        let output = compare(place.path(), &format!("{options} --resume"));
+        assert_eq!(output.status.code(), Some(2));
+        told(&output)
+    };
+    assert!(refused().contains("there, the seed: 1; now: 2"), "{}", refused());
+    fs::write(run(2), other).unwrap();
+    assert!(refused().contains("there, --kernel: \"cfs\"; now: \"eevdf\""), "{}", refused());
 }
 
 #[test]

@@ -75,6 +75,16 @@ fn every_exit_code_that_is_promised_happens() {
                 let file = folder.path().join("file");
                 std::fs::write(&file, "").unwrap();
                 ends_with(&["manual", file.to_str().unwrap()], 2);
+                // Before a minute is spent on what would go there.
+                let machine = file.join("machine.toml");
+                ends_with(&["sim", "measure", "--out", machine.to_str().unwrap()], 2);
+                // So it does where what is not kept would go.
+                let mut compare =
+                    cosched(&["compare", "--policies", "linux", "--runs", "1", "--", "true"]);
+                let output = compare.env("TMPDIR", &file).stderr(Stdio::piped()).output().unwrap();
+                let told = String::from_utf8(output.stderr).unwrap();
+                assert!(told.contains("in the variable TMPDIR"), "{told}");
+                assert_eq!(output.status.code(), Some(2), "{told}");
             }
             130 => interrupted_with(Signal::INT, 130),
             143 => [Signal::TERM, Signal::HUP]

@@ -283,6 +283,24 @@ fn a_binding_that_the_command_made_is_told_not_to_be_kept() {
 }
 
 #[test]
+fn of_a_run_of_a_rival_the_way_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("jobs.toml"), JOBS).unwrap();
+    let compare = ["compare", "jobs.toml", "--machine", "e5410-8", "--runs", "1", "--out", "c"];
+    let ways = ["--policies", "linux,one-thread"];
+    assert!(cosched(&[&compare[..], &ways].concat(), folder.path()).status.success());
+    let assumed = |run| {
+        let output = cosched(&["sim", "--from", run, "--policy", "gang"], folder.path());
+        assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let way = "Assumed: the run is one of the way 'one-thread' of a comparison, and the answer is for programs that \
+               are started as there, with one thread each.";
+    assert!(assumed("c/one-thread").contains(way), "{}", assumed("c/one-thread"));
+    assert!(!assumed("c/linux").contains("of a comparison"));
+}
+
+#[test]
 fn a_machine_that_is_not_known_is_told_as_such_and_a_damaged_one_that_is_kept_is_done_without() {
     let options = ["--policy", "gang", "--machine", "foo"];
     let text = refused(&changed("single-gang.json", |_| {}, &options));

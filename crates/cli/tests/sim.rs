@@ -87,6 +87,8 @@ fn machines_in_words_with_commas_can_be_swept() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     let table: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(table.to_string().contains("core:24 signal_nanos=1,2,3\""), "{table}");
+    let mut points = table["points"].as_array().unwrap().iter();
+    assert!(points.all(|point| point["ratio_to_solo_sum"].is_null()), "--no-solo: {table}");
 }
 
 #[test]

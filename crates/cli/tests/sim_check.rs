@@ -73,6 +73,9 @@ fn scripts_find_the_figures_of_this_machine_and_where_its_description_lies() {
     );
     let described = Hardware::load(&home.path().join("mine.toml")).unwrap();
     assert_eq!(report["own"]["freeze_nanos"], described.own.freeze.0);
+    assert_eq!(report["own"]["join_nanos"], described.own.join.0);
+    let tick = report["tick_nanos"].as_f64().unwrap();
+    assert!((tick - described.tick_nanos).abs() <= 0.5, "{report}");
     let gigahertz = report["gigahertz"].as_f64().unwrap();
     assert!((gigahertz - described.gigahertz).abs() < 0.001, "{report}");
     for figure in ["memory_nanos", "bus_bytes_per_nano"] {

@@ -10,6 +10,9 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
+/// The largest text that somebody has written, bytes.
+const MOST_TEXT: u64 = 16 << 20;
+
 /// Opens a file to be read.
 ///
 /// # Errors
@@ -34,6 +37,15 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
         true => Err(io::Error::other(format!("it is larger than {} MiB", most >> 20))),
         false => Ok(bytes),
     }
+}
+
+/// Reads a whole file of text that people write: a description, a table.
+///
+/// # Errors
+/// Those of [`read`]; when it is no UTF-8.
+pub fn text(path: &Path) -> io::Result<String> {
+    String::from_utf8(read(path, MOST_TEXT)?)
+        .map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
 /// Whether this is a file that a shell opened, by the number that it has in this process.
@@ -78,6 +90,17 @@ mod tests {
         File::options().write(true).open(&file).unwrap().set_len((1 << 20) + 1).unwrap();
         let refusal = read(&file, 1 << 20).unwrap_err().to_string();
         assert_eq!(refusal, "it is larger than 1 MiB");
+    }
+
+    #[test]
+    fn a_text_is_read_from_a_file_in_utf_8_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "über").unwrap();
+        assert_eq!(text(&file).unwrap(), "über");
+        fs::write(&file, b"\xff").unwrap();
+        assert_eq!(text(&file).unwrap_err().to_string(), "it is no text in UTF-8");
+        assert!(text(Path::new("/dev/zero")).unwrap_err().to_string().contains("a device"));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod check;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::io;
@@ -181,6 +182,10 @@ pub struct ProgramResult {
     pub left_running: bool,
     /// What else the policy was told of it; `None` in older files.
     pub terms: Option<Terms>,
+    /// Of the variables that decide how programs run, those that it was given beside what it inherited; `None` where nothing
+    /// was run, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<BTreeMap<String, String>>,
 }
 
 /// What a policy is told of a program beside its threads and its arrival.

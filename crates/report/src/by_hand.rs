@@ -117,6 +117,7 @@ pub(crate) fn context() -> Context {
         threads,
         solo: Some(ms(solo)),
         terms: None,
+        environment: None,
     };
     Context {
         policy: "greedy".to_owned(),

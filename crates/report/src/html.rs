@@ -4,7 +4,7 @@
 //! script, no font, no picture. It has to work for people with a keyboard, a screen reader, a phone, a
 //! printer, or without scripts.
 //!
-//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are [data](timeline) that a script
+//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data (timeline) that a script
 //! draws on a canvas, with a still picture of the beginning for paper and for browsers without scripts. Each picture has
 //! a table of its figures beside it. A content security policy in the page itself forbids the browser to fetch anything.
 //!
@@ -98,12 +98,15 @@ fn compared(comparison: &Comparison) -> String {
              intervals."
         ),
     };
-    let sentences: String = comparison
-        .ways
-        .iter()
-        .filter_map(|way| way.sentence())
-        .map(|sentence| paragraph(&sentence))
-        .collect();
+    let rounds = match comparison.interrupted {
+        true => format!("It was ended before its last round. {rounds}"),
+        false => rounds,
+    };
+    let ways = comparison.ways.iter();
+    let asked =
+        ways.clone().filter_map(|way| Some(format!("{}: {}.", way.way, way.asked.as_ref()?)));
+    let sentences = asked.chain(ways.filter_map(|way| way.sentence()));
+    let sentences: String = sentences.map(|sentence| paragraph(&sentence)).collect();
     let troubles =
         comparison.ways.iter().filter(|way| way.failed + way.deviations > 0).map(|way| {
             paragraph(&format!(

@@ -146,5 +146,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         timeline,
         left_running: false,
         terms: None,
+        environment: None,
     }
 }

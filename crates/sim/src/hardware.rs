@@ -10,7 +10,7 @@ mod words;
 
 use std::path::Path;
 
-use cosched_core::{Cpu, Level, Nanos, Topology};
+use cosched_core::{Cpu, Level, Nanos, Topology, input};
 use serde::Deserialize;
 
 pub use synthetic::topology;
@@ -214,7 +214,7 @@ impl Hardware {
     /// # Errors
     /// When it cannot be read, or a value makes no sense; the file and the key are named.
     pub fn load(path: &Path) -> Result<Hardware, HardwareError> {
-        let text = std::fs::read_to_string(path)
+        let text = input::text(path)
             .map_err(|source| HardwareError::Unreadable { file: path.to_owned(), source })?;
         Hardware::parse(&text, &path.display().to_string())
     }

@@ -5,7 +5,7 @@
 //! the machine confirms it, which is what a switch waits for; *thawing* from the request until
 //! a thread of the program runs again; the *gap* from the last thread of the old program
 //! running to the first one of the new program. When their threads ran, the
-//! [programs themselves](super::spin) have noted.
+//! [programs themselves](mod@super::spin) have noted.
 
 use std::fs;
 use std::path::PathBuf;

@@ -17,7 +17,7 @@ use super::origin::{self, Seen};
 use super::rounds::{MOST_ROUNDS, Ready, Round};
 use super::{Record, Site};
 use crate::failure::Failure;
-use crate::out;
+use crate::out::{self, Left};
 use crate::session::say;
 
 /// The complete rounds of a folder, which has room for all others then.
@@ -61,19 +61,19 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
         for i in 0..plan.ways.len() {
             let folder = ready.run_folder(round, i);
             let result = match look(&folder)? {
-                Left::Nothing => None,
-                Left::Whole(run) => {
+                None => None,
+                Some(Left::Whole(run)) => {
                     let expected = site.expected(&ready.turn(i, &folder), round);
                     origin::check(&run, &expected, site.finds_times_alone())
                         .and_then(|()| seen.check(&run, &folder))
                         .map_err(|what| foreign(&folder, &what))?;
                     Some(*run).filter(|run| run.interrupted_by.is_none())
                 }
-                Left::Damaged(why) if round < plan.rounds => {
+                Some(Left::Damaged(why)) if round < plan.rounds => {
                     say(format_args!("{why}; the round is made anew"));
                     None
                 }
-                Left::Damaged(why) => {
+                Some(Left::Damaged(why)) => {
                     say(format_args!(
                         "{why}; the round does not count, and is made anew only with --runs {} or more",
                         round + 1
@@ -89,14 +89,7 @@ fn complete(ready: &Ready<'_>, site: &dyn Site) -> Result<BTreeMap<u16, Round>, 
 }
 
 /// What is left of a run.
-enum Left {
-    Nothing,
-    /// What a full disk or a crash made of it, in words.
-    Damaged(String),
-    Whole(Box<RunResult>),
-}
-
-fn look(folder: &Path) -> Result<Left, Failure> {
+fn look(folder: &Path) -> Result<Option<Left>, Failure> {
     let file = out::result(folder);
     let refuse = |why: String| {
         let shown = shown_path(&file);
@@ -104,19 +97,19 @@ fn look(folder: &Path) -> Result<Left, Failure> {
     };
     let unreadable = |error| refuse(format!("cannot be read: {error}; see to its permissions"));
     match file.metadata() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Left::Nothing),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(unreadable(error)),
         Ok(found) if !found.is_file() => {
             return Err(refuse("is no file; take it away".to_owned()));
         }
         Ok(_) => {}
     }
-    match RunResult::load(&file) {
-        Ok(run) => Ok(Left::Whole(Box::new(run))),
-        Err(why @ (ResultError::Damaged { .. } | ResultError::Impossible { .. })) => {
-            Ok(Left::Damaged(why.to_string()))
-        }
+    match out::look(&file) {
+        Ok(left) => Ok(Some(left)),
         Err(ResultError::Unreadable { source, .. }) => Err(unreadable(source)),
+        Err(ResultError::NoResult { what, .. }) => Err(refuse(format!(
+            "is no result of a run ({what}); take it away, and its round is made anew"
+        ))),
         Err(other) => Err(Failure::Input(format!(
             "--resume: {other}; or take it away, and its round is made anew"
         ))),

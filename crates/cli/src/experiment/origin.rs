@@ -5,7 +5,7 @@
 //!
 //! *Idea.* What a run tells of itself is held against what it [would tell](super::Site::expected) if it were made now. No
 //! two real runs are the same in every figure, and simulated rounds have seeds of their own, so copies are found, too.
-//! Variables and masks that a program was started with are not in `run.json`: `passive` cannot be told from `linux`.
+//! The rivals are told by what they change: commands (`split`), threads (`one-thread`), variables (`passive`, `llvm`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,10 @@ pub(super) fn check(run: &RunResult, expected: &Context, times_alone: bool) -> R
         differ.hold_known("--max-frozen (s)", run.max_frozen_seconds, frozen);
         differ.hold_known("--fill", run.fill, expected.fill);
         differ.hold("the machine", &run.machine, &expected.machine);
-        let seed = expected.simulation.as_ref().map(|simulation| simulation.seed);
-        let own = run.simulation.as_ref().map(|simulation| simulation.seed);
-        differ.hold_known("the seed", own, seed);
+        if let (Some(there), Some(now)) = (&run.simulation, &expected.simulation) {
+            differ.hold("the seed", there.seed, now.seed);
+            differ.hold("--kernel", &there.kernel, &now.kernel);
+        }
         for (program, spec) in run.programs.iter().zip(&expected.programs) {
             differ.program(program, spec, times_alone);
         }
@@ -71,6 +72,7 @@ impl Differences {
         let of = |what: &str| format!("{what} of the program '{}'", spec.name);
         self.hold(&of("command"), &program.command, &spec.command);
         self.hold(&of("threads"), program.threads, spec.threads);
+        self.hold_known(&of("variables"), program.environment.as_ref(), spec.environment.as_ref());
         if let (Some(there), Some(now)) = (&program.terms, &spec.terms) {
             self.hold(&of("weight"), there.weight, now.weight);
             self.hold(&of("group"), &there.group, &now.group);

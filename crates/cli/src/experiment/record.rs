@@ -3,25 +3,29 @@
 //! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are
 //! written beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are
 //! to be may change, and so may the programs' executables, which nobody looks into. Of the shell's environment
-//! [what decides how programs run](super::environment) counts.
+//! [what decides how programs run](crate::environment) counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cosched_core::input;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Way, environment};
+use super::Way;
 use crate::args::HowArgs;
+use crate::environment;
 use crate::failure::Failure;
 use crate::session::Session;
 
 /// The version of the file.
 const SCHEMA: &str = "cosched-compare-plan/2";
 const FILE: &str = "compare-plan.json";
+/// More than any such file has.
+const MOST_BYTES: u64 = 64 << 20;
 const WAYS: &str = "--policies";
 const PROGRAMS: &str = "the programs, in their order";
 /// What stands between a key of the workload file and a program's name.
@@ -100,8 +104,10 @@ impl Record {
                 "--resume: {shown}: {what}, or choose another folder with --out"
             ))
         };
-        let text = fs::read(&file)
-            .map_err(|error| refuse(format!("cannot be read: {error}; see to its permissions")))?;
+        let text = input::read(&file, MOST_BYTES).map_err(|error| {
+            let remedy = input::remedy(&error, "put the file back that was there");
+            refuse(format!("cannot be read: {error}; {remedy}"))
+        })?;
         let found: Record = serde_json::from_slice(&text)
             .map_err(|error| refuse(format!("is damaged: {error}; take an undamaged copy")))?;
         if found.schema != SCHEMA {
@@ -133,7 +139,8 @@ impl Record {
     /// The ways of the comparison in a folder, in their order, each with the policy that runs it, where that is known;
     /// `None` where nothing tells.
     pub(crate) fn ways(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
-        let found: Record = serde_json::from_slice(&fs::read(file(folder)).ok()?).ok()?;
+        let text = input::read(&file(folder), MOST_BYTES).ok()?;
+        let found: Record = serde_json::from_slice(&text).ok()?;
         let ways = found.settings.get(WAYS)?.as_str()?;
         let policy = |way: &str| match found.settings.get(&policy_of(way)) {
             Some(told) => told.as_str().map(str::to_owned),

@@ -20,6 +20,7 @@ use super::pace::Pace;
 use super::{Record, Site, Turn, Way, failures, kept};
 use crate::args::HowArgs;
 use crate::failure::Failure;
+use crate::out;
 use crate::session::say;
 
 /// The most rounds of a comparison.
@@ -46,6 +47,8 @@ pub(crate) struct Plan<'a> {
 pub(crate) struct Experiment {
     /// The ways, each with its run in each complete round.
     pub(crate) ways: Vec<cosched_report::Way>,
+    /// Whether every round is there that was asked for.
+    pub(crate) whole: bool,
     /// How it ended.
     pub(crate) ended: Ended,
     /// Whether every program in every run ended with status 0, and nothing else went wrong.
@@ -77,7 +80,7 @@ impl Experiment {
     /// Checks everything, then runs everything that is not there yet.
     pub(crate) fn run(site: &mut dyn Site, plan: &Plan<'_>) -> Result<Experiment, Failure> {
         // Many outputs of the same programs would bury the table.
-        let hidden = tempfile::tempdir().map_err(Failure::broken)?;
+        let hidden = out::hidden()?;
         let ready = Ready::new(plan, site, plan.out.unwrap_or(hidden.path()))?;
         // What is wrong with the last one is said before the first one runs.
         for i in 0..plan.ways.len() {
@@ -93,10 +96,11 @@ impl Experiment {
         let (mut ended, mut unbroken) = (Ended::Complete, true);
         if plan.rounds > 1 && !open.is_empty() && site.warms_up() {
             say(format_args!("{} once, to warm up", plan.ways[0]));
-            let warm_up = tempfile::tempdir().map_err(Failure::broken)?;
-            ended = site.run(&ready.turn(0, warm_up.path()))?.ended;
+            let warm_up = out::hidden()?;
+            let ran = site.run(&ready.turn(0, warm_up.path()))?;
+            (ended, unbroken) = (ran.ended, ran.report_troubles());
         }
-        let begun = if ended == Ended::Complete { open } else { Vec::new() };
+        let begun = if ended == Ended::Complete && unbroken { open } else { Vec::new() };
         for round in begun {
             match ready.make(site, &mut pace, round) {
                 Ok(results) => {
@@ -122,7 +126,8 @@ impl Experiment {
         }
         let all_succeeded = unbroken && rounds.values().flatten().all(succeeded);
         let failures = failures::sentences(&ready, &rounds);
-        Ok(Experiment { ways: by_way(plan.ways, rounds), ended, all_succeeded, failures })
+        let whole = (0..plan.rounds).all(|round| rounds.contains_key(&round));
+        Ok(Experiment { ways: by_way(plan.ways, rounds), whole, ended, all_succeeded, failures })
     }
 }
 

@@ -47,6 +47,8 @@ enum Fails {
     Alone,
     /// Saving a result.
     Save,
+    /// Whatever comes first.
+    WarmUp,
 }
 
 fn made_up(seed: u64) -> MadeUp {
@@ -94,7 +96,7 @@ impl Site for MadeUp {
     }
 
     fn warms_up(&self) -> bool {
-        false
+        matches!(self.fails, Some((Fails::WarmUp, _)))
     }
 
     fn finds_times_alone(&self) -> bool {
@@ -130,7 +132,7 @@ impl Site for MadeUp {
         self.quanta.push(turn.how.policy.quantum);
         let result = self.make(turn, ended);
         out::prepare(turn.out, turn.workload)?;
-        if self.fails == Some((Fails::Save, self.round)) {
+        if self.warms_up() || self.fails == Some((Fails::Save, self.round)) {
             let troubles = vec![Failure::Broken("the disk is full".to_owned())];
             return Ok(Ran { result, ended, troubles });
         }
@@ -181,6 +183,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
             threads: 2,
             solo: None,
             terms: None,
+            environment: Some(spec.env.clone()),
         }],
     }
 }

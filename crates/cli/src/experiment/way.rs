@@ -1,7 +1,7 @@
 //! The ways in which programs can share a machine: our policies, and the honest rivals.
 //!
 //! A rival is what somebody can do without cosched: nothing, tell waiting threads to sleep at once,
-//! preload a runtime that waits differently, use one thread per program, or [split](super::split) the CPUs. It is plain
+//! preload a runtime that waits differently, use one thread per program, or [split] the CPUs. It is plain
 //! Linux with programs that were started differently, so it is measured by the same code as every policy.
 //!
 //! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is `linux` once more.
@@ -96,6 +96,11 @@ impl Way {
             Manner::Policy(kind) => kind,
             _ => Kind::Linux,
         }
+    }
+
+    /// Whether programs are started differently in it.
+    pub(crate) fn is_rival(&self) -> bool {
+        !matches!(self.manner, Manner::Policy(_))
     }
 
     /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no

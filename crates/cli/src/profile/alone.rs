@@ -107,7 +107,7 @@ pub(super) fn run_alone(
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
     let alone =
         ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
-    let outputs = tempfile::tempdir().map_err(Failure::broken)?;
+    let outputs = crate::out::hidden()?;
     let mut ran = session.execute(&Request {
         workload: &Workload { programs: vec![alone] },
         kind: if fits { Kind::Gang } else { Kind::Linux },

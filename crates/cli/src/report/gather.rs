@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::experiment::Record;
 use crate::failure::Failure;
-use crate::out;
+use crate::out::{self, Left};
 
 /// What the others are held against, where it is there and nothing else was asked for.
 const BASELINE: &str = "linux";
@@ -54,11 +54,11 @@ struct Entry {
 
 /// Reads everything that is named.
 pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, Failure> {
-    let mut entries = Vec::new();
+    let (mut entries, mut notes) = (Vec::new(), Vec::new());
     let mut printed = None;
     for (named, path) in from.iter().enumerate() {
         match path.is_dir() {
-            true => read_folder(named, path, &mut entries)?,
+            true => read_folder(named, path, &mut entries, &mut notes)?,
             false => match read_file(path)? {
                 File::Comparison(comparison) if printed.is_none() => printed = Some(comparison),
                 File::Comparison(_) => return Err(twice(path)),
@@ -70,7 +70,6 @@ pub(super) fn gather(from: &[PathBuf], against: Option<&str>) -> Result<Found, F
     // Single runs belong together, and so do those of one comparison.
     let places = entries.iter().map(|entry| entry.in_tree.then_some(entry.named));
     let together = places.collect::<BTreeSet<Option<usize>>>().len() <= 1;
-    let mut notes = Vec::new();
     let (ways, files): (Vec<Way>, _) =
         ways(entries, from, together, against, &mut notes)?.into_iter().unzip();
     let obstacle = match ways.len() {
@@ -141,16 +140,28 @@ fn read_file(path: &Path) -> Result<File, Failure> {
     }
 }
 
-/// A single run, or a comparison.
-fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<(), Failure> {
+/// A single run, or a comparison. Of a comparison, a damaged run is no run, and its round is not complete.
+fn read_folder(
+    named: usize,
+    folder: &Path,
+    entries: &mut Vec<Entry>,
+    notes: &mut Vec<String>,
+) -> Result<(), Failure> {
     if out::result(folder).exists() {
         entries.push(single(named, out::result(folder), out::load(folder)?));
         return Ok(());
     }
-    let before = entries.len();
+    let before = (entries.len(), notes.len());
     let columns = Record::ways(folder).unwrap_or_default();
     let mut add = |round: &str, way: &Path| -> Result<(), Failure> {
-        let (file, run) = (out::result(way), out::load(way)?);
+        let file = out::result(way);
+        let run = match out::look(&file).map_err(Failure::input)? {
+            Left::Whole(run) => out::known(*run, &file)?,
+            Left::Damaged(what) => {
+                notes.push(format!("{what}; its round does not count."));
+                return Ok(());
+            }
+        };
         let (round, way) = (round.to_owned(), name(way));
         let column = columns.iter().position(|column| column.0 == way).unwrap_or(columns.len());
         check_policy(&file, &run, columns.get(column))?;
@@ -167,13 +178,13 @@ fn read_folder(named: usize, folder: &Path, entries: &mut Vec<Entry>) -> Result<
             }
         }
     }
-    match entries.len() > before {
-        true => Ok(()),
-        false => Err(Failure::Input(format!(
-            "{}: holds no result of a run; {READABLE}",
-            shown_path(folder)
-        ))),
+    if entries.len() > before.0 {
+        return Ok(());
     }
+    let damaged =
+        notes.get(before.1).map(|note| format!(" that can be read: {note} Compare again"));
+    let what = damaged.unwrap_or_else(|| format!("; {READABLE}"));
+    Err(Failure::Input(format!("{}: holds no result of a run{what}", shown_path(folder))))
 }
 
 /// What lies in a way's folder has to be of that way.

@@ -8,6 +8,7 @@ use cosched_core::workload::ProgramSpec;
 use cosched_core::{GroupId, Nanos, Profile};
 
 use super::{HEARTBEAT, Origins, Request, Session, watched};
+use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
@@ -66,6 +67,8 @@ impl Session {
     ) -> Context {
         let options = Some(request.how.options(request.kind));
         let options = options.filter(|_| request.kind.makes_gangs());
+        let started =
+            !self.description.is_simulated() && !matches!(request.origins, Origins::Running(_));
         let program =
             |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
                 name: spec.name.clone(),
@@ -79,6 +82,7 @@ impl Session {
                     misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
                     memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
                 }),
+                environment: started.then(|| environment::given(spec)),
             };
         Context {
             policy: request.kind.to_string(),

@@ -6,6 +6,7 @@
 
 use std::process::ExitCode;
 
+use cosched_core::input;
 use cosched_core::workload::{Workload, shown_path};
 use cosched_sim::model::fit::{Alone, FitError, Fitted, Residual, SoloTable, fit};
 use cosched_sim::{Job, Model};
@@ -22,13 +23,18 @@ const SCHEMA: &str = "cosched-sim-calibrate/1";
 /// Fits the table's programs and prints them.
 pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
     let file = shown_path(&args.table);
-    let text = std::fs::read_to_string(&args.table).map_err(|error| {
+    let text = input::text(&args.table).map_err(|error| {
         Failure::Input(format!(
             "{file}: cannot be read: {error}; docs/simulator.md describes such a table"
         ))
     })?;
     let table: SoloTable = toml::from_str(&text)
         .map_err(|error| Failure::Input(format!("{file}: {}", error.to_string().trim_end())))?;
+    if table.programs.is_empty() {
+        return Err(Failure::Input(format!(
+            "{file}: there is no [[program]] to be fitted; docs/simulator.md describes such a table"
+        )));
+    }
     let simulator = Simulator::new(&Scene::from(&args.on))?;
     let cpus = simulator.session.topology.cpus().len() as u16;
     let alone = |model: &Model| {

@@ -11,6 +11,7 @@ mod document;
 mod memory;
 mod threads;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use cosched_core::{CpuSet, Nanos, statistics};
@@ -57,6 +58,7 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
         Some(path) => path.clone(),
         None => this::file()?,
     };
+    check_writable(&path)?;
     let effort = if args.quick { Effort::QUICK } else { Effort::FULL };
     let figures = match figures(&session, effort) {
         Ok(figures) => figures,
@@ -64,18 +66,30 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
         Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
     };
     let text = description::text(&figures, &session);
-    let unwritable =
-        |error| Failure::Broken(format!("{}: cannot be written: {error}", path.display()));
-    if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder).map_err(unwritable)?;
+    let kept = std::fs::write(&path, &text);
+    if kept.is_ok() {
+        say(format_args!("kept in {}", path.display()));
     }
-    std::fs::write(&path, &text).map_err(unwritable)?;
-    say(format_args!("kept in {}", path.display()));
+    // A disk that is full by now must not cost the figures.
     match args.json {
         true => print(&document::json(&figures, &session.description, &path)?)?,
         false => print(text.trim_end())?,
     }
+    kept.map_err(|error| Failure::unwritable(&path, &error, ANOTHER))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What to do where the file cannot be written.
+const ANOTHER: &str = "choose another place with --out";
+
+/// Checks that the file can be written later, before the minute of work that is to go into it; makes its folder.
+fn check_writable(file: &Path) -> Result<(), Failure> {
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    std::fs::create_dir_all(folder)
+        .and_then(|()| tempfile::tempfile_in(folder))
+        .map(drop)
+        .map_err(|error| Failure::unwritable(file, &error, ANOTHER))
 }
 
 /// All probes, one after another: they need the machine to themselves.

@@ -23,6 +23,7 @@ use cosched_sim::{Hardware, Kernel};
 use super::args::SimRunArgs;
 use super::{Scene, Simulator};
 use crate::args::{HowArgs, PolicyArgs};
+use crate::experiment::{self, Way};
 use crate::failure::Failure;
 use crate::out;
 use crate::session::print;
@@ -66,7 +67,7 @@ pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure>
         answer.save(&out::result(folder)).map_err(Failure::broken)?;
     }
     let told = program::assumptions(&record.result, &programs, policy);
-    let assumptions = assumed.into_iter().chain(told).collect();
+    let assumptions = assumed.into_iter().chain(record.rival(run)).chain(told).collect();
     let figures = [&record.result, &model, &answer].map(|run| Figures::of(run, &programs));
     let report = Report::new(&record, &asked.scene, &hardware, &programs, figures, assumptions);
     match args.json {
@@ -104,6 +105,20 @@ impl Record {
         }
         let policy = result.policy.parse().map_err(Failure::input)?;
         Ok(Record { result, policy, shown })
+    }
+
+    /// What is to be said of a run whose programs were started differently for the sake of a comparison.
+    fn rival(&self, run: &Path) -> Option<String> {
+        let way = experiment::Record::way_of(run)?;
+        let rival = way.parse::<Way>().is_ok_and(|way| way.is_rival());
+        let single = self.result.programs.iter().all(|program| program.threads == 1);
+        let threads = if single { ", with one thread each" } else { "" };
+        rival.then(|| {
+            format!(
+                "the run is one of the way '{way}' of a comparison, and the answer is for programs that are started as \
+                 there{threads}"
+            )
+        })
     }
 
     /// What was asked for in the recorded run.

@@ -34,7 +34,10 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let points =
         scenes.iter().map(|scene| Point::new(scene, &workload)).collect::<Result<Vec<_>, _>>()?;
 
-    let solos = solo_tasks(&points, workload.programs.len());
+    let solos = match args.no_solo {
+        true => Vec::new(),
+        false => solo_tasks(&points, workload.programs.len()),
+    };
     let bar = bar(solos.len() + points.len());
     let alone = parallel(&solos, &bar, |task| {
         let Point { simulator, prepared, .. } = &points[task.point];

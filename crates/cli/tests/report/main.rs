@@ -138,7 +138,16 @@ fn an_earlier_plot_is_replaced_and_no_drawing_of_somebody_else() {
     let expected = "gang-snapshot.svg: is there and was not made by `cosched report`; choose another \
                     place with --svg";
     assert!(told(&refused).contains(expected), "{}", told(&refused));
-    assert_eq!(fs::read_to_string(place).unwrap(), drawing);
+    assert_eq!(fs::read_to_string(&place).unwrap(), drawing);
+    // No other plot is written then, either, and none where the page cannot be.
+    let both = |svg, page| cosched(folder.path(), &["report", "d", "--svg", svg, "-o", page]);
+    for output in [both("plots", "page.html"), both("new", "jobs.toml")] {
+        assert_eq!(output.status.code(), Some(2), "{}", told(&output));
+        assert!(!folder.path().join("page.html").exists() && !folder.path().join("new").exists());
+    }
+    fs::rename(&place, folder.path().join("plots/gang-turnaround.svg")).unwrap();
+    assert_eq!(report().status.code(), Some(2));
+    assert!(!place.exists(), "it comes before the one that was refused");
 }
 
 /// Changes what a result says.

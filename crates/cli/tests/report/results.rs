@@ -1,6 +1,8 @@
 //! What counts as a result, and as one of a comparison, for all commands that read results.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::Command;
 
@@ -21,9 +23,13 @@ fn a_run_of_a_rival_is_explained_by_the_name_of_its_way() {
     let told = "It is a run of the way 'one-thread' of a comparison.";
     assert!(explained(&["d/round-002/one-thread"]).contains(told));
     assert!(!explained(&["d/round-002/linux/run.json"]).contains("of a comparison"));
-    let story: Value =
-        serde_json::from_str(&explained(&["d/round-001/one-thread", "--json"])).unwrap();
-    assert_eq!((&story["way"], &story["policy"]), (&"one-thread".into(), &"linux".into()));
+    let then = "At 0.010 s, under linux (the way 'one-thread' of a comparison):";
+    assert!(explained(&["d/round-001/one-thread", "--at", "0.01"]).starts_with(then));
+    for at in [&[][..], &["--at", "0.01"]] {
+        let asked = [&["d/round-001/one-thread", "--json"][..], at].concat();
+        let told: Value = serde_json::from_str(&explained(&asked)).unwrap();
+        assert_eq!((&told["way"], &told["policy"]), (&"one-thread".into(), &"linux".into()));
+    }
 }
 
 /// The same as if it had been measured, on a machine of this name.
@@ -73,6 +79,49 @@ fn a_run_under_another_policy_is_not_shown_as_a_way_of_a_comparison() {
         fs::write(&run, kept).unwrap();
     }
     assert_eq!(cosched(folder.path(), &["report", "d", "-o", "-"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_round_with_a_damaged_run_does_not_count_and_the_run_is_named() {
+    let folder = runs(&[]);
+    let compared = ["compare", "jobs.toml", "--machine", "dunnington-24", "--runs", "3"];
+    let asked = [&compared[..], &["--policies", "linux,gang", "--out", "d"]].concat();
+    assert!(cosched(folder.path(), &asked).status.success());
+    let report = || cosched(folder.path(), &["report", "d", "--json"]);
+    fs::write(folder.path().join("d/round-003/gang/run.json"), "{").unwrap();
+    // Nor does anybody wait for a pipe that stands where the plan was.
+    let plan = folder.path().join("d/compare-plan.json");
+    fs::remove_file(&plan).unwrap();
+    assert!(Command::new("mkfifo").arg(&plan).status().unwrap().success());
+    let output = report();
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(written["compared"], true);
+    assert_eq!(written["ways"][1]["runs"].as_array().unwrap().len(), 2, "{written}");
+    let notes = written["notes"].to_string();
+    assert!(notes.contains("d/round-003/gang/run.json is damaged (EOF while"), "{notes}");
+    assert!(notes.contains("1 incomplete round does not count."), "{notes}");
+    for way in ["linux", "gang"] {
+        for round in 1..=3 {
+            let run = folder.path().join(format!("d/round-00{round}/{way}/run.json"));
+            fs::write(run, [0u8; 9]).unwrap();
+        }
+    }
+    let output = report();
+    assert_eq!(output.status.code(), Some(2));
+    let expected = "d: holds no result of a run that can be read: d/round-001/gang/run.json is damaged (it is no text)";
+    assert!(told(&output).contains(expected), "{}", told(&output));
+}
+
+#[test]
+fn a_folder_whose_name_is_no_text_is_told_as_far_as_it_is_one() {
+    let folder = runs(&[("gang", "d/gang"), ("linux", "d/linux")]);
+    let odd = folder.path().join("d").join(OsStr::from_bytes(b"g\xff"));
+    fs::rename(folder.path().join("d/gang"), odd).unwrap();
+    let output = cosched(folder.path(), &["report", "d", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    let written: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(written["ways"][1]["runs"][0], "d/g\u{fffd}/run.json");
 }
 
 #[test]
@@ -132,8 +181,27 @@ fn what_is_no_result_is_refused_by_all_who_read_one_and_nobody_waits_for_a_pipe(
             assert!(told(&output).contains(&format!("{file}: {what}")), "{}", told(&output));
         }
     }
-    let run = cosched(folder.path(), &["run", "--policy", "gang", "pipe"]);
-    assert!(told(&run).contains("pipe: cannot be read: it is a pipe"), "{}", told(&run));
+    for command in [
+        &["run", "--policy", "gang", "pipe"][..],
+        &["run", "--policy", "faithful", "--quanta", "pipe", "--", "true"],
+        &["sim", "jobs.toml", "--policy", "gang", "--machine", "./pipe"],
+        &[
+            "sim",
+            "jobs.toml",
+            "--policy",
+            "bandwidth",
+            "--machine",
+            "r905-24",
+            "--slowdowns",
+            "pipe",
+        ],
+        &["sim", "calibrate", "pipe", "--machine", "r905-24"],
+    ] {
+        let output = cosched(folder.path(), command);
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let told = told(&output);
+        assert!(told.contains("pipe") && told.contains("it is a pipe, a socket"), "{told}");
+    }
 }
 
 #[test]

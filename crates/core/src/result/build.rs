@@ -1,5 +1,6 @@
 //! From what the engine saw, and what only its caller knows, to a [`RunResult`].
 
+use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
@@ -51,6 +52,8 @@ pub struct ProgramContext {
     pub solo: Option<Nanos>,
     /// What else the policy is told of it.
     pub terms: Option<Terms>,
+    /// Variables that it was given beside what it inherited, where it was run.
+    pub environment: Option<BTreeMap<String, String>>,
 }
 
 impl RunResult {
@@ -170,6 +173,7 @@ fn program(
             .collect(),
         left_running: outcome.left_running,
         terms: context.terms.clone(),
+        environment: context.environment.clone(),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::plan::{Reason, Why};
 
 /// The longest time that is believed: thirty years. Nanoseconds of it fit into 64 bits many times.
 const LONGEST_SECONDS: f64 = 1e9;
+/// The shortest time that can be told.
+const SHORTEST_SECONDS: f64 = 1e-6;
 const RANGE: &str = "but can be 0 to 1e9 s";
 /// More than any weight that can be asked for.
 const HEAVIEST: f64 = 1e6;
@@ -35,8 +37,11 @@ pub(super) fn check(run: &RunResult) -> Result<(), Fault> {
         [("quantum_seconds", run.quantum_seconds), ("max_frozen_seconds", run.max_frozen_seconds)];
     for (field, length) in asked.into_iter().filter_map(|(field, asked)| Some((field, asked?))) {
         time(field, length)?;
-        if length <= 0.0 {
-            return fault(field, format!("is {length} s, but must be more than 0"));
+        if length < SHORTEST_SECONDS {
+            return fault(
+                field,
+                format!("is {length:e} s, but must be {SHORTEST_SECONDS:e} or more"),
+            );
         }
     }
     time("metrics.responsiveness_max_seconds", run.metrics.responsiveness_max_seconds)?;

@@ -86,6 +86,7 @@ fn context() -> Context {
                 misses_per_kilo_instruction: Some(3.0),
                 memory_gigabytes_per_second: None,
             }),
+            environment: None,
         }],
     }
 }
@@ -328,8 +329,8 @@ fn what_no_run_can_be_is_refused_with_the_file_and_the_field() {
         ("/total_seconds", json!(-3.0), "total_seconds is -3 s"),
         ("/total_seconds", json!(1e300), "total_seconds is 1e300 s, but"),
         ("/quantum_seconds", json!(-0.1), "quantum_seconds is -0.1 s"),
-        ("/quantum_seconds", json!(0.0), "quantum_seconds is 0 s, but must be more than 0"),
-        ("/max_frozen_seconds", json!(0.0), "max_frozen_seconds is 0 s, but must be more than 0"),
+        ("/quantum_seconds", json!(0.0), "quantum_seconds is 0e0 s, but must be 1e-6 or more"),
+        ("/max_frozen_seconds", json!(5e-324), "max_frozen_seconds is 5e-324 s, but must be 1e-6"),
         ("/programs/0/threads", json!(0), "programs[0].threads is 0"),
         ("/programs/0/usage/user_seconds", json!(-5.0), "programs[0].usage.user_seconds is -5 s"),
         ("/programs/0/waiting_seconds", json!(-1.0), "programs[0].waiting_seconds is -1 s"),

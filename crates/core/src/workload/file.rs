@@ -259,6 +259,11 @@ mod tests {
             ("command = { a = 1 }", "2:11", "array of strings, but is a table"),
             ("env = { A = 'x', B = 1.5 }", "2:22", "but its 'B' is the number 1.5"),
             ("env = ['A']", "2:7", "but is an array"),
+            (
+                "model = { spin = '1s', phase = [{ serial = 0.5, repeat = 18446744073709551615 }] }",
+                "2:58",
+                "but its 'repeat' is 18446744073709551615, which is too large a number",
+            ),
             ("start = [1]", "2:9", "but is an array"),
             ("freezable = 1979-05-27", "2:13", "true or false, but is a date or a time of day"),
             ("group = true", "2:9", "but is true"),

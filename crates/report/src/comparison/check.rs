@@ -60,7 +60,8 @@ pub(super) fn alike(ways: &[Way]) -> Result<(), Incomparable> {
 /// Checks that every program does the same in two runs with programs of the same names.
 fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<(), Incomparable> {
     let pairs = model.programs.iter().zip(&run.programs);
-    let mut pairs = pairs.map(|(one, other)| (&one.name, work(one), work(other)));
+    let told = |one: &ProgramResult, other: &ProgramResult| work(one) + &terms(one, other);
+    let mut pairs = pairs.map(|(one, other)| (&one.name, told(one, other), told(other, one)));
     match pairs.find(|(_, one, other)| one != other) {
         None => Ok(()),
         Some((program, one, other)) => Err(Incomparable::Work {
@@ -71,13 +72,9 @@ fn differ(first: &Way, model: &RunResult, way: &Way, run: &RunResult) -> Result<
     }
 }
 
-/// What a program does, in words: its command, and when it comes. How many threads it uses is a matter of the way.
+/// What a program does, in words: its command, and when it comes.
 fn work(program: &ProgramResult) -> String {
-    let command = match &program.command[..] {
-        // So the way `split` gives a program CPUs of its own.
-        [taskset, option, _, own @ ..] if taskset == "taskset" && option == "--cpu-list" => own,
-        command => command,
-    };
+    let command = bound(program).unwrap_or(&program.command);
     let arrival = match program.arrived_seconds {
         0.0 => String::new(),
         late => format!(" from {late} s on"),
@@ -85,9 +82,43 @@ fn work(program: &ProgramResult) -> String {
     format!("`{}`{arrival}", command.join(" "))
 }
 
+/// The command of a program that the way `split` gives CPUs of its own.
+fn bound(program: &ProgramResult) -> Option<&[String]> {
+    match &program.command[..] {
+        [taskset, option, _, own @ ..] if taskset == "taskset" && option == "--cpu-list" => {
+            Some(own)
+        }
+        _ => None,
+    }
+}
+
+/// With how many threads and which weight a program does that, in words, where it is not the same in another run. Threads
+/// are a matter of the way where there is only one, as in `one-thread`, or where it has CPUs of its own, as in `split`.
+fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
+    let its_own = |program: &ProgramResult| program.threads == 1 || bound(program).is_some();
+    let mut words = String::new();
+    if program.threads != other.threads && !its_own(program) && !its_own(other) {
+        words.push_str(&format!(" with {} threads", program.threads));
+    }
+    let weights = program.terms.as_ref().zip(other.terms.as_ref());
+    if let Some((own, _)) = weights.filter(|(own, other)| own.weight != other.weight) {
+        words.push_str(&format!(" with weight {}", own.weight));
+    }
+    words
+}
+
 /// A setting in which two runs differ, as run.json calls it.
 fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
+    let mut pairs = one.programs.iter().zip(&other.programs);
+    let threads = pairs.clone().any(|(one, other)| one.threads != other.threads);
+    // Older files do not tell it.
+    let environment = pairs.any(|(one, other)| {
+        let told = one.environment.as_ref().zip(other.environment.as_ref());
+        told.is_some_and(|(one, other)| one != other)
+    });
     let differ = [
+        ("threads", threads),
+        ("environment", environment),
         ("policy", one.policy != other.policy),
         ("placement", one.placement != other.placement),
         ("quantum_seconds", one.quantum_seconds != other.quantum_seconds),

@@ -1,6 +1,6 @@
 //! What can be held against each other, and what follows.
 
-use cosched_core::result::{SIMULATED, Simulation, TimelineEntry};
+use cosched_core::result::{ProgramResult, SIMULATED, Simulation, Terms, TimelineEntry};
 
 use super::*;
 use crate::testkit;
@@ -137,8 +137,33 @@ fn programs_of_one_name_that_do_something_else_are_not_compared() {
         why(|run| run.programs[1].arrived_seconds = 2.0),
         "b is `b` in linux, and `b` from 2 s on in gang"
     );
+    assert_eq!(
+        why(|run| run.programs[0].threads = 4),
+        "a is `a` with 2 threads in linux, and `a` with 4 threads in gang"
+    );
+    let mut one_thread = way("one-thread", &[1.0]);
+    one_thread.runs[0].programs.iter_mut().for_each(|program| program.threads = 1);
+    assert!(Comparison::of(&[way("linux", &[2.0]), one_thread]).is_ok(), "that is what it is");
+    let weighted = |weight: f64| {
+        let mut way = way("gang", &[1.0]);
+        way.runs[0].programs[1].terms = Some(Terms {
+            weight,
+            group: None,
+            freezable: None,
+            misses_per_kilo_instruction: None,
+            memory_gigabytes_per_second: None,
+        });
+        way
+    };
+    let heavy = Way { name: "heavy".into(), ..weighted(2.0) };
+    assert_eq!(
+        Comparison::of(&[weighted(1.0), heavy]).unwrap_err().to_string(),
+        "b is `b` with weight 1 in gang, and `b` with weight 2 in heavy"
+    );
+    assert!(Comparison::of(&[way("linux", &[2.0]), weighted(2.0)]).is_ok(), "older files: unknown");
     let mut split = way("split", &[1.0]);
     for program in &mut split.runs[0].programs {
+        program.threads = 2;
         program.command.splice(..0, ["taskset", "--cpu-list", "0-1"].map(str::to_owned));
     }
     assert!(Comparison::of(&[way("linux", &[2.0]), split]).is_ok(), "it is the same on less CPUs");
@@ -150,6 +175,20 @@ fn rounds_of_a_way_with_other_settings_are_not_compared() {
     other.runs[1].quantum_seconds = Some(0.02);
     let why = Comparison::of(&[way("linux", &[2.0, 3.0]), other]).unwrap_err().to_string();
     assert_eq!(why, "runs of gang differ in their quantum_seconds");
+    let why = |name: &str, change: fn(&mut ProgramResult, usize)| {
+        let mut other = way(name, &[1.0, 1.5]);
+        for (round, run) in other.runs.iter_mut().enumerate() {
+            run.programs.iter_mut().for_each(|program| change(program, round));
+        }
+        Comparison::of(&[way("linux", &[2.0, 3.0]), other]).unwrap_err().to_string()
+    };
+    let environment = why("passive", |program, round| {
+        let waits = [("OMP_WAIT_POLICY".to_owned(), "passive".to_owned())];
+        program.environment = Some(waits.into_iter().take(round).collect());
+    });
+    assert_eq!(environment, "runs of passive differ in their environment");
+    let threads = why("one-thread", |program, round| program.threads = 1 + round as u16);
+    assert_eq!(threads, "runs of one-thread differ in their threads");
 }
 
 #[test]

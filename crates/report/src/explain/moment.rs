@@ -21,6 +21,8 @@ pub struct Moment {
     pub at_seconds: f64,
     /// The policy's name.
     pub policy: String,
+    /// The way of a comparison that the run is of, where that is known.
+    pub way: Option<String>,
     /// The quantum under way; `None` before the first, and where the policy has none.
     pub quantum: Option<QuantumMoment>,
     /// One per program, or the one that was asked for; in the workload's order.
@@ -72,19 +74,24 @@ impl Moment {
             schema: SCHEMA,
             at_seconds: at.as_secs_f64(),
             policy: result.policy.clone(),
+            way: None,
             quantum: quantum(&history, at),
             programs: slots.map(|slot| program(&history, slot, at)).collect(),
         }
     }
 
+    /// The same, of a run of this way.
+    pub fn of_way(self, way: Option<String>) -> Moment {
+        Moment { way, ..self }
+    }
+
     /// The moment as lines: the quantum, then those that run, then the others.
     pub fn lines(&self) -> Vec<String> {
         let at = words::instant(nanos(self.at_seconds));
-        let quantum = self.quantum.as_ref();
-        let when = match quantum {
-            Some(quantum) => format!("At {at}, under {}, in {}:", self.policy, quantum.sentence),
-            None => format!("At {at}, under {}:", self.policy),
-        };
+        let other = self.way.iter().find(|way| **way != self.policy);
+        let way = other.map_or(String::new(), |way| format!(" (the way '{way}' of a comparison)"));
+        let quantum = self.quantum.iter().map(|quantum| format!(", in {}", quantum.sentence));
+        let when = format!("At {at}, under {}{way}{}:", self.policy, quantum.collect::<String>());
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
         programs.sort_by_key(|program| program.state != State::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());

@@ -29,6 +29,18 @@ fn the_page_has_a_comparison_and_a_section_for_every_way_and_fetches_nothing() {
 }
 
 #[test]
+fn a_printed_comparison_tells_what_was_asked_for_a_way_and_that_it_was_ended_early() {
+    let mut report = report(vec![way("linux", testkit::linux()), way("fine", testkit::gang())]);
+    let early = "It was ended before its last round.";
+    assert!(!report.html().contains(early));
+    let printed = report.comparison.as_mut().unwrap();
+    printed.interrupted = true;
+    printed.ways[1].asked = Some("gang --quantum 5ms".to_owned());
+    let page = report.html();
+    assert!(page.contains(early) && page.contains("<p>fine: gang --quantum 5ms.</p>"), "{page}");
+}
+
+#[test]
 fn a_simulated_run_tells_its_machine_its_kernel_and_its_seed_instead_of_a_date() {
     let live = report(vec![way("gang", testkit::gang())]).html();
     assert!(live.contains("<dt>began</dt>") && !live.contains("<dt>seed</dt>"));

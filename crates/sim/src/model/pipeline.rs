@@ -49,8 +49,10 @@ impl Pipeline {
         )?;
         let mut from = 0;
         for (number, stage) in self.stages.iter().enumerate() {
-            check("phase.pipeline.stages.instructions", stage.instructions, "above 0", |x| {
-                x > 0.0 && x.is_finite()
+            let instructions = stage.instructions;
+            let wanted = "above 0 and at most 1e18";
+            check("phase.pipeline.stages.instructions", instructions, wanted, |x| {
+                x > 0.0 && x <= 1e18
             })?;
             check("phase.pipeline.stages.threads", f64::from(stage.threads), "1 or more", |x| {
                 x >= 1.0
@@ -66,8 +68,8 @@ impl Pipeline {
             let (each, over) =
                 (self.items / u32::from(stage.threads), self.items % u32::from(stage.threads));
             let split = from + over as u16;
-            for (range, times) in [((from, split), each + 1), ((split, from + stage.threads), each)]
-            {
+            let (more, last) = (each.saturating_add(1), from + stage.threads);
+            for (range, times) in [((from, split), more), ((split, last), each)] {
                 if range.0 < range.1 && times > 0 {
                     stage_of(writer, range, &body, times);
                 }
@@ -132,5 +134,18 @@ mod tests {
         );
         let message = told("{ threads = 3, instructions = 0 }");
         assert!(message.contains("stages.instructions is 0"), "{message}");
+        let message = told("{ threads = 3, instructions = 1e300 }");
+        assert!(message.contains("is 1e300, but must be above 0 and at most 1e18"), "{message}");
+    }
+
+    #[test]
+    fn as_many_items_as_can_be_written_are_not_too_many() {
+        let text = "[[phase]]\npipeline = { items = 4294967295, stages = [{ threads = 1, instructions = 10 }] }";
+        let model = Model::read(&text.parse().unwrap(), 1).unwrap();
+        let times = model.script.iter().filter_map(|op| match op {
+            Op::Repeat { times, .. } => Some(*times),
+            _ => None,
+        });
+        assert_eq!(times.collect::<Vec<_>>(), [u32::MAX]);
     }
 }

@@ -127,7 +127,7 @@ impl Lab<'_> {
             group: None,
             ..spec.clone()
         };
-        let outputs = tempfile::tempdir().map_err(Failure::broken)?;
+        let outputs = crate::out::hidden()?;
         let (told, heard) = channel();
         let interval = (self.seconds / INTERVALS).max(SHORTEST_INTERVAL);
         let policy = Fixed::new(slice, Nanos((interval * 1e9) as u64), told);

@@ -80,8 +80,12 @@ fn more_complete_rounds_than_are_asked_for_count_all_of_them() {
     experiment(&mut made_up(1), "linux,gang", 8, out, false).unwrap();
     fs::remove_file(folder.path().join("round-004/gang/run.json")).unwrap();
     fs::remove_file(folder.path().join("round-007/gang/run.json")).unwrap();
+    let mut ended = MadeUp { patience: 0, ..made_up(2) };
+    let found = experiment(&mut ended, "linux,gang", 5, out, true).unwrap();
+    assert_eq!((found.ways[0].runs.len(), found.whole), (6, false), "one that was asked for lacks");
     let mut again = made_up(2);
     let found = experiment(&mut again, "linux,gang", 5, out, true).unwrap();
+    assert!(found.whole);
     assert_eq!(again.made, ["round-004/gang", "round-004/linux"], "what is asked for is made");
     assert_eq!(found.ways.iter().map(|way| way.runs.len()).collect::<Vec<_>>(), [7, 7]);
     assert!(!folder.path().join("round-007/gang/run.json").exists(), "nobody asked for it");
@@ -278,6 +282,41 @@ fn a_run_with_other_settings_of_another_command_or_another_round_is_named_with_w
 }
 
 #[test]
+fn a_run_of_linux_in_the_folder_of_a_rival_is_found_by_the_variables_of_its_programs() {
+    let folder = tempfile::tempdir().unwrap();
+    let ways = "linux,passive";
+    experiment(&mut made_up(1), ways, 2, Some(folder.path()), false).unwrap();
+    let run = |way: &str| folder.path().join("round-002").join(way).join("run.json");
+    fs::copy(run("linux"), run("passive")).unwrap();
+    match experiment(&mut made_up(2), ways, 2, Some(folder.path()), true) {
+        Err(Failure::Input(told)) => assert!(
+            told.contains(
+                "variables of the program 'cg': {}; now: {\"OMP_WAIT_POLICY\":\"passive\"}"
+            ),
+            "{told}"
+        ),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_nobody_wrote_is_damaged_and_a_text_of_somebody_is_not() {
+    let folder = three_rounds();
+    let file = folder.path().join("round-002/gang/run.json");
+    fs::write(&file, "a list: milk, eggs").unwrap();
+    let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
+    let expected = "is no result of a run (it is no JSON object); take it away, and its round is made anew, or";
+    assert!(told.contains(expected), "{told}");
+    assert_eq!(fs::read(&file).unwrap(), b"a list: milk, eggs");
+    for rubbish in [&[0u8; 4096][..], b"\x93\x01\xfe rubbish", b""] {
+        fs::write(&file, rubbish).unwrap();
+        let mut site = made_up(2);
+        experiment(&mut site, "linux,gang", 3, Some(folder.path()), true).unwrap();
+        assert_eq!(site.made, ["round-002/gang", "round-002/linux"]);
+    }
+}
+
+#[test]
 fn a_folder_that_holds_a_single_run_takes_no_comparison() {
     let folder = three_rounds();
     let run = folder.path().join("round-001/linux/run.json");
@@ -313,6 +352,10 @@ fn what_is_complete_is_shown_where_a_later_round_fails_and_no_further_one_is_beg
         let whole = experiment(&mut made_up(1), "linux,gang", 5, Some(&out), true).unwrap();
         assert_eq!(whole.ways[1].runs.len(), 5);
     }
+    // Where the run to warm up leaves something that cannot be put back, no round is begun.
+    let mut site = MadeUp { fails: Some((Fails::WarmUp, 0)), ..made_up(1) };
+    let found = experiment(&mut site, "linux,gang", 5, None, false).unwrap();
+    assert_eq!((site.made.len(), found.ways[0].runs.len(), found.all_succeeded), (1, 0, false));
     // With nothing to show, what went wrong is the result.
     let mut site = MadeUp { fails: Some((Fails::Alone, 0)), ..made_up(1) };
     let told = experiment(&mut site, "linux,gang", 5, None, false);

@@ -142,7 +142,7 @@ fn together(
     policy: Kind,
     profiles: &[Profile],
 ) -> Result<Result<Figures, Ended>, Failure> {
-    let out = tempfile::tempdir().map_err(Failure::broken)?;
+    let out = crate::out::hidden()?;
     let ran = session.execute(&Request {
         workload,
         kind: policy,

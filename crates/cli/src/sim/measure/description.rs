@@ -34,6 +34,7 @@ pub(super) struct Figures {
     #[serde(rename = "interruptions_per_second")]
     pub(super) interruptions: f64,
     /// Nanoseconds.
+    #[serde(rename = "tick_nanos")]
     pub(super) tick: f64,
     /// Per second and CPU; `None` where the kernel does not tell.
     #[serde(rename = "strays_per_second")]

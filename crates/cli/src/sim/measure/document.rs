@@ -26,6 +26,7 @@ struct Document<'a> {
 #[derive(Debug, Serialize)]
 struct Own {
     start_nanos: u64,
+    join_nanos: u64,
     freeze_nanos: u64,
     thaw_nanos: u64,
     frozen_by: &'static str,
@@ -39,6 +40,7 @@ pub(super) fn json(
 ) -> Result<String, Failure> {
     let own = Own {
         start_nanos: figures.own.start.0,
+        join_nanos: figures.own.join.0,
         freeze_nanos: figures.own.freeze.0,
         thaw_nanos: figures.own.thaw.0,
         frozen_by: figures.rung,

@@ -6,7 +6,7 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, duration, kernel, named};
+use crate::args::{HowArgs, duration, kernel, max_frozen, named};
 use crate::failure::Failure;
 use crate::sim::args::SimRunArgs;
 
@@ -101,7 +101,7 @@ impl Key {
             Key::Seed => {
                 text.parse().map(Value::Seed).map_err(|_| "write a whole number".to_owned())
             }
-            Key::MaxFrozen => duration(text).map(Value::MaxFrozen),
+            Key::MaxFrozen => max_frozen(text).map(Value::MaxFrozen),
         }
     }
 

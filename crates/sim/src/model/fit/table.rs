@@ -138,6 +138,10 @@ impl Known {
         if let Some((key, found)) = positive.into_iter().find(|(_, value)| !is_positive(*value)) {
             return Err(self.wrong(key, found, ABOVE_0));
         }
+        if self.seconds > LONGEST_SECONDS {
+            let wanted = format!("{ABOVE_0} and at most {LONGEST_SECONDS:e}");
+            return Err(self.wrong("seconds", format!("{:e}", self.seconds), wanted));
+        }
         let wrong = |(_, value): &(&str, f64)| *value != 0.0 && !is_positive(*value);
         if let Some((key, found)) = others.into_iter().find(wrong) {
             return Err(self.wrong(key, found, "0 or more"));
@@ -188,6 +192,9 @@ impl Point {
 }
 
 const ABOVE_0: &str = "a number above 0";
+
+/// Nothing that was measured took longer: a year.
+const LONGEST_SECONDS: f64 = 3e7;
 
 fn is_positive(value: f64) -> bool {
     value > 0.0 && value.is_finite()

@@ -143,6 +143,10 @@ fn what_makes_no_sense_in_a_table_is_named_with_its_program_and_key() {
     for (program, expected) in [
         (whole("").replace("0.01", "0"), "seconds is 0, but must be a number above 0"),
         (whole("").replace("0.01", "nan"), "seconds is NaN"),
+        (
+            whole("").replace("0.01", "1e300"),
+            "seconds is 1e300, but must be a number above 0 and at most 3e7",
+        ),
         (whole("").replace("threads = 8", "threads = 0"), "threads is 0, but must be from 1 to 8"),
         (whole("").replace("threads = 8", "threads = 9"), "threads is 9"),
         (whole("").replace("'a'", "'wet'"), "name is wet, but must be one of its own"),

@@ -4,6 +4,7 @@
 //! prompts), and some of it is secret; so it is neither compared nor written down as a whole. What counts is what
 //! loaders, allocators, runtimes and numeric libraries read, and where commands are looked for.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use cosched_core::workload::ProgramSpec;
@@ -47,7 +48,7 @@ const NAMES: [&str; 9] = [
 ];
 
 /// The variables that count and that at least one of these programs inherits, with their values.
-pub(super) fn deciding<'a>(
+pub(crate) fn deciding<'a>(
     environment: &'a [(OsString, OsString)],
     programs: &'a [ProgramSpec],
 ) -> impl Iterator<Item = (&'a str, String)> {
@@ -55,6 +56,13 @@ pub(super) fn deciding<'a>(
     named
         .filter(move |(name, _)| counts(name) && programs.iter().any(|spec| spec.inherits(name)))
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
+}
+
+/// Of the variables that count, those that a program is given beside what it inherits: the workload sets them, or the way
+/// of a comparison.
+pub(crate) fn given(spec: &ProgramSpec) -> BTreeMap<String, String> {
+    let own = spec.env.iter().filter(|(name, _)| counts(name));
+    own.map(|(name, value)| (name.clone(), value.clone())).collect()
 }
 
 fn counts(name: &str) -> bool {
