@@ -16,6 +16,7 @@ use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
 use cosched_sim::Kernel;
 
+use crate::advise::AdviseArgs;
 use crate::attach::AttachArgs;
 use crate::calibrate::CalibrateArgs;
 use crate::choices;
@@ -63,6 +64,8 @@ pub(crate) enum Command {
     Sim(Box<SimArgs>),
     /// Measure how programs run alone on this machine, and keep the figures for later runs.
     Profile(ProfileArgs),
+    /// Tell with how many threads each program makes the whole workload fastest and fairest here.
+    Advise(AdviseArgs),
     /// Find by measurement what policies need to know of this machine.
     Calibrate(CalibrateArgs),
     /// Tell what this kernel, machine and user allow, and how to get more.

@@ -7,6 +7,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advise;
 mod args;
 mod attach;
 mod calibrate;
@@ -60,6 +61,7 @@ fn main() -> ExitCode {
         args::Command::Compare(args) => compare::compare(&args),
         args::Command::Sim(args) => sim::sim(&args),
         args::Command::Profile(args) => profile::profile(&args),
+        args::Command::Advise(args) => advise::advise(&args),
         args::Command::Calibrate(args) => calibrate::calibrate(&args),
         args::Command::Doctor(args) => doctor::doctor(&args),
         args::Command::Recover(args) => recover::recover(&args),

@@ -120,6 +120,36 @@ pub(crate) fn measure_all(
     Ok(Ended::Complete)
 }
 
+/// Measures every program with each of these thread counts with which it was not measured yet. Tells whether the user has
+/// interrupted it; what was measured before is kept.
+pub(crate) fn measure_missing(
+    session: &Session,
+    workload: &Workload,
+    counts: &[u16],
+    how: &HowArgs,
+    store: &mut Store,
+) -> Result<Ended, Failure> {
+    check_commands(workload)?;
+    for spec in &workload.programs {
+        for spec in with_counts(spec, Some(counts)) {
+            if store.get(&session.key(&spec, how))?.is_some() {
+                continue;
+            }
+            match alone::measure(session, &spec, how, 1, store) {
+                Ok(_) => {}
+                Err(Stop::Failed(failure)) => return Err(failure),
+                Err(Stop::Interrupted(ended)) => return Ok(ended),
+            }
+        }
+    }
+    Ok(Ended::Complete)
+}
+
+/// The thread counts that a list names.
+pub(crate) fn parse_counts(list: &str, cpus: usize) -> Result<Vec<u16>, Failure> {
+    counts::parse(list, cpus).map_err(Failure::input)
+}
+
 /// Runs a program alone, this once: nothing is kept. Or how the user has interrupted it.
 pub(crate) fn once(
     session: &Session,

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 
 use cosched_core::result::MachineDescription;
 use cosched_core::workload::{ProgramSpec, Workload};
-use cosched_core::{Nanos, Policy, Profile, Topology};
+use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
@@ -38,6 +38,19 @@ pub(crate) struct Session {
     pub(crate) description: MachineDescription,
     /// What programs inherit.
     pub(crate) environment: Vec<(OsString, OsString)>,
+}
+
+/// Up to so many threads every count is looked at, beyond them every doubling.
+const FEW_THREADS: u16 = 8;
+
+/// The thread counts with which programs are worth knowing alone, ascending, up to the most.
+fn counts_up_to(most: u16) -> Vec<u16> {
+    let doublings = (0..16).map(|power| 1u16 << power);
+    let all = (1..=FEW_THREADS).filter(|_| most <= FEW_THREADS).chain(doublings).chain([most]);
+    let mut counts: Vec<u16> = all.filter(|count| (1..=most).contains(count)).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
 }
 
 /// A policy that can do what is asked of it.
@@ -118,9 +131,30 @@ impl Session {
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
+                speedup: store.and_then(|store| self.speedup(spec, how, store)),
             }
         };
         workload.programs.iter().map(profile).collect()
+    }
+
+    /// How a program scales, from what was measured of it alone with several thread counts.
+    pub(crate) fn speedup(
+        &self,
+        spec: &ProgramSpec,
+        how: &HowArgs,
+        store: &Store,
+    ) -> Option<Speedup> {
+        let solo = |threads: u16| {
+            let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
+            Some((threads, store.look_up(&self.key(&counted, how))?.solo))
+        };
+        let known: Vec<(u16, Nanos)> = self.counts().into_iter().filter_map(solo).collect();
+        Speedup::new(&known).filter(|_| known.len() > 1)
+    }
+
+    /// The thread counts with which programs are worth knowing alone here.
+    pub(crate) fn counts(&self) -> Vec<u16> {
+        counts_up_to(u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX))
     }
 
     /// The file that a program's command runs.

@@ -230,7 +230,11 @@ impl Simulator {
                      docs/simulator.md describes it"
                 ))
             })?;
-            let model = Model::read(table, self.session.threads(spec)).map_err(|error| {
+            let mut table = table.clone();
+            if spec.malleable {
+                table.insert("malleable".to_owned(), true.into());
+            }
+            let model = Model::read(&table, self.session.threads(spec)).map_err(|error| {
                 Failure::Input(format!("{place}: model: {}", error.to_string().trim_end()))
             })?;
             Ok(Job { model, weight: 1.0 })
@@ -279,7 +283,10 @@ impl Simulator {
     ) -> Result<(Sim, Outcome, RunResult), Failure> {
         let request = self.request(workload, kind, profiles);
         let planned = self.session.plan(&request)?;
-        let setup = self.session.setup(&request, &planned.threads);
+        let mut setup = self.session.setup(&request, &planned.threads);
+        for (entry, job) in setup.programs.iter_mut().zip(jobs) {
+            entry.malleable = job.model.is_malleable();
+        }
         let kernel = Kernel { groups: kind == Kind::LinuxGroups, ..self.scene.kernel };
         let (hardware, seed) = (self.hardware.clone(), self.scene.seed);
         let joins = kind.makes_gangs() || kind == Kind::LinuxGroups;

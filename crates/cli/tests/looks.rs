@@ -48,7 +48,16 @@ fn simulated(policy: &str) -> tempfile::TempDir {
     folder
 }
 
-const POLICIES: [&str; 6] = ["linux", "fcfs", "gang", "greedy", "cgreedy", "minwait"];
+const POLICIES: [&str; 8] = [
+    "linux",
+    "fcfs",
+    "gang",
+    "greedy",
+    "cgreedy",
+    "minwait",
+    "adaptive-greedy",
+    "adaptive-minwait",
+];
 
 #[test]
 fn phases_add_up_to_the_accounts_of_every_policy_and_every_wait_has_its_reason() {

@@ -27,6 +27,7 @@ mod policy;
 mod program;
 pub mod result;
 mod sample;
+mod speedup;
 pub mod statistics;
 mod time;
 mod topology;
@@ -47,6 +48,7 @@ pub use program::{
     Usage,
 };
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
+pub use speedup::Speedup;
 pub use time::Nanos;
 pub use topology::{Cpu, Level, Topology};
 pub use treatment::{Chosen, Treatment};

@@ -82,7 +82,7 @@ pub enum Directive {
 pub struct Settings {
     /// The CPUs for all its threads.
     pub cpus: Option<CpuSet>,
-    /// The number of threads that a malleable program may use.
+    /// The number of threads that a malleable program may use: of those that a region asks for, at most so many.
     pub grant: Option<u16>,
     /// The kernel's own time slice for each thread.
     pub slice: Option<Nanos>,
@@ -179,6 +179,13 @@ pub struct Reason {
     /// The reason.
     #[serde(flatten)]
     pub why: Why,
+}
+
+impl Why {
+    /// Whether it tells of threads that a program may have, and not whether it runs.
+    pub fn is_of_threads(&self) -> bool {
+        matches!(self, Why::Granted { .. } | Why::TriesThreads { .. })
+    }
 }
 
 /// The kinds of reasons.
@@ -283,6 +290,22 @@ pub enum Why {
         progress: f64,
         /// How long nothing is tried again, unless the program changes.
         pause: Nanos,
+    },
+    /// It gets so many threads in its parallel regions from now on.
+    Granted {
+        /// How many.
+        threads: u16,
+        /// How many it asks for.
+        asked: u16,
+        /// How fast it is with them, relative to all that it asks for, as far as both are known.
+        speed: Option<f64>,
+    },
+    /// It is being tried how fast it is with so many threads.
+    TriesThreads {
+        /// How many.
+        threads: u16,
+        /// How many it asks for.
+        asked: u16,
     },
     /// The machine could not do what the plan wanted.
     Deviation {

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::sample::Quality;
+use crate::speedup::Speedup;
 use crate::time::Nanos;
 
 /// Names one run of one program.
@@ -186,6 +187,8 @@ pub struct Profile {
     pub miss_ratio: Option<f64>,
     /// Traffic between caches and memory, GB/s (10^9 bytes).
     pub memory_gigabytes_per_second: Option<f64>,
+    /// How long one run takes alone with several thread counts.
+    pub speedup: Option<Speedup>,
 }
 
 /// One program of the [`World`](crate::World).
@@ -195,9 +198,12 @@ pub struct Program {
     pub id: ProgramId,
     /// Where it is in its life, as confirmed by the machine.
     pub state: ProgramState,
-    /// How many threads it wants to have on CPUs at once.
+    /// How many threads it wants to have on CPUs at once, as its workload says.
     pub asked: u16,
-    /// How many it was granted; equals `asked` for programs that cannot change it.
+    /// How many it wants for the parallel region that it is in, or was in last; equals `asked` before its first request,
+    /// and for programs that make none.
+    pub requested: u16,
+    /// How many it was granted: at most `requested`.
     pub granted: u16,
     /// The CPUs that cosched has bound it to; `None`: as it was found.
     pub cpus: Option<CpuSet>,

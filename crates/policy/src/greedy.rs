@@ -23,6 +23,13 @@
 //! longest until their next turn. They lose nothing by it: their own turn
 //! comes as before. Programs that fit into many gaps get more than their
 //! share, so it is a choice and not the default.
+//!
+//! # `adaptive-greedy`
+//!
+//! The same, with thread counts of malleable programs that are chosen anew at the beginning of each round: those with which a
+//! round is worth most ([`grants`](crate::grants)). The thesis' adaptive schedulers decide once per round (section 4.2); that
+//! is when everybody has had a turn with the counts of before. Where all programs fit into one gang, a
+//! round is one quantum.
 
 use cosched_core::Why;
 
@@ -31,18 +38,37 @@ use crate::unit::Unit;
 
 /// First-fit decreasing.
 pub(crate) fn cut(units: &[Unit], cpus: usize) -> Vec<Gang> {
-    let mut gangs: Vec<(Gang, usize)> = Vec::new();
-    for unit in descending(units, |unit| unit.threads as f64) {
-        let threads = units[unit].threads;
-        match gangs.iter_mut().find(|(_, taken)| taken + threads <= cpus) {
-            Some((gang, taken)) => {
-                gang.push((unit, Why::InGang));
-                *taken += threads;
-            }
-            None => gangs.push((vec![(unit, Why::InGang)], threads)),
+    let order = descending(units, |unit| unit.threads as f64);
+    let sizes = order.iter().map(|&unit| units[unit].threads);
+    let mut gangs: Vec<Gang> = Vec::new();
+    for (unit, gang) in order.iter().zip(first_fits(sizes, cpus)) {
+        if gang == gangs.len() {
+            gangs.push(Vec::new());
         }
+        gangs[gang].push((*unit, Why::InGang));
     }
-    gangs.into_iter().map(|(gang, _)| gang).collect()
+    gangs
+}
+
+/// How many gangs units of these sizes make.
+pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
+    let mut sizes = sizes.to_vec();
+    sizes.sort_unstable_by_key(|size| std::cmp::Reverse(*size));
+    first_fits(sizes, cpus).into_iter().max().map_or(0.0, |last| (last + 1) as f64)
+}
+
+/// For each of these sizes, one after the other, the first gang with room for it; a new one where there is none.
+fn first_fits(sizes: impl IntoIterator<Item = usize>, cpus: usize) -> Vec<usize> {
+    let mut taken: Vec<usize> = Vec::new();
+    let fit = |size: usize| {
+        let gang = taken.iter().position(|taken| taken + size <= cpus).unwrap_or(taken.len());
+        match taken.get_mut(gang) {
+            Some(taken) => *taken += size,
+            None => taken.push(size),
+        }
+        gang
+    };
+    sizes.into_iter().map(fit).collect()
 }
 
 /// Those of the others, in their order, that fit into the free CPUs.
@@ -54,6 +80,14 @@ pub(crate) fn fill(others: &[(usize, &Unit)], free: usize) -> Gang {
 mod tests {
     use super::*;
     use crate::testkit::{TABLE_5_2, gang_names, table_5_2};
+
+    #[test]
+    fn the_number_of_gangs_can_be_told_without_making_them() {
+        assert_eq!(turns(&[3, 2, 2, 1], 4), 2.0);
+        assert_eq!(turns(&[], 4), 0.0);
+        let sizes: Vec<usize> = table_5_2().iter().map(|unit| unit.threads).collect();
+        assert_eq!(turns(&sizes, 24), 6.0);
+    }
 
     #[test]
     fn table_5_2_gives_the_six_gangs_of_section_5_3() {

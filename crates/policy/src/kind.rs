@@ -10,6 +10,7 @@ use cosched_core::{Nanos, Policy};
 use crate::bandwidth::Slowdowns;
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
+use crate::grants::Grants;
 use crate::minwait::Minwait;
 use crate::placement::Placement;
 use crate::quantum::SHORTEST;
@@ -41,6 +42,10 @@ pub enum Kind {
     Minwait,
     /// The paper on faithful scheduling.
     Faithful,
+    /// Sections 4.2 and 4.3; the algorithm is ours.
+    AdaptiveGreedy,
+    /// The same.
+    AdaptiveMinwait,
 }
 
 /// How a policy is to work.
@@ -165,7 +170,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 9] = [
+    pub const ALL: [Kind; 11] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -175,6 +180,8 @@ impl Kind {
         Kind::Bandwidth,
         Kind::Minwait,
         Kind::Faithful,
+        Kind::AdaptiveGreedy,
+        Kind::AdaptiveMinwait,
     ];
 
     /// The name by which users ask for it.
@@ -189,6 +196,8 @@ impl Kind {
             Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
             Kind::Faithful => "faithful",
+            Kind::AdaptiveGreedy => "adaptive-greedy",
+            Kind::AdaptiveMinwait => "adaptive-minwait",
         }
     }
 
@@ -208,6 +217,12 @@ impl Kind {
             Kind::Faithful => {
                 "everything at once; threads of a program as equals, with a slice for its locks and misses"
             }
+            Kind::AdaptiveGreedy => {
+                "greedy, with thread counts of malleable programs chosen per round"
+            }
+            Kind::AdaptiveMinwait => {
+                "minwait, with thread counts of malleable programs chosen per quantum"
+            }
         }
     }
 
@@ -215,6 +230,12 @@ impl Kind {
     /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
         matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Bandwidth | Kind::Minwait)
+            || self.adapts()
+    }
+
+    /// Whether it decides on the thread counts of malleable programs.
+    pub const fn adapts(self) -> bool {
+        matches!(self, Kind::AdaptiveGreedy | Kind::AdaptiveMinwait)
     }
 
     /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
@@ -303,6 +324,11 @@ impl Kind {
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
             Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
+            Kind::AdaptiveGreedy => {
+                let grants = Grants::new(greedy::turns, options.quantum);
+                Box::new(Rounds::new(options, greedy::cut, None).granting(grants))
+            }
+            Kind::AdaptiveMinwait => Box::new(Minwait::adaptive(options)),
         })
     }
 }

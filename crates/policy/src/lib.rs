@@ -14,26 +14,31 @@
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
+//! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
+//! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
-//! frozen time allows, and [placement] gives each program its CPUs.
+//! frozen time allows, [placement] gives each program its CPUs, and [grants] gives
+//! malleable programs their threads.
 //!
 //! The source of `gang` to `minwait`, of the sections, listings, tables and
 //! figures named here, is the diploma thesis on scheduling multithreaded
 //! programs in chip multiprocessors with the run-time system *Scaff*.
 //!
-//! [`Kind`] is the way in: it names, checks and builds policies.
+//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs.
 
 #![forbid(unsafe_code)]
 // The module docs are written for readers of this crate, who see its private parts.
 #![allow(rustdoc::private_intra_doc_links)]
 
+pub mod advice;
 mod bandwidth;
 mod cgreedy;
 mod faithful;
 mod fcfs;
 mod gang;
+mod grants;
 mod greedy;
 mod kind;
 mod minwait;

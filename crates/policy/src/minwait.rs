@@ -24,12 +24,20 @@
 //!   those that wait, longest first. Who runs is not disturbed, and the
 //!   quantum ends when it would have. If nobody runs, a new one begins;
 //! - while everybody runs there are no quanta, and no wake-ups.
+//!
+//! # `adaptive-minwait`
+//!
+//! The same, with thread counts of malleable programs that are chosen anew at every quantum ([`grants`](crate::grants)). There are
+//! no rounds; serving everybody once takes about as many quanta as all counts together fill the machine, at least one. Who
+//! comes within a quantum has an even share until the next one. While everybody runs, there are quanta as well, since what
+//! programs ask for may change.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
+use crate::grants::{Grants, only_learns};
 use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
 use crate::rounds::first_fit;
@@ -46,6 +54,8 @@ pub(crate) struct Minwait {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
+    /// Who decides on threads, if anybody does.
+    grants: Option<Grants>,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
     /// Who was told to wait.
@@ -64,12 +74,24 @@ impl Minwait {
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
+            grants: None,
             seats: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
             ends: Nanos::NEVER,
             quanta: 0,
         }
+    }
+
+    /// The same, deciding on threads as well.
+    pub(crate) fn adaptive(options: &Options) -> Minwait {
+        let grants = Some(Grants::new(turns, options.quantum));
+        Minwait { grants, ..Minwait::new(options) }
+    }
+
+    /// Whether there are threads to be decided on.
+    fn decides(&self) -> bool {
+        self.grants.as_ref().is_some_and(Grants::any)
     }
 
     fn seated(&self) -> BTreeSet<ProgramId> {
@@ -136,9 +158,9 @@ impl Minwait {
     }
 
     /// A quantum lasts as long as somebody waits for its end.
-    fn time(&mut self, anew: bool, length: Nanos, now: Nanos, plan: &mut Plan) {
-        let before = self.ends;
-        if self.waiting.is_empty() {
+    fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
+        let (before, now) = (self.ends, world.now);
+        if self.waiting.is_empty() && (self.seats.is_empty() || !self.decides()) {
             self.ends = Nanos::NEVER;
         } else if anew || before == Nanos::NEVER {
             self.ends = now + length;
@@ -149,14 +171,20 @@ impl Minwait {
             plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         }
         if self.ends != before {
-            plan.wake_at(self.ends, QUANTUM_ENDS);
+            match &mut self.grants {
+                Some(grants) => grants.wake_at(self.ends, QUANTUM_ENDS, world, plan),
+                None => plan.wake_at(self.ends, QUANTUM_ENDS),
+            }
         }
     }
 }
 
 impl Policy for Minwait {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        if only_settled(causes) {
+        if let Some(grants) = &mut self.grants {
+            grants.learn(causes, world);
+        }
+        if only_settled(causes) || (self.grants.is_some() && only_learns(causes)) {
             return;
         }
         let mut sorted = std::mem::take(&mut self.sorted);
@@ -166,8 +194,7 @@ impl Policy for Minwait {
             self.forget_the_gone(&sorted.units);
             self.places.retain(world);
         }
-        let units = &sorted.units;
-        let anew = self.quantum_is_over(causes, world, units);
+        let anew = self.quantum_is_over(causes, world, &sorted.units);
         if anew {
             if self.ends <= world.now {
                 self.quantum.ended_late(world.now - self.ends);
@@ -175,17 +202,29 @@ impl Policy for Minwait {
             self.seats.clear();
             self.cpus = *world.cpus;
         }
-        let length = self.quantum.length(
-            &mut Weights::new(vec![1.0; units.len()]),
-            0,
-            world.max_frozen,
-            plan,
-        );
+        if let Some(grants) = &mut self.grants {
+            match anew {
+                true => _ = grants.decide(&mut sorted.units, world, plan),
+                false => grants.fit(&mut sorted.units, world.cpus.len()),
+            }
+        }
+        let units = &sorted.units;
+        let mut weights = Weights::new(vec![1.0; units.len()]);
+        let length = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
+        let length = match &self.grants {
+            Some(grants) if length == Nanos::NEVER => grants.quantum(),
+            _ => length,
+        };
         self.seat(units, length, world, plan);
         self.hold(anew, units, world, plan);
-        self.time(anew, length, world.now, plan);
+        self.time(anew, length, world, plan);
         self.sorted = sorted;
     }
+}
+
+/// How many quanta it takes to serve everybody once.
+pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
+    sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64
 }
 
 /// Who waits, and how long.

@@ -15,10 +15,17 @@ use crate::testkit::{Lab, cases, options, program, unit};
 use crate::{cgreedy, greedy};
 
 const CPUS: u16 = 6;
-const GANG_POLICIES: [Kind; 5] =
-    [Kind::Gang, Kind::Greedy, Kind::Cgreedy, Kind::Bandwidth, Kind::Minwait];
+const GANG_POLICIES: [Kind; 7] = [
+    Kind::Gang,
+    Kind::Greedy,
+    Kind::Cgreedy,
+    Kind::Bandwidth,
+    Kind::AdaptiveGreedy,
+    Kind::Minwait,
+    Kind::AdaptiveMinwait,
+];
 /// How many of them, from the first, have rounds.
-const IN_ROUNDS: usize = 4;
+const IN_ROUNDS: usize = 5;
 
 /// Something that happens to the machine.
 #[derive(Clone, Debug)]

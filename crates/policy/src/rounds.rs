@@ -1,4 +1,4 @@
-//! Gangs that take turns: what `gang`, `greedy` and `cgreedy` share.
+//! Gangs that take turns: what `gang`, `greedy`, `cgreedy`, `bandwidth` and `adaptive-greedy` share.
 //!
 //! A policy of this family cuts the units into gangs; that is a pure function
 //! ([`Cut`]). Here is the rest: whose turn it is, and for how long. In the thesis the
@@ -23,11 +23,15 @@
 //! program of the running gang ends, or the CPUs change, the next turn begins
 //! at once with a whole quantum. One gang alone runs without end and without
 //! wake-ups; when something changes its turn is over.
+//!
+//! A policy that decides on threads ([`grants`](crate::grants)) does so at the beginning of each round, and whenever gangs
+//! are cut anew. Its only gang has quanta, too: each is a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
 
+use crate::grants::{Grants, only_learns};
 use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
 use crate::unit::{Denied, Member, Places, Sorted, Unfreezable, Unit, only_settled, run_together};
@@ -54,6 +58,8 @@ pub(crate) struct Rounds {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
+    /// Who decides on threads, if anybody does.
+    grants: Option<Grants>,
     /// The gangs, until the units change.
     cutting: Option<Cutting>,
     /// Each program's number in the queue; lower is further ahead.
@@ -127,6 +133,7 @@ impl Rounds {
             sorted: Sorted::default(),
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
+            grants: None,
             cutting: None,
             queue: BTreeMap::new(),
             number: 0,
@@ -134,6 +141,11 @@ impl Rounds {
             round: 0,
             round_began: 0,
         }
+    }
+
+    /// The same, deciding on threads as well.
+    pub(crate) fn granting(self, grants: Grants) -> Rounds {
+        Rounds { grants: Some(grants), ..self }
     }
 
     /// Takes in who came and forgets who went; says who came.
@@ -174,12 +186,18 @@ impl Rounds {
     }
 
     /// The gangs of now, and that whose turn it is.
-    fn cut(&mut self, units: &[Unit], cpus: usize) -> Cutting {
-        if let Some(mut last) = self.cutting.take() {
+    fn cut(&mut self, units: &mut [Unit], world: &World<'_>, plan: &mut Plan) -> Cutting {
+        let mut last = self.cutting.take();
+        if let Some(last) = &mut last {
             last.turn = (last.turn + 1) % last.order.len().max(1);
+        }
+        let round_begins = last.as_ref().is_none_or(|last| last.turn == 0);
+        let grants = self.grants.as_mut().filter(|_| round_begins);
+        let resized = grants.is_some_and(|grants| grants.decide(units, world, plan));
+        if let Some(last) = last.filter(|_| !resized) {
             return last;
         }
-        let gangs = (self.cut)(units, cpus);
+        let gangs = (self.cut)(units, world.cpus.len());
         let mut order: Vec<usize> = (0..gangs.len()).collect();
         order.sort_by_cached_key(|&gang| self.foremost(&gangs[gang], units));
         Cutting::new(gangs, order, units)
@@ -187,7 +205,7 @@ impl Rounds {
 
     fn next_turn(
         &mut self,
-        units: &[Unit],
+        units: &mut [Unit],
         newcomers: &[ProgramId],
         world: &World<'_>,
         plan: &mut Plan,
@@ -200,12 +218,14 @@ impl Rounds {
         for id in last.iter().flat_map(|turn| &turn.gang) {
             self.queue.entry(*id).and_modify(|number| *number = self.number);
         }
-        let mut cutting = self.cut(units, world.cpus.len());
+        let mut cutting = self.cut(units, world, plan);
+        let units = &*units;
 
         let mut ends = Nanos::NEVER;
         if !cutting.gangs.is_empty() {
             let turn = cutting.gang();
             let length = self.quantum.length(&mut cutting.weights, turn, world.max_frozen, plan);
+            let length = self.until_decided(length);
             ends = world.now + length;
             self.count_round(&cutting.gangs[turn], units);
             let (gang, gangs) = (turn as u16, cutting.gangs.len() as u16);
@@ -225,7 +245,18 @@ impl Rounds {
         }
         self.cutting = Some(cutting);
         if ends != Nanos::NEVER || last.is_some_and(|turn| turn.ends != Nanos::NEVER) {
-            plan.wake_at(ends, TURN_ENDS);
+            match &mut self.grants {
+                Some(grants) => grants.wake_at(ends, TURN_ENDS, world, plan),
+                None => plan.wake_at(ends, TURN_ENDS),
+            }
+        }
+    }
+
+    /// A turn without an end has one where threads are to be decided on.
+    fn until_decided(&self, length: Nanos) -> Nanos {
+        match self.grants.as_ref().filter(|grants| length == Nanos::NEVER && grants.any()) {
+            Some(grants) => grants.quantum(),
+            None => length,
         }
     }
 
@@ -274,12 +305,15 @@ impl Rounds {
 
 impl Policy for Rounds {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        if only_settled(causes) {
+        if let Some(grants) = &mut self.grants {
+            grants.learn(causes, world);
+        }
+        if only_settled(causes) || (self.grants.is_some() && only_learns(causes)) {
             return;
         }
         self.denied.update(causes);
         let changed = self.sorted.update(causes, world);
-        let sorted = std::mem::take(&mut self.sorted);
+        let mut sorted = std::mem::take(&mut self.sorted);
         let mut newcomers = Vec::new();
         if changed {
             self.unfreezable.run(&sorted.unfreezable, plan);
@@ -288,7 +322,7 @@ impl Policy for Rounds {
             newcomers = self.update_queue(&sorted.units);
         }
         if self.turn_is_over(causes, world, changed, &sorted.units) {
-            self.next_turn(&sorted.units, &newcomers, world, plan);
+            self.next_turn(&mut sorted.units, &newcomers, world, plan);
         } else {
             self.hold(&newcomers, plan);
         }

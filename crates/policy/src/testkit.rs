@@ -36,6 +36,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         id: ProgramId::first(slot),
         state: ProgramState::New,
         asked: threads,
+        requested: threads,
         granted: threads,
         cpus: None,
         weight: 1.0,
@@ -56,7 +57,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
 /// A unit of one program.
 pub(crate) fn unit(slot: u16, threads: usize, misses: Option<f64>) -> Unit {
     Unit {
-        members: vec![Member { id: ProgramId::first(slot), threads }],
+        members: vec![Member { id: ProgramId::first(slot), threads, grant: None }],
         threads,
         misses,
         traffic: None,
@@ -221,6 +222,8 @@ impl<P: Policy> Lab<P> {
                 Directive::Run(settings) => {
                     program.state = ProgramState::Running;
                     program.cpus = settings.cpus;
+                    let most = program.requested;
+                    program.granted = settings.grant.map_or(most, |grant| grant.min(most));
                     program.waiting_since = None;
                 }
                 Directive::Freeze => {
@@ -251,6 +254,17 @@ impl<P: Policy> Lab<P> {
         self.wakes.retain(|_, due| *due > at);
         self.tell(&due.into_iter().map(Cause::Woke).collect::<Vec<_>>());
         true
+    }
+
+    /// The same, where the wake-up reads what stands in the scene's samples.
+    pub(crate) fn wake_reading(&mut self) {
+        let Some(at) = self.next_wake() else { return };
+        self.scene.now = at;
+        let due: Vec<Token> = self.wakes.iter().filter(|w| *w.1 <= at).map(|w| *w.0).collect();
+        self.wakes.retain(|_, due| *due > at);
+        let sampled = self.scene.samples.iter().map(|sample| Cause::Sampled(sample.program));
+        let causes: Vec<Cause> = sampled.chain(due.into_iter().map(Cause::Woke)).collect();
+        self.tell(&causes);
     }
 
     /// Lets time go by, but not past a wake-up.

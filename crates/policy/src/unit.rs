@@ -29,6 +29,8 @@ pub(crate) struct Member {
     pub(crate) id: ProgramId,
     /// CPUs that it wants, from 1 to all.
     pub(crate) threads: usize,
+    /// How many threads it is granted; `None`: the policy decides on no threads, or it cannot change its own.
+    pub(crate) grant: Option<u16>,
 }
 
 /// Programs that run at the same time or not at all.
@@ -49,8 +51,10 @@ pub(crate) struct Unit {
 impl Unit {
     fn new(programs: &[&Program], cpus: usize) -> Unit {
         let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
-        let members: Vec<Member> =
-            programs.iter().map(|p| Member { id: p.id, threads: threads(p) }).collect();
+        let members: Vec<Member> = programs
+            .iter()
+            .map(|p| Member { id: p.id, threads: threads(p), grant: None })
+            .collect();
         let sum: usize = members.iter().map(|member| member.threads).sum();
         let misses = programs
             .iter()
@@ -155,10 +159,10 @@ fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     (units, unfreezable)
 }
 
-/// Whether all that is told is that plans have come true: then there is nothing to decide. Most
-/// causes are of this kind, and a look at all programs for each would be the most that is done.
+/// Whether all that is told is that plans have come true, or that a program asks for threads of which nobody decides: then
+/// there is nothing to decide. Most causes are of this kind, and a look at all programs for each would be the most that is done.
 pub(crate) fn only_settled(causes: &[Cause]) -> bool {
-    causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }))
+    causes.iter().all(|cause| matches!(cause, Cause::Settled { .. } | Cause::Requested { .. }))
 }
 
 /// Whether units are the same after this. So it is with what happens most often: quanta end, and programs that waited for
@@ -166,7 +170,9 @@ pub(crate) fn only_settled(causes: &[Cause]) -> bool {
 fn leaves_units(cause: &Cause) -> bool {
     use Refusal::{FrozenTooLong, TimedOut};
     match cause {
-        Cause::Woke(_) | Cause::Settled { .. } | Cause::Sampled(_) => true,
+        Cause::Woke(_) | Cause::Settled { .. } | Cause::Sampled(_) | Cause::Requested { .. } => {
+            true
+        }
         Cause::Deviated { why, .. } => matches!(why, FrozenTooLong | TimedOut),
         _ => false,
     }
@@ -238,7 +244,7 @@ impl Places {
         free: &CpuSet,
         last: &CpuSet,
     ) -> Option<CpuSet> {
-        let Member { id, threads } = member;
+        let Member { id, threads, .. } = member;
         if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads)) {
             // Whoever has what it would get keeps it.
             if was_free == free && (was_last == last || *answer == Some(*last)) {
@@ -270,11 +276,11 @@ pub(crate) fn run_together(
         let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
         // A topology that misses some of the CPUs: better unplaced than not run.
-        let whole = Member { id: unit.members[0].id, threads: unit.threads };
+        let whole = Member { id: unit.members[0].id, threads: unit.threads, grant: None };
         let cpus = places.of(whole, world.topology, &free, &last).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
-        for (id, cpus) in divided(unit, cpus, places, world) {
-            plan.run(id, settings(cpus, world));
+        for (Member { id, grant, .. }, cpus) in divided(unit, cpus, places, world) {
+            plan.run(id, Settings { grant, ..settings(cpus, world) });
             plan.because(Some(id), why);
         }
         seats.push(Seat { members: unit.ids().collect(), cpus });
@@ -288,9 +294,9 @@ fn divided(
     cpus: CpuSet,
     places: &mut Places,
     world: &World<'_>,
-) -> Vec<(ProgramId, CpuSet)> {
+) -> Vec<(Member, CpuSet)> {
     if let [only] = unit.members[..] {
-        return vec![(only.id, cpus)];
+        return vec![(only, cpus)];
     }
     let mut members = unit.members.clone();
     members.sort_by_key(|member| Reverse(member.threads));
@@ -299,9 +305,10 @@ fn divided(
         let last = world.program(member.id).and_then(|p| p.cpus).unwrap_or(CpuSet::EMPTY);
         let own = places.of(*member, world.topology, &free, &last)?;
         free = free.difference(&own);
-        Some((member.id, own))
+        Some((*member, own))
     });
-    apart.collect::<Option<Vec<_>>>().unwrap_or_else(|| unit.ids().map(|id| (id, cpus)).collect())
+    let apart: Option<Vec<_>> = apart.collect();
+    apart.unwrap_or_else(|| unit.members.iter().map(|member| (*member, cpus)).collect())
 }
 
 /// The whole machine is no restriction: then the program stays as it was found.

@@ -5,12 +5,14 @@
 //! second: the sentences say nothing that the data do not hold. Reasons are the policy's own
 //! ([`Why`](cosched_core::Why)), never guessed afterwards.
 
+mod grants;
 mod moment;
 mod slices;
 mod story;
 #[cfg(test)]
 mod tests;
 
+pub use grants::Grant;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
 pub use slices::{SliceChoice, TriedWay};
 pub use story::{Company, LongestWait, Misfortune, ProgramStory, Story, WaitReason};

@@ -83,7 +83,8 @@ impl Told {
     }
 }
 
-/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a plan as a whole.
+/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a plan as a
+/// whole, and for those that tell of its threads.
 pub fn runs(why: &Why) -> Option<bool> {
     match why {
         Why::LeftToKernel
@@ -101,7 +102,11 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::PutBack { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
-        Why::Quantum { .. } | Why::QuantumShortened { .. } | Why::Deviation { .. } => None,
+        Why::Quantum { .. }
+        | Why::QuantumShortened { .. }
+        | Why::Granted { .. }
+        | Why::TriesThreads { .. }
+        | Why::Deviation { .. } => None,
     }
 }
 
@@ -144,7 +149,9 @@ impl<'a> History<'a> {
         for decision in &result.decisions {
             for reason in &decision.reasons {
                 // A damaged file may name programs that are not there.
-                let Some(id) = reason.program else { continue };
+                let Some(id) = reason.program.filter(|_| !reason.why.is_of_threads()) else {
+                    continue;
+                };
                 let Some(list) = told.get_mut(usize::from(id.slot)) else { continue };
                 let at = nanos(decision.at_seconds);
                 list.push(Told { at, generation: id.generation, why: reason.why });

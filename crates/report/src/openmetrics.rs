@@ -59,6 +59,8 @@ pub fn text(snapshot: &Snapshot) -> String {
     each("cosched_program_threads", "gauge", None, help, |program| {
         Some(program.granted.to_string())
     });
+    let help = "Threads that the program asks for.";
+    each("cosched_program_threads_asked", "gauge", None, help, |p| Some(p.threads.to_string()));
     let help = "The program's share relative to the others.";
     each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 

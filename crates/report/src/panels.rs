@@ -13,6 +13,7 @@ mod compared;
 mod courses;
 mod equals;
 mod gangs;
+mod grants;
 mod machine;
 mod over_time;
 mod predicted;
@@ -209,6 +210,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     machine::threads,
     gangs::round,
     gangs::longest_wait,
+    grants::threads,
     predicted::slowdowns,
     equals::treatment,
 ];
@@ -242,7 +244,8 @@ mod tests {
 
     #[test]
     fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
-        for panel in [testkit::gang(), testkit::faithful()].iter().flat_map(of) {
+        for panel in [testkit::gang(), testkit::faithful(), testkit::adaptive()].iter().flat_map(of)
+        {
             let table = panel.table();
             assert!(!table.rows.is_empty(), "{}", panel.id);
             assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", panel.id);

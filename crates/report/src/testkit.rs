@@ -105,6 +105,23 @@ pub(crate) fn faithful() -> RunResult {
     }
 }
 
+/// The same as `linux`, where program `a` was granted threads.
+pub(crate) fn adaptive() -> RunResult {
+    let decision = |at_seconds, why| DecisionResult {
+        at_seconds,
+        reasons: vec![Reason { program: Some(ProgramId::first(0)), why }],
+    };
+    RunResult {
+        policy: "adaptive-greedy".into(),
+        decisions: vec![
+            decision(0.0, Why::Granted { threads: 1, asked: 4, speed: None }),
+            decision(0.1, Why::TriesThreads { threads: 2, asked: 4 }),
+            decision(0.2, Why::Granted { threads: 2, asked: 4, speed: Some(0.8) }),
+        ],
+        ..linux()
+    }
+}
+
 fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult {
     let running: f64 = timeline.iter().map(|span| span.1 - span.0).sum();
     let gaps = timeline.windows(2).map(|spans| spans[1].0 - spans[0].1);

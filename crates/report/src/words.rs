@@ -58,6 +58,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::PutBack { .. } => {
             "another way to schedule its threads was tried, and they are as they were before"
         }
+        Why::Granted { .. } => "this is how many threads its parallel regions get",
+        Why::TriesThreads { .. } => {
+            "it is being tried how fast it is with another number of threads"
+        }
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -83,6 +87,12 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
         Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
         Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
+        Why::Granted { threads, asked, .. } => {
+            return format!("{threads} of {asked} threads").into();
+        }
+        Why::TriesThreads { threads, .. } => {
+            return format!("tries {}", count(threads.into(), "thread", "threads")).into();
+        }
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",
@@ -120,6 +130,14 @@ fn figures(why: &Why) -> Option<String> {
             "{actuator}, {progress:.2} times the progress; not tried again for {}",
             span(*pause)
         )),
+        Why::Granted { threads, asked, speed } => {
+            let speed = speed.filter(|_| threads != asked);
+            let speed = speed.map_or(String::new(), |speed| format!("; {speed:.2} times as fast"));
+            Some(format!("{threads} of the {asked} that it asks for{speed}"))
+        }
+        Why::TriesThreads { threads, asked } => {
+            Some(format!("{threads} of the {asked} that it asks for"))
+        }
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
         }

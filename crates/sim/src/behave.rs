@@ -4,6 +4,7 @@ use cosched_core::Nanos;
 
 use crate::fair::Arrival;
 use crate::model::{Model, Op};
+use crate::sync::Gate;
 use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
 
@@ -28,15 +29,25 @@ impl World {
         };
         match op {
             Op::Compute { instructions, mix } => {
-                let left = instructions * self.programs[program].model.share(thread.index);
-                let thread = &mut self.threads[tid as usize];
-                thread.doing = Doing::Compute { left, mix };
-                thread.at += 1;
-                self.stir(tid);
-                self.unprice_thread(tid);
-                false
+                let model = &self.programs[program].model;
+                let share = model.share(thread.index, model.threads);
+                self.compute(tid, instructions * share, mix)
             }
-            Op::Barrier(number) => self.barrier(tid, program, usize::from(number)),
+            Op::Share { instructions, mix } => {
+                let (model, sync) = (&self.programs[program].model, &self.programs[program].sync);
+                let team = sync.team.threads;
+                let share = model.share(thread.index, team) / f64::from(team);
+                self.compute(tid, instructions * share, mix)
+            }
+            Op::Region { threads, next } => self.region(tid, program, threads, next),
+            Op::Barrier(number) => {
+                let all = self.programs[program].model.threads;
+                self.barrier(tid, program, Gate::Numbered(number), all)
+            }
+            Op::Meet => {
+                let team = self.programs[program].sync.team.threads;
+                self.barrier(tid, program, Gate::OfTheTeam, team)
+            }
             Op::Acquire(number) => self.acquire(tid, program, usize::from(number)),
             Op::Release(number) => {
                 self.release(tid, program, usize::from(number));
@@ -76,6 +87,16 @@ impl World {
         }
     }
 
+    /// A thread begins to compute.
+    fn compute(&mut self, tid: Tid, left: f64, mix: u16) -> bool {
+        let thread = &mut self.threads[tid as usize];
+        thread.doing = Doing::Compute { left, mix };
+        thread.at += 1;
+        self.stir(tid);
+        self.unprice_thread(tid);
+        false
+    }
+
     /// A thread makes its siblings, which begin after what it is at.
     fn create(&mut self, tid: Tid, program: usize) {
         let parent = &self.threads[tid as usize];
@@ -88,7 +109,7 @@ impl World {
     }
 
     /// The operation is done.
-    fn go_on(&mut self, tid: Tid) -> bool {
+    pub(crate) fn go_on(&mut self, tid: Tid) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.at += 1;
         thread.waiting = Waiting::No;
@@ -102,7 +123,7 @@ impl World {
     }
 
     /// A thread cannot go on: it spins for so many nanoseconds at most, then sleeps.
-    fn wait_spinning(&mut self, tid: Tid, waiting: Waiting, spin: u64) -> bool {
+    pub(crate) fn wait_spinning(&mut self, tid: Tid, waiting: Waiting, spin: u64) -> bool {
         let thread = &mut self.threads[tid as usize];
         thread.waiting = waiting;
         match thread.doing {
@@ -117,9 +138,9 @@ impl World {
         false
     }
 
-    fn barrier(&mut self, tid: Tid, program: usize, number: usize) -> bool {
-        let all = usize::from(self.programs[program].model.threads);
-        let barrier = &mut self.programs[program].sync.barriers[number];
+    /// A thread is at a barrier of so many threads.
+    fn barrier(&mut self, tid: Tid, program: usize, gate: Gate, threads: u16) -> bool {
+        let barrier = self.programs[program].sync.barrier(gate);
         match self.threads[tid as usize].waiting {
             Waiting::Barrier { round } if round != barrier.round => return self.go_on(tid),
             Waiting::Barrier { round } => {
@@ -127,7 +148,7 @@ impl World {
             }
             _ => {}
         }
-        if barrier.waiters.len() + 1 < all {
+        if barrier.waiters.len() + 1 < usize::from(threads) {
             barrier.waiters.push(tid);
             let round = barrier.round;
             return self.wait(tid, program, Waiting::Barrier { round });
@@ -137,12 +158,12 @@ impl World {
         for waiter in waiters.drain(..) {
             self.signal(tid, waiter);
         }
-        self.programs[program].sync.barriers[number].waiters = waiters;
+        self.programs[program].sync.barrier(gate).waiters = waiters;
         self.go_on(tid)
     }
 
     /// One thread has brought what another waits for: whoever spins on a CPU sees it, whoever sleeps is woken.
-    fn signal(&mut self, from: Tid, to: Tid) {
+    pub(crate) fn signal(&mut self, from: Tid, to: Tid) {
         match self.threads[to as usize].place {
             Place::Running => {
                 self.account(to);

@@ -29,6 +29,7 @@ pub mod model;
 mod place;
 mod prices;
 mod queue;
+mod region;
 mod samples;
 mod schedule;
 mod settings;

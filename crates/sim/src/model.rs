@@ -28,6 +28,23 @@ pub enum Op {
     },
     /// Wait until every thread has come here.
     Barrier(u16),
+    /// A parallel region of a malleable program begins: every thread comes here, and as many as are granted go on
+    /// together. The others skip as many operations as told.
+    Region {
+        /// How many threads the region asks for.
+        threads: u16,
+        /// How many operations it has.
+        next: u16,
+    },
+    /// In a region: compute this thread's part of so many instructions, of a mix.
+    Share {
+        /// Of all its threads together.
+        instructions: f64,
+        /// Position in [`Model::mixes`].
+        mix: u16,
+    },
+    /// In a region: wait until each of its threads has come here.
+    Meet,
     /// Take a lock.
     Acquire(u16),
     /// Give it back.
@@ -162,10 +179,15 @@ impl Model {
         }
     }
 
-    /// The share of the average work that a thread gets: from `1 - imbalance` to `1 + imbalance`.
-    pub(crate) fn share(&self, index: u16) -> f64 {
-        match self.threads {
-            1 => 1.0,
+    /// Whether it asks for threads at the beginning of its parallel regions.
+    pub fn is_malleable(&self) -> bool {
+        self.script.iter().any(|op| matches!(op, Op::Region { .. }))
+    }
+
+    /// The share of the average work that one of so many threads gets: from `1 - imbalance` to `1 + imbalance`.
+    pub(crate) fn share(&self, index: u16, threads: u16) -> f64 {
+        match threads {
+            0 | 1 => 1.0,
             n => 1.0 + self.imbalance * (2.0 * f64::from(index) / f64::from(n - 1) - 1.0),
         }
     }

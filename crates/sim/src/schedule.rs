@@ -21,7 +21,8 @@ impl World {
                 thread.waiting = Waiting::No;
                 thread.at += 1;
             }
-            Waiting::No => {}
+            // Whoever has no work in a program is not waiting for a sibling.
+            Waiting::No | Waiting::Region { .. } => {}
             Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue => {
                 self.book_wait(tid);
             }

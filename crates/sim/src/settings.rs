@@ -33,10 +33,7 @@ impl World {
             (Aspect::Slice, self.bounded(settings.slice, rank.unwrap_or(0)) != settings.slice),
             (Aspect::Nice, settings.nice.is_some_and(|nice| !self.has_nice(nice))),
             (Aspect::CpuGroup, settings.cpu_group.is_some() && !self.kernel.is_fair()),
-            (
-                Aspect::Threads,
-                settings.grant.is_some_and(|n| n != self.programs[run].model.threads),
-            ),
+            (Aspect::Threads, settings.grant.is_some_and(|n| self.cannot_have(run, n))),
         ];
         for (aspect, _) in refused.into_iter().filter(|(_, refused)| *refused) {
             self.refuse(run, aspect, Refusal::NotSupported);
@@ -52,6 +49,13 @@ impl World {
         for tid in self.programs[run].tids() {
             self.refit(tid);
         }
+        self.answer(run);
+    }
+
+    /// Whether a program has another number of threads, and cannot change it.
+    fn cannot_have(&self, run: usize, threads: u16) -> bool {
+        let model = &self.programs[run].model;
+        threads != model.threads && !model.is_malleable()
     }
 
     /// An exception for one thread comes into effect.

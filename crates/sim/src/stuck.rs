@@ -39,11 +39,14 @@ impl World {
             (Waiting::Time, Some(Op::Sleep(time))) => {
                 thread.changed.checked_add(time.0).is_some_and(|at| at < u64::MAX)
             }
+            // Whoever was asked for threads has not answered yet: it may be frozen.
+            (Waiting::Region { round }, _) => sync.team.waits || sync.team.entry.round != round,
             // It may also not have been made yet.
             _ if thread.place == Place::Blocked => false,
             (Waiting::Barrier { round }, Some(Op::Barrier(number))) => {
                 sync.barriers[usize::from(*number)].round != round
             }
+            (Waiting::Barrier { round }, Some(Op::Meet)) => sync.team.meeting.round != round,
             (Waiting::Lock, Some(Op::Acquire(number))) => {
                 let holder = sync.locks[usize::from(*number)].holder;
                 holder.is_none_or(|holder| holder == thread.turn.tid)

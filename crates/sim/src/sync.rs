@@ -1,4 +1,4 @@
-//! What the threads of one program wait at: barriers, locks and bounded queues.
+//! What the threads of one program wait at: barriers, locks, bounded queues, and the beginnings of parallel regions.
 
 use std::collections::VecDeque;
 
@@ -11,9 +11,34 @@ pub(crate) struct Sync {
     pub(crate) barriers: Vec<Barrier>,
     pub(crate) locks: Vec<Lock>,
     pub(crate) queues: Vec<Channel>,
+    pub(crate) team: Team,
 }
 
-/// A barrier for all threads of the program.
+/// Which barrier.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Gate {
+    /// One of all threads, by its number in the script.
+    Numbered(u16),
+    /// That of the threads of a region.
+    OfTheTeam,
+}
+
+/// The threads that a malleable program has in its parallel region, or had in the last one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Team {
+    /// How many, from 1.
+    pub(crate) threads: u16,
+    /// How many were asked for last; 0: none yet.
+    pub(crate) asked: u16,
+    /// Whether the answer is waited for.
+    pub(crate) waits: bool,
+    /// Where all threads come together at the beginning of a region.
+    pub(crate) entry: Barrier,
+    /// Where those in it do.
+    pub(crate) meeting: Barrier,
+}
+
+/// A barrier.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Barrier {
     /// How often it has opened.
@@ -63,6 +88,20 @@ impl Sync {
                 .map(|_| Lock { holder: None, waiters: waiters(), waited: vec![0; threads] })
                 .collect(),
             queues: model.queues.iter().map(channel).collect(),
+            team: Team {
+                threads: model.threads,
+                asked: 0,
+                waits: false,
+                entry: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
+                meeting: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
+            },
+        }
+    }
+
+    pub(crate) fn barrier(&mut self, gate: Gate) -> &mut Barrier {
+        match gate {
+            Gate::Numbered(number) => &mut self.barriers[usize::from(number)],
+            Gate::OfTheTeam => &mut self.team.meeting,
         }
     }
 }

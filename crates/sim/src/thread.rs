@@ -144,6 +144,8 @@ pub(crate) enum Waiting {
     No,
     /// The end of this round of the barrier that its operation names.
     Barrier { round: u64 },
+    /// The beginning of a parallel region: the end of this round of its entry.
+    Region { round: u64 },
     /// The lock that its operation names.
     Lock,
     /// An item, or room for one, in the queue that its operation names.

@@ -27,6 +27,10 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
         Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
         Kind::LinuxGroups => shares(rights),
         Kind::Gang | Kind::Greedy | Kind::Minwait => gangs(rights),
+        Kind::AdaptiveGreedy | Kind::AdaptiveMinwait => {
+            let (uses, gains) = gangs(rights);
+            (format!("{uses}, threads by a library in malleable programs"), gains)
+        }
         Kind::Bandwidth => {
             let (uses, gains) = gangs(rights);
             let figures =

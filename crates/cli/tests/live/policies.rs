@@ -8,8 +8,18 @@ use cosched_linux::procfs::Proc;
 
 use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 8] =
-    ["linux", "linux-groups", "fcfs", "gang", "greedy", "cgreedy", "bandwidth", "minwait"];
+const POLICIES: [&str; 10] = [
+    "linux",
+    "linux-groups",
+    "fcfs",
+    "gang",
+    "greedy",
+    "cgreedy",
+    "bandwidth",
+    "minwait",
+    "adaptive-greedy",
+    "adaptive-minwait",
+];
 /// A table of slowdowns, made up: here nobody counts.
 const SLOWDOWNS: &str =
     "machine = 'made up'\ngigabytes_per_second = [5.0]\npairs = [[2.0]]\ntriples = [[[3.0]]]\n";

@@ -29,9 +29,9 @@ pub enum BadPlan {
     /// It binds a program to CPUs that may not be used.
     #[error("the plan binds {0} to CPUs {1}, which programs may not use")]
     ForeignCpu(ProgramId, Box<CpuSet>),
-    /// It grants no thread, or more than were asked for.
-    #[error("the plan grants {0} threads to {1}, which asked for {2}")]
-    BadGrant(u16, ProgramId, u16),
+    /// It grants no thread. (One that grants more than a region asks for is lowered.)
+    #[error("the plan grants no thread to {0}")]
+    NoThread(ProgramId),
     /// It asks to be woken in the past.
     #[error("the plan asks for a wake-up at {0}, which is past")]
     PastWake(Nanos),
@@ -51,9 +51,8 @@ pub fn check(plan: &Plan, world: &World<'_>) -> Result<(), BadPlan> {
             return Err(BadPlan::NamedTwice(*program));
         }
         let Directive::Run(settings) = directive else { continue };
-        let asked = world.program(*program).map_or(u16::MAX, |program| program.asked);
-        if let Some(grant) = settings.grant.filter(|grant| !(1..=asked).contains(grant)) {
-            return Err(BadPlan::BadGrant(grant, *program, asked));
+        if settings.grant == Some(0) {
+            return Err(BadPlan::NoThread(*program));
         }
         check_cpus(*program, settings.cpus, world)?;
     }

@@ -82,7 +82,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.causes.push(Cause::ThreadsChanged(id));
             }
             Happening::Requested { threads, blocked, .. } => {
-                program.asked = threads;
+                program.requested = threads;
                 control.apply_anyway |= blocked;
                 self.causes.push(Cause::Requested { program: id, threads, blocked });
             }

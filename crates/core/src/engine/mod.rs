@@ -213,6 +213,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             id,
             state: ProgramState::New,
             asked: entry.asked,
+            requested: entry.asked,
             granted: entry.asked,
             cpus: None,
             weight: entry.weight,

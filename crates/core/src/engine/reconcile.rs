@@ -161,8 +161,10 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     fn let_run(&mut self, i: usize, settings: Settings, held: &CpuSet, steps: &mut Vec<Step>) {
         let blocked = settings.cpus.as_ref().unwrap_or(&self.setup.cpus).intersects(held);
-        let id = self.programs[i].id;
-        let state = self.programs[i].state;
+        let (id, state) = (self.programs[i].id, self.programs[i].state);
+        // A grant stands until the next one; what a region asks for may be less.
+        let grant = settings.grant.map(|grant| grant.min(self.programs[i].requested));
+        let settings = Settings { grant, ..settings };
         self.controls[i].left = false;
         match state {
             ProgramState::New if !blocked => {
@@ -201,7 +203,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.controls[i].told = settings;
         let program = &mut self.programs[i];
         program.cpus = settings.cpus;
-        program.granted = settings.grant.unwrap_or(program.asked);
+        program.granted = settings.grant.unwrap_or(program.requested);
     }
 
     /// The CPUs on which somebody may still be who is to be frozen: nobody takes their place before.
@@ -225,7 +227,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             control.left = true;
             control.told = Settings::default();
             program.cpus = None;
-            program.granted = program.asked;
+            program.granted = program.requested;
             steps.push(Step::Leave(program.id));
         }
         if let Some(signal) = control.signal.take() {

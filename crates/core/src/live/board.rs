@@ -51,6 +51,8 @@ impl Board {
     pub fn decided(&mut self, now: Nanos, plan: &Plan) {
         for reason in &plan.reasons {
             match (reason.program, reason.why) {
+                // Why it runs or waits stays what it was.
+                (Some(_), why) if why.is_of_threads() => {}
                 (Some(id), why) => {
                     self.whys[usize::from(id.slot)] = Some(why);
                     self.treatments[usize::from(id.slot)].learn(&why);
@@ -105,7 +107,7 @@ impl Board {
             state,
             generation: program
                 .map_or(account.completions.len().saturating_sub(1) as u32, |p| p.id.generation),
-            threads: program.map_or(entry.asked, |p| p.asked),
+            threads: program.map_or(entry.asked, |p| p.requested),
             granted: program.map_or(entry.asked, |p| p.granted),
             cpus: program.and_then(|p| p.cpus),
             weight: program.map_or(entry.weight, |p| p.weight),

@@ -78,7 +78,7 @@ pub(super) fn trials(result: &RunResult, slot: usize) -> Vec<TriedWay> {
 }
 
 /// All that was decided about a program, with when.
-fn reasons(result: &RunResult, slot: usize) -> impl Iterator<Item = (f64, Why)> + '_ {
+pub(super) fn reasons(result: &RunResult, slot: usize) -> impl Iterator<Item = (f64, Why)> + '_ {
     let own = move |reason: &&Reason| {
         reason.program.is_some_and(|program| usize::from(program.slot) == slot)
     };
@@ -152,7 +152,7 @@ pub(super) fn in_words(
 }
 
 /// A line for each; of very many the first ones and the last ones.
-fn told<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
+pub(super) fn told<T>(all: &[T], line: impl Fn(&T) -> String) -> Vec<String> {
     let hidden = all.len().saturating_sub(2 * TOLD);
     if hidden < 2 {
         return all.iter().map(line).collect();

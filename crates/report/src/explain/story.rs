@@ -12,6 +12,7 @@ use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::grants::{self, Grant};
 use super::slices::{self, SliceChoice, TriedWay};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::words;
@@ -73,6 +74,8 @@ pub struct ProgramStory {
     pub trials: Vec<TriedWay>,
     /// How its threads were scheduled at last, where that was told.
     pub scheduled: Option<Actuator>,
+    /// The threads that it was granted, in order of time; empty under policies that decide on none.
+    pub grants: Vec<Grant>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
     /// All that in words; the first sentence is its sum.
@@ -261,6 +264,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         slices: slices::choices(history.result, slot),
         trials: slices::trials(history.result, slot),
         scheduled: slices::scheduled(history.result, slot),
+        grants: grants::grants(history.result, slot),
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
@@ -378,6 +382,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
     lines.extend(slices::in_words(&story.slices, &story.trials, story.scheduled, program));
+    lines.extend(grants::in_words(&story.grants));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));

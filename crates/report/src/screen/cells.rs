@@ -41,7 +41,7 @@ const COLUMNS: [Column; COUNT] = [
     left("STATE", 7, "runs, waits (frozen by cosched), ...; at the end: ok, exit 3, sig 9"),
     left("GANG", 4, "the gang that has the quantum, from 1, where the program is in it"),
     left("CPUS", 7, "where cosched has bound it; -: as found"),
-    right("THR", 3, "threads that it was granted"),
+    right("THR", 3, "threads that it was granted, and where it asks for more: / how many"),
     right("SHARE", 5, "running / (running + waiting), of the last 5 s or since it came"),
     right("RUN s", 8, "how long it was allowed to run"),
     right("WAIT s", 8, "how long it waited for its starts, and frozen"),
@@ -148,7 +148,7 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         state(program),
         gang(now, program),
         known(program.cpus.map(|cpus| cpus.to_string())),
-        program.granted.to_string(),
+        threads(program),
         known(rates.share.map(|share| format!("{:.0} %", 100.0 * share))),
         format!("{:.1}", program.running_seconds),
         format!("{:.1}", program.waiting_seconds),
@@ -159,6 +159,12 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         known(slice.map(|slice| words::span(nanos(slice.slice_seconds)))),
         why(program),
     ]
+}
+
+/// Those that it has, of those that it asks for.
+fn threads(program: &Standing) -> String {
+    let Standing { threads, granted, .. } = program;
+    if threads == granted { threads.to_string() } else { format!("{granted}/{threads}") }
 }
 
 /// The last reason; where ways to schedule its threads are told, these.

@@ -4,6 +4,10 @@
 //! thread 0 does the serial part alone, then all threads compute their shares in so many parts with a barrier after
 //! each, entering critical sections now and then; then they sleep. Or a phase is a [pipeline](super::pipeline). Before
 //! the first phase, thread 0 may be alone for a while, and then make the others.
+//!
+//! In a malleable program the parallel part of each phase is a [region](crate::region): it asks for threads, and those that it
+//! gets share its instructions. With fewer threads there are fewer critical sections, and longer ones: as many instructions
+//! under the lock as with all.
 
 use cosched_core::Nanos;
 use serde::Deserialize;
@@ -39,6 +43,9 @@ struct Description {
     adaptive: Option<String>,
     #[serde(default)]
     imbalance: f64,
+    /// Whether it asks for threads at the beginning of each parallel part.
+    #[serde(default)]
+    malleable: bool,
     /// How often all phases are gone through.
     #[serde(default = "once")]
     repeat: u32,
@@ -52,6 +59,8 @@ struct Description {
 struct Phase {
     #[serde(default = "once")]
     repeat: u32,
+    /// How many threads a malleable program asks for; all of its own, if not said.
+    threads: Option<u16>,
     /// Of all threads together, each time.
     #[serde(default)]
     instructions: f64,
@@ -115,7 +124,7 @@ impl Model {
         let read: Description = table.clone().try_into()?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
-        let mut writer = Writer { threads, ..Writer::default() };
+        let mut writer = Writer { threads, malleable: read.malleable, ..Writer::default() };
         if let Some(instructions) = read.startup_instructions {
             writer.startup(instructions)?;
         }
@@ -143,6 +152,7 @@ impl Model {
 #[derive(Default)]
 pub(super) struct Writer {
     pub(super) threads: u16,
+    malleable: bool,
     pub(super) script: Vec<Op>,
     mixes: Vec<Mix>,
     barriers: bool,
@@ -206,6 +216,7 @@ impl Writer {
             self.script.push(Op::Compute { instructions: serial, mix });
             self.barrier();
         }
+        let asked = self.asked(phase)?;
         let share = (phase.instructions - serial) / f64::from(self.threads);
         let parts = phase.barriers.max(1);
         if let Some(pipeline) = &phase.pipeline {
@@ -215,12 +226,20 @@ impl Writer {
             pipeline.write(self, mix)?;
             self.barrier();
         }
+        let region = (self.malleable && share > 0.0).then_some(self.script.len());
+        self.script.extend(region.map(|_| Op::Region { threads: asked, next: 0 }));
         let part = self.script.len() as u32;
         self.compute(share / f64::from(parts), mix, phase.critical.as_ref(), parts)?;
-        if phase.barriers > 0 {
-            self.barrier();
+        match (phase.barriers, region) {
+            (0, _) => {}
+            (_, None) => self.barrier(),
+            (_, Some(_)) => self.script.push(Op::Meet),
         }
         self.repeat(part, parts, 2);
+        if let Some(at) = region {
+            let next = (self.script.len() - at - 1) as u16;
+            self.script[at] = Op::Region { threads: asked, next };
+        }
         let sleep = time("phase.sleep", &phase.sleep)?;
         if sleep > LONGEST_SLEEP {
             let (key, found) = ("phase.sleep", format!("\"{}\"", phase.sleep));
@@ -233,6 +252,26 @@ impl Writer {
         Ok(())
     }
 
+    /// How many threads a phase asks for, where it can.
+    fn asked(&self, phase: &Phase) -> Result<u16, ModelError> {
+        let Some(asked) = phase.threads else { return Ok(self.threads) };
+        let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
+        let wanted = "left out where the program is not malleable, and in pipelines";
+        check(key, f64::from(asked), wanted, |_| malleable)?;
+        let wanted = "from 1 to the number of the program's threads";
+        check(key, f64::from(asked), wanted, |_| (1..=self.threads).contains(&asked))?;
+        Ok(asked)
+    }
+
+    /// What each thread computes, where all of them do; in a region, what they share.
+    fn computing(&self, instructions: f64, mix: u16) -> Op {
+        let all = instructions * f64::from(self.threads);
+        match self.malleable {
+            true => Op::Share { instructions: all, mix },
+            false => Op::Compute { instructions, mix },
+        }
+    }
+
     /// A thread's share of a part, with its share of the critical sections.
     fn compute(
         &mut self,
@@ -243,7 +282,7 @@ impl Writer {
     ) -> Result<(), ModelError> {
         let Some(critical) = critical.filter(|critical| critical.sections > 0) else {
             if instructions > 0.0 {
-                self.script.push(Op::Compute { instructions, mix });
+                self.script.push(self.computing(instructions, mix));
             }
             return Ok(());
         };
@@ -257,19 +296,17 @@ impl Writer {
         )?;
         let from = self.script.len() as u32;
         let outside = (instructions - inside) / f64::from(sections);
-        let compute = |instructions| Op::Compute { instructions, mix };
+        let compute = |instructions| self.computing(instructions, mix);
         let nested = critical.nested;
         check("phase.critical.nested", nested, "0 or more, and less than its instructions", |x| {
             (0.0..critical.instructions).contains(&x)
         })?;
-        self.script.extend([
-            compute(outside),
-            Op::Acquire(0),
-            compute(critical.instructions - nested),
-        ]);
+        let mut body =
+            vec![compute(outside), Op::Acquire(0), compute(critical.instructions - nested)];
         if nested > 0.0 {
-            self.script.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
+            body.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
         }
+        self.script.extend(body);
         self.script.push(Op::Release(0));
         self.repeat(from, sections, 3);
         Ok(())
@@ -368,6 +405,31 @@ mod tests {
         ];
         assert_eq!(model.script, expected);
         assert_eq!(model.mixes[0], Mix::computing(1.0));
+    }
+
+    #[test]
+    fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
+        let text = "malleable = true\n[[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\n\
+            [[phase]]\nthreads = 2\nrepeat = 3\ninstructions = 4000";
+        let model = read(text).unwrap();
+        let expected = [
+            Op::Only { threads: (0, 1), next: 1 },
+            Op::Compute { instructions: 2e8, mix: 0 },
+            Op::Barrier(0),
+            Op::Region { threads: 4, next: 3 },
+            Op::Share { instructions: 8e7, mix: 0 },
+            Op::Meet,
+            Op::Repeat { from: 4, times: 10, counter: 2 },
+            Op::Region { threads: 2, next: 1 },
+            Op::Share { instructions: 4000.0, mix: 1 },
+            Op::Repeat { from: 7, times: 3, counter: 1 },
+        ];
+        assert_eq!(model.script, expected);
+        assert!(model.is_malleable());
+        let told = |text: &str| read(text).unwrap_err().to_string();
+        assert!(told("[[phase]]\nthreads = 2\ninstructions = 9").contains("not malleable"));
+        let many = "malleable = true\n[[phase]]\nthreads = 5\ninstructions = 9";
+        assert!(told(many).contains("phase.threads is 5"), "{}", told(many));
     }
 
     #[test]

@@ -106,6 +106,44 @@ fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() 
 }
 
 #[test]
+fn a_grant_stands_until_the_next_one_and_a_region_gets_no_more_of_it_than_it_asks_for() {
+    let mut fake = Fake::new([MS(500)]);
+    for (at, threads) in [(10, 1), (20, 4), (30, 9)] {
+        let request = Happening::Requested { program: p(0), threads, blocked: true };
+        fake.script(MS(at), request);
+    }
+    let seen = RefCell::new(Vec::new());
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        let Some(program) = world.programs.first() else { return };
+        if causes.contains(&Cause::Arrived(p(0))) {
+            plan.run(program.id, Settings { grant: Some(3), ..Settings::default() });
+            plan.wake_at(MS(40), Token(0));
+        }
+        seen.borrow_mut().push((program.requested, program.granted));
+    });
+    let (fake, _) = run(fake, policy, setup(vec![Entry { malleable: true, ..Entry::new(4) }]));
+    let granted = fake.submitted.iter().filter_map(|(at, step)| match step {
+        Step::Start(_, settings) | Step::Apply(_, settings, _) => Some((*at, settings.grant)),
+        _ => None,
+    });
+    let expected = [(0, 3), (10, 1), (20, 3), (30, 3)].map(|(at, n)| (MS(at), Some(n)));
+    assert_eq!(granted.collect::<Vec<_>>(), expected);
+    assert_eq!(seen.borrow().last(), Some(&(9, 3)));
+}
+
+#[test]
+fn a_grant_of_no_thread_is_a_mistake() {
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        for program in world.programs {
+            plan.run(program.id, Settings { grant: Some(0), ..Settings::default() });
+        }
+    });
+    let engine = Engine::new(Fake::new([MS(50)]), policy, setup(vec![Entry::new(2)]));
+    let (_, outcome) = engine.run(&mut ());
+    assert!(matches!(outcome, Err(Error::Plan(BadPlan::NoThread(_)))));
+}
+
+#[test]
 fn rules_for_threads_that_are_not_in_the_world_are_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         run_all(world, plan);

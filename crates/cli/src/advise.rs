@@ -1,0 +1,158 @@
+//! `cosched advise`: with how many threads each program makes the whole workload fastest and fairest on this machine.
+//!
+//! Programs are measured alone with several thread counts, as far as the [store](crate::store) does not know them yet. A
+//! [fluid model](cosched_policy::advice) then tells how the workload would go with each combination of counts. With
+//! `--apply` it is run with the best ones, which programs are told by `OMP_NUM_THREADS` and the like.
+
+mod show;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Args;
+use cosched_core::engine::outcome::Ended;
+use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_core::{Nanos, Speedup};
+use cosched_policy::Kind;
+use cosched_policy::advice::{self, Candidate, Prediction};
+
+use crate::args::{HowArgs, SourceArgs};
+use crate::choices;
+use crate::failure::{Failure, exit_code};
+use crate::live::Live;
+use crate::session::{Origins, Ran, Request, Session, print};
+use crate::store::Store;
+use crate::{profile, source, table};
+
+/// What to advise on.
+#[derive(Debug, Args)]
+pub(crate) struct AdviseArgs {
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
+    /// The policy under which the workload is to run: gang, greedy or minwait.
+    #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy())]
+    pub(crate) policy: Kind,
+    /// The thread counts to choose from, such as 1..4 or 1,2,4; the default is up to 8 every one, beyond that every doubling.
+    #[arg(long, value_name = "N[..N]")]
+    pub(crate) threads: Option<String>,
+    #[command(flatten)]
+    pub(crate) how: HowArgs,
+    /// Run the workload with these thread counts.
+    #[arg(long)]
+    pub(crate) apply: bool,
+    /// With --apply, a folder for run.json and the programs' outputs; made if it is not there.
+    #[arg(long, short, value_name = "DIR", requires = "apply")]
+    pub(crate) out: Option<PathBuf>,
+    /// Print the advice as JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// What was found.
+struct Advice<'a> {
+    workload: &'a Workload,
+    policy: Kind,
+    cpus: usize,
+    candidates: Vec<Candidate>,
+    counts: Vec<u16>,
+    /// With the threads that programs ask for, and as advised.
+    asked: Prediction,
+    advised: Prediction,
+}
+
+/// Measures what is missing, advises, and runs if that is wanted.
+pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
+    args.how.check_use(&[args.policy])?;
+    if !advice::predicts(args.policy) {
+        let known = Kind::ALL.into_iter().filter(|kind| advice::predicts(*kind)).map(Kind::name);
+        return Err(Failure::Input(format!(
+            "--policy: how a workload goes under '{}' cannot be predicted; choose from {}",
+            args.policy,
+            known.collect::<Vec<_>>().join(", ")
+        )));
+    }
+    let workload = source::workload(&args.source)?;
+    let session = Session::here()?;
+    let cpus = session.usable.cpus.len();
+    let counts = match &args.threads {
+        Some(list) => profile::parse_counts(list, cpus)?,
+        None => session.counts(),
+    };
+    let mut store = Store::open().map_err(Failure::input)?;
+    let ended = profile::measure_missing(&session, &workload, &counts, &args.how, &mut store)?;
+    if ended != Ended::Complete {
+        eprintln!("cosched: interrupted; what was measured before is kept");
+        return Ok(exit_code(ended, false));
+    }
+    let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts, &args.how, &store);
+    let candidates: Vec<Candidate> =
+        workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
+    let best = advice::advise(args.policy, &candidates, cpus);
+    let most = u16::try_from(cpus).unwrap_or(u16::MAX);
+    let asked: Vec<u16> = candidates.iter().map(|c| c.asked.min(most)).collect();
+    let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
+    let (asked, advised) = (predict(&asked), predict(&best));
+    let policy = args.policy;
+    let advice =
+        Advice { workload: &workload, policy, cpus, candidates, counts: best, asked, advised };
+    if !args.json {
+        print(&show::table(&advice))?;
+    }
+    let ran = args.apply.then(|| apply(&session, &advice, args, &store)).transpose()?;
+    if args.json {
+        print(&show::json(&advice, ran.as_ref().map(|ran| &ran.result)))?;
+    }
+    let Some(ran) = ran else { return Ok(ExitCode::SUCCESS) };
+    if !args.json {
+        print(&table::run(&ran.result, None))?;
+    }
+    let untroubled = ran.report_troubles();
+    Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
+}
+
+fn candidate(
+    session: &Session,
+    spec: &ProgramSpec,
+    counts: &[u16],
+    how: &HowArgs,
+    store: &Store,
+) -> Result<Candidate, Failure> {
+    let solo = |threads: &u16| {
+        let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };
+        Some((*threads, store.look_up(&session.key(&counted, how))?.solo))
+    };
+    let known: Vec<(u16, Nanos)> = counts.iter().filter_map(solo).collect();
+    let speedup = Speedup::new(&known).ok_or_else(|| {
+        Failure::Broken(format!("{}: the times that were measured were not kept", spec.name))
+    })?;
+    let runs = match spec.repeat {
+        Repeat::Times(runs) => runs,
+        Repeat::UntilAllFinish => 1,
+    };
+    Ok(Candidate { arrives: spec.start, runs, asked: session.threads(spec), speedup })
+}
+
+/// Runs the workload as advised.
+fn apply(
+    session: &Session,
+    advice: &Advice<'_>,
+    args: &AdviseArgs,
+    store: &Store,
+) -> Result<Ran, Failure> {
+    let programs = advice.workload.programs.iter().zip(&advice.counts);
+    let counted = programs.map(|(spec, n)| ProgramSpec { threads: Some(*n), ..spec.clone() });
+    let workload = Workload { programs: counted.collect() };
+    let profiles = session.profiles(&workload, &args.how, Some(store));
+    let request = Request {
+        workload: &workload,
+        kind: advice.policy,
+        how: &args.how,
+        out: args.out.as_deref(),
+        stdout_is_taken: args.json,
+        profiles: &profiles,
+        count: false,
+        origins: Origins::Started,
+    };
+    let live = Live::open(session, &request, None)?;
+    session.show(&request, live)
+}

@@ -1,0 +1,83 @@
+//! Malleable programs from the outside, simulated: what the policies give them, and that it is told.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What a command prints.
+fn printed(folder: &Path, arguments: &[&str]) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    let output = command.args(arguments).current_dir(folder).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// Four programs that are 1.57 times as fast with two threads; `key` says that they are malleable, if it does.
+fn workload(key: &str, model_key: &str) -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let program = |i: usize| {
+        format!(
+            "[[program]]\nname = 'p{i}'\ncommand = 'p'\nthreads = 2\n{key}\n[program.model]\n{model_key}\n\
+             [[program.model.phase]]\nrepeat = 50\ninstructions = 13.75e6\nserial = 0.274\n"
+        )
+    };
+    std::fs::write(folder.path().join("jobs.toml"), (0..4).map(program).collect::<String>())
+        .unwrap();
+    folder
+}
+
+fn simulated(folder: &TempDir, policy: &str) -> Value {
+    let machine = "core:2 gigahertz=1";
+    let arguments = ["sim", "jobs.toml", "--machine", machine, "--policy", policy, "--json"];
+    let out = ["--no-solo", "--out", policy];
+    serde_json::from_str(&printed(folder.path(), &[&arguments[..], &out].concat())).unwrap()
+}
+
+/// The threads that programs were granted, each time.
+fn granted(run: &Value) -> Vec<u64> {
+    let decisions = run["decisions"].as_array().unwrap().iter();
+    let reasons = decisions.flat_map(|decision| decision["reasons"].as_array().unwrap());
+    let granted = reasons.filter(|reason| reason["why"] == "granted");
+    granted.map(|reason| reason["threads"].as_u64().unwrap()).collect()
+}
+
+#[test]
+fn programs_that_say_so_have_their_threads_chosen_and_all_else_is_as_before() {
+    let rigid = simulated(&workload("", ""), "greedy");
+    for (key, model_key) in [("malleable = true", ""), ("", "malleable = true")] {
+        let folder = workload(key, model_key);
+        for policy in ["adaptive-greedy", "adaptive-minwait"] {
+            let run = simulated(&folder, policy);
+            assert_eq!(granted(&run)[..4], [1; 4], "{policy}");
+            let total = |run: &Value| run["total_seconds"].as_f64().unwrap();
+            assert!(
+                total(&run) < 0.8 * total(&rigid),
+                "{policy}: {} {}",
+                total(&run),
+                total(&rigid)
+            );
+        }
+    }
+    for policy in ["adaptive-greedy", "adaptive-minwait"] {
+        let run = simulated(&workload("", ""), policy);
+        assert!(granted(&run).is_empty());
+        assert_eq!(run["total_seconds"], rigid["total_seconds"], "{policy}");
+    }
+}
+
+#[test]
+fn what_was_granted_is_explained_and_shown() {
+    let folder = workload("malleable = true", "");
+    simulated(&folder, "adaptive-greedy");
+    let told = printed(folder.path(), &["explain", "adaptive-greedy", "--program", "p1"]);
+    assert!(told.contains("on 1 thread of 2."), "{told}");
+    let story = printed(folder.path(), &["explain", "adaptive-greedy", "--json"]);
+    let story: Value = serde_json::from_str(&story).unwrap();
+    assert_eq!(story["programs"][0]["grants"][0]["threads"], 1);
+    printed(folder.path(), &["report", "adaptive-greedy", "--svg", "plots"]);
+    assert!(folder.path().join("plots/adaptive-greedy-grants.svg").exists());
+}

@@ -1,0 +1,321 @@
+//! Fixed thread counts for a workload: what `cosched advise` tells, from the times of its programs alone.
+//!
+//! *Problem.* With which counts a workload is done first is not seen from its programs one by one: what a thread brings one of
+//! them is a CPU less for the others, as long as there are others.
+//!
+//! *Idea.* Of each program it is known how long it takes alone with which count. Gangs that take turns are a fluid, seen
+//! from far enough: with `t` quanta in a round, a program gets on at a `t`-th of its speed alone, until somebody comes or
+//! ends and `t` is another. That tells all ends in no time, so many counts can be held against each other.
+//!
+//! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits, and then changes of single
+//! programs' counts as long as they help. Of all that are within 1 % of the shortest total time, those with the
+//! smallest largest slowdown (against alone, with all threads asked for) are the best, then those with the fewest threads.
+//!
+//! *What it does not know.* Caches and memory that programs share, quanta (the last one of a program is a whole one), and what
+//! switching costs. So predictions are lower bounds, by some per cent where nothing is shared; they are good
+//! for comparing counts with each other. Programs that come later, and that run several times, are followed.
+//!
+//! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of its best speedup (section
+//! 5.2), whatever runs beside it.
+
+use cosched_core::{Nanos, Speedup};
+
+use crate::kind::Kind;
+use crate::{greedy, minwait};
+
+/// More combinations than this are not all tried.
+const EXHAUSTIVE: u64 = 20_000;
+/// A total time that is longer by less is as long.
+const AS_SOON: f64 = 1.01;
+/// More often than this, single counts are not gone through.
+const SWEEPS: usize = 6;
+
+/// A program, as far as advice looks at it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// When it comes.
+    pub arrives: Nanos,
+    /// How often it runs, one run after another.
+    pub runs: u32,
+    /// How many threads it has if nobody advises anything.
+    pub asked: u16,
+    /// How long it takes alone.
+    pub speedup: Speedup,
+}
+
+impl Candidate {
+    /// The counts with which its time alone is known, up to a number of CPUs; with which it has fewer threads than it asks
+    /// for or as many, but never more.
+    fn counts(&self, cpus: usize) -> Vec<u16> {
+        let most = self.most(cpus);
+        let known = self.speedup.times().iter().map(|(threads, _)| *threads);
+        known.filter(|threads| *threads <= most).collect()
+    }
+
+    fn most(&self, cpus: usize) -> u16 {
+        self.asked.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1)
+    }
+
+    fn alone(&self, threads: u16) -> f64 {
+        1.0 / self.speedup.speed(threads)
+    }
+}
+
+/// How a workload goes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prediction {
+    /// From the beginning to the last end.
+    pub total_seconds: f64,
+    /// Of each program, from when it comes to its last end.
+    pub turnaround_seconds: Vec<f64>,
+    /// The same against its time alone with all threads that it asks for.
+    pub slowdowns: Vec<f64>,
+}
+
+impl Prediction {
+    /// The mean of all turnarounds.
+    pub fn mean_turnaround_seconds(&self) -> f64 {
+        self.turnaround_seconds.iter().sum::<f64>() / self.turnaround_seconds.len().max(1) as f64
+    }
+
+    /// The largest slowdown against the smallest.
+    pub fn unfairness(&self) -> f64 {
+        let least = self.slowdowns.iter().copied().fold(f64::INFINITY, f64::min);
+        self.worst() / least
+    }
+
+    fn worst(&self) -> f64 {
+        self.slowdowns.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Whether a policy's runs can be predicted here.
+pub fn predicts(kind: Kind) -> bool {
+    matches!(kind, Kind::Gang | Kind::Greedy | Kind::Minwait)
+}
+
+/// How many quanta a round of such programs has.
+fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
+    match kind {
+        Kind::Gang => sizes.len() as f64,
+        Kind::Minwait => minwait::turns(sizes, cpus),
+        _ => greedy::turns(sizes, cpus),
+    }
+}
+
+/// How programs with these thread counts go under a policy that makes gangs.
+pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
+    let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
+    let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
+    let mut left: Vec<f64> = programs.iter().map(|p| f64::from(p.runs)).collect();
+    let mut ends = vec![0.0; programs.len()];
+    let mut now = 0.0;
+    loop {
+        let present: Vec<usize> =
+            (0..programs.len()).filter(|i| left[*i] > 0.0 && arrives[*i] <= now).collect();
+        let next = arrives.iter().copied().filter(|at| *at > now).fold(f64::INFINITY, f64::min);
+        if present.is_empty() {
+            if next.is_infinite() {
+                break;
+            }
+            now = next;
+            continue;
+        }
+        let sizes: Vec<usize> =
+            present.iter().map(|i| usize::from(counts[*i]).min(cpus.max(1))).collect();
+        let turns = turns(kind, &sizes, cpus).max(1.0);
+        let until = |i: usize| left[i] * alone[i] * turns;
+        let first = present.iter().copied().min_by(|a, b| until(*a).total_cmp(&until(*b)));
+        let Some(first) = first else { break };
+        let span = until(first).min(next - now);
+        for &i in &present {
+            left[i] -= span / (alone[i] * turns);
+        }
+        now += span;
+        if now < next {
+            left[first] = 0.0;
+        }
+        for i in present {
+            if left[i] <= 1e-9 {
+                (left[i], ends[i]) = (0.0, now);
+            }
+        }
+    }
+    let turnaround_seconds: Vec<f64> =
+        ends.iter().zip(&arrives).map(|(end, at)| end - at).collect();
+    let slowdown = |(program, time): (&Candidate, &f64)| {
+        time / (program.alone(program.most(cpus)) * f64::from(program.runs))
+    };
+    Prediction {
+        total_seconds: ends.iter().copied().fold(0.0, f64::max),
+        slowdowns: programs.iter().zip(&turnaround_seconds).map(slowdown).collect(),
+        turnaround_seconds,
+    }
+}
+
+/// The thread counts with which the workload is done first, and among those the fairest.
+pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
+    let choices: Vec<Vec<u16>> = programs.iter().map(|program| program.counts(cpus)).collect();
+    let choices: Vec<Vec<u16>> = choices
+        .into_iter()
+        .zip(programs)
+        .map(|(known, program)| if known.is_empty() { vec![program.most(cpus)] } else { known })
+        .collect();
+    let combinations =
+        choices.iter().try_fold(1u64, |all, known| all.checked_mul(known.len() as u64));
+    let tried = match combinations.filter(|all| *all <= EXHAUSTIVE) {
+        Some(all) => (0..all).map(|code| combination(&choices, code)).collect(),
+        None => searched(kind, programs, &choices, cpus),
+    };
+    best(kind, programs, tried, cpus)
+}
+
+/// The combination with this number.
+fn combination(choices: &[Vec<u16>], mut code: u64) -> Vec<u16> {
+    let mut counts = Vec::with_capacity(choices.len());
+    for known in choices {
+        counts.push(known[(code % known.len() as u64) as usize]);
+        code /= known.len() as u64;
+    }
+    counts
+}
+
+/// Combinations that are worth a look, where there are too many.
+fn searched(
+    kind: Kind,
+    programs: &[Candidate],
+    choices: &[Vec<u16>],
+    cpus: usize,
+) -> Vec<Vec<u16>> {
+    let limited = |limit: u16| -> Vec<u16> {
+        let most = |known: &Vec<u16>| {
+            known.iter().copied().filter(|n| *n <= limit).max().unwrap_or(known[0])
+        };
+        choices.iter().map(most).collect()
+    };
+    let mut limits: Vec<u16> = choices.iter().flatten().copied().collect();
+    limits.sort_unstable();
+    limits.dedup();
+    let mut tried: Vec<Vec<u16>> = limits.into_iter().map(limited).collect();
+    let total = |counts: &[u16]| predict(kind, programs, counts, cpus).total_seconds;
+    let mut now = best(kind, programs, tried.clone(), cpus);
+    let mut shortest = total(&now);
+    for _ in 0..SWEEPS {
+        let before = shortest;
+        for i in 0..now.len() {
+            for count in &choices[i] {
+                let mut other = now.clone();
+                other[i] = *count;
+                let time = total(&other);
+                if time < shortest {
+                    (now, shortest) = (other, time);
+                }
+            }
+        }
+        tried.push(now.clone());
+        if shortest >= before {
+            break;
+        }
+    }
+    tried
+}
+
+/// The best of some combinations.
+fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
+    let predicted: Vec<(Vec<u16>, Prediction)> = tried
+        .into_iter()
+        .map(|counts| {
+            let prediction = predict(kind, programs, &counts, cpus);
+            (counts, prediction)
+        })
+        .collect();
+    let shortest = predicted.iter().map(|(_, p)| p.total_seconds).fold(f64::INFINITY, f64::min);
+    let soon = predicted.into_iter().filter(|(_, p)| p.total_seconds <= shortest * AS_SOON);
+    let threads = |counts: &[u16]| counts.iter().map(|n| u64::from(*n)).sum::<u64>();
+    let fairest = soon.min_by(|(a, of_a), (b, of_b)| {
+        let slower = of_a.worst().total_cmp(&of_b.worst());
+        slower.then(threads(a).cmp(&threads(b)))
+    });
+    fairest.map(|(counts, _)| counts).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GREEDY: Kind = Kind::Greedy;
+
+    /// A program that comes at once and runs once; milliseconds by threads, ascending.
+    fn candidate(times: &[(u16, u64)]) -> Candidate {
+        let known: Vec<_> = times.iter().map(|(n, ms)| (*n, Nanos::from_millis(*ms))).collect();
+        let asked = times.last().map_or(1, |(n, _)| *n);
+        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup: Speedup::new(&known).unwrap() }
+    }
+
+    fn total(counts: &[u16], programs: &[Candidate]) -> f64 {
+        predict(GREEDY, programs, counts, 2).total_seconds
+    }
+
+    #[test]
+    fn the_four_scripts_of_which_each_is_hardly_faster_with_two_threads_get_one_each() {
+        // Measured: 3.5 s one after another with two threads, 2.75 s with one thread each.
+        let script = candidate(&[(1, 1375), (2, 875)]);
+        let four = [script; 4];
+        assert!((total(&[2; 4], &four) - 3.5).abs() < 1e-9);
+        assert!((total(&[1; 4], &four) - 2.75).abs() < 1e-9);
+        assert_eq!(advise(GREEDY, &four, 2), [1; 4]);
+        assert_eq!(advise(GREEDY, &four[..1], 2), [2]);
+    }
+
+    #[test]
+    fn programs_that_scale_beyond_their_threads_take_turns_with_all() {
+        let superlinear = candidate(&[(1, 1000), (2, 400)]);
+        assert_eq!(advise(GREEDY, &[superlinear; 4], 2), [2; 4]);
+    }
+
+    #[test]
+    fn whoever_stays_alone_gets_on_at_full_speed() {
+        let (short, long) = (candidate(&[(1, 100)]), candidate(&[(2, 400)]));
+        let both = predict(GREEDY, &[short, long], &[1, 2], 2);
+        assert!((both.turnaround_seconds[0] - 0.2).abs() < 1e-9, "{both:?}");
+        assert!((both.total_seconds - 0.5).abs() < 1e-9, "{both:?}");
+        assert!((both.unfairness() - 2.0 / 1.25).abs() < 1e-9, "{both:?}");
+    }
+
+    #[test]
+    fn programs_that_come_later_and_run_again_are_followed() {
+        let mut late = candidate(&[(2, 100)]);
+        (late.arrives, late.runs) = (Nanos::from_millis(300), 2);
+        let both = predict(Kind::Gang, &[candidate(&[(2, 400)]), late], &[2, 2], 2);
+        // Alone until 0.3 s; 0.1 s of each take 0.2 s; then the second run.
+        assert!((both.turnaround_seconds[0] - 0.5).abs() < 1e-9, "{both:?}");
+        assert!((both.total_seconds - 0.6).abs() < 1e-9, "{both:?}");
+        assert!((both.slowdowns[1] - 1.5).abs() < 1e-9, "{both:?}");
+    }
+
+    #[test]
+    fn the_fairest_of_those_that_are_as_soon_is_taken() {
+        // The long one decides on the end; the short one can have either count.
+        let programs = [candidate(&[(1, 1000)]), candidate(&[(1, 500), (2, 260)])];
+        let advised = advise(GREEDY, &programs, 4);
+        assert_eq!(advised, [1, 2]);
+        assert!(predict(GREEDY, &programs, &advised, 4).unfairness() < 1.01);
+    }
+
+    #[test]
+    fn many_programs_are_searched_and_the_search_is_near_the_exhaustive_one() {
+        let curve = |serial: f64| {
+            let time = |n: u16| (n, (1000.0 * (serial + (1.0 - serial) / f64::from(n))) as u64);
+            candidate(&[1, 2, 3, 4, 5, 6, 7, 8].map(time))
+        };
+        let four = [0.02, 0.3, 0.6, 0.9].map(curve);
+        let choices = vec![(1..=8).collect::<Vec<u16>>(); 4];
+        let exhaustive = predict(GREEDY, &four, &advise(GREEDY, &four, 8), 8).total_seconds;
+        let tried = searched(GREEDY, &four, &choices, 8);
+        let found = best(GREEDY, &four, tried, 8);
+        let searched = predict(GREEDY, &four, &found, 8).total_seconds;
+        assert!(searched <= 1.05 * exhaustive, "{searched} {exhaustive}");
+        let forty: Vec<Candidate> = (0..40).map(|i| curve(f64::from(i) / 40.0)).collect();
+        assert_eq!(advise(GREEDY, &forty, 8).len(), 40);
+    }
+}

@@ -1,0 +1,392 @@
+//! How many threads malleable programs get: what `adaptive-greedy` and `adaptive-minwait` have beyond `greedy` and `minwait`.
+//!
+//! *Problem.* A program asks for threads at the beginning of each parallel region, mostly for as many as there are CPUs. Few
+//! programs use the last of them well, and beside other programs a CPU that brings one of them little would bring another
+//! one much. So the counts with which a workload is fastest are rarely those that are asked for.
+//!
+//! *Idea.* The policy that packs programs into quanta chooses their sizes first: those with which all together make most
+//! progress ([`choice`]), for what is known of how each scales ([`curve`]). What is not known is
+//! taken to scale perfectly. Under that assumption as many programs side by side as possible, each with few threads, lose nothing against
+//! taking turns with all threads; and every program that scales worse than perfectly wins. So there is
+//! no search before the first gain, and a program that gains nothing loses nothing by one.
+//!
+//! *Algorithm.* At each decision (of a round, or of a quantum)
+//!
+//! 1. a program asks for the most that it asked for since the last decision; what it asks for in between is answered at
+//!    once with the grant that stands, or less;
+//! 2. progress per running time, measured since the last decision, is added to what is known of the count in force. The
+//!    first measurement after a change does not count: regions that had begun go on as they were. A program is measured
+//!    once it has run for ten quanta, until its count is known, and again after ten seconds;
+//! 3. the best counts are chosen; what is in force stays unless that is clearly worse;
+//! 4. now and then one program has half or twice as many threads for a moment, if it is not known, or not any more, how
+//!    fast it is with them. Such a *trial* lasts until it is measured, mostly for two of its turns, and the
+//!    next one begins after a hundred times that: so all trials together take 1 % of the time, and cost the half of
+//!    that where everything scales perfectly.
+//!
+//! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
+//! there. This one is ours.
+
+mod choice;
+mod curve;
+
+use std::collections::BTreeMap;
+
+use cosched_core::{
+    AtExpiry, Cause, Measure, Nanos, Observe, Plan, Program, ProgramId, Speedup, Token, Wake, Why,
+    World,
+};
+
+use crate::unit::Unit;
+use choice::Choice;
+use curve::{Basis, Curve};
+
+/// What progress is read from.
+const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
+/// So many quanta a program has run before it is measured: in less, measuring costs more than can be won.
+const UNMEASURED: u64 = 10;
+/// After so many readings a count is known, until some time has passed.
+const ENOUGH: f64 = 4.0;
+const STALE: Nanos = Nanos::from_secs(10);
+/// After so many readings without any progress in them, nobody looks any more.
+const SILENT: u8 = 8;
+/// How many times as long as a trial is the time without one.
+const PAUSE: u64 = 100;
+/// How many quanta a trial is thought to take, before the first one; and at most.
+const OF_A_TRIAL: u64 = 2;
+const LONGEST_TRIAL: u64 = 50;
+
+/// How many quanta a round has with units of these sizes on so many CPUs.
+pub(crate) type Turns = fn(&[usize], usize) -> f64;
+
+/// The thread counts of malleable programs.
+#[derive(Debug)]
+pub(crate) struct Grants {
+    turns: Turns,
+    quantum: Nanos,
+    programs: BTreeMap<ProgramId, Known>,
+    trial: Option<Trial>,
+    /// When the next trial may begin; `None`: before the first decision.
+    next_trial: Option<Nanos>,
+}
+
+/// What is kept of a malleable program.
+#[derive(Clone, Debug)]
+struct Known {
+    /// The most threads that it asked for since the last decision.
+    asked: u16,
+    /// How many it was granted last.
+    granted: Option<u16>,
+    /// Whether it is being measured.
+    observed: bool,
+    /// The next reading belongs to the grant before this one, or to the time before it was measured.
+    settling: bool,
+    /// How long it had run at the last reading.
+    ran: Nanos,
+    /// Progress, and the running time in which it was made, as long as that is too short.
+    gathered: Option<(Basis, f64)>,
+    over: Nanos,
+    curve: Curve,
+    alone: Option<Speedup>,
+    /// How many readings in a row had no progress in them.
+    silent: u8,
+    /// When it was last in a trial.
+    tried: Nanos,
+}
+
+/// One program has another count, to be measured.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    program: ProgramId,
+    threads: u16,
+    before: u16,
+    began: Nanos,
+}
+
+impl Known {
+    fn new(program: &Program) -> Known {
+        Known {
+            asked: program.requested,
+            granted: None,
+            observed: false,
+            settling: false,
+            ran: program.ran,
+            gathered: None,
+            over: Nanos::ZERO,
+            curve: Curve::default(),
+            alone: program.profile.speedup,
+            silent: 0,
+            tried: Nanos::ZERO,
+        }
+    }
+
+    fn speed(&self, threads: u16) -> f64 {
+        self.curve.speed(threads, self.alone.as_ref())
+    }
+
+    /// How fast it is with so many threads, relative to all that it asks for, if that is more than an assumption.
+    fn relative(&self, threads: u16) -> Option<f64> {
+        let read = |count| self.curve.read(count).is_some();
+        let known =
+            threads == self.asked || self.alone.is_some() || (read(threads) && read(self.asked));
+        known.then(|| self.speed(threads) / self.speed(self.asked))
+    }
+
+    fn wants_reading(&self, now: Nanos) -> bool {
+        let Some(granted) = self.granted else { return false };
+        let is_fresh = |(readings, at): (f64, Nanos)| readings >= ENOUGH && now.since(at) < STALE;
+        self.silent < SILENT && !self.curve.read(granted).is_some_and(is_fresh)
+    }
+}
+
+impl Grants {
+    /// For a policy with such rounds and quanta.
+    pub(crate) fn new(turns: Turns, quantum: Nanos) -> Grants {
+        Grants { turns, quantum, programs: BTreeMap::new(), trial: None, next_trial: None }
+    }
+
+    /// Whether there is anything to decide.
+    pub(crate) fn any(&self) -> bool {
+        !self.programs.is_empty()
+    }
+
+    /// How long a quantum of programs is that nobody waits for: then counts are decided again.
+    pub(crate) fn quantum(&self) -> Nanos {
+        self.quantum
+    }
+
+    /// Takes in who came and went, what was asked for and what was read.
+    pub(crate) fn learn(&mut self, causes: &[Cause], world: &World<'_>) {
+        for cause in causes {
+            match *cause {
+                Cause::Arrived(id) => {
+                    let Some(program) = world.program(id).filter(|p| p.malleable) else { continue };
+                    self.programs.insert(id, Known::new(program));
+                }
+                Cause::Exited(id, _) => {
+                    self.programs.remove(&id);
+                }
+                Cause::Requested { program, threads, .. } => {
+                    if let Some(known) = self.programs.get_mut(&program) {
+                        known.asked = known.asked.max(threads);
+                    }
+                }
+                Cause::Sampled(id) => self.read(id, world),
+                _ => {}
+            }
+        }
+    }
+
+    /// A program was measured.
+    fn read(&mut self, id: ProgramId, world: &World<'_>) {
+        let (Some(known), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
+            return;
+        };
+        let ran = program.ran.since(known.ran);
+        known.ran = program.ran;
+        let Some(granted) = known.granted.filter(|_| ran > Nanos::ZERO) else { return };
+        if std::mem::take(&mut known.settling) {
+            (known.gathered, known.over) = (None, Nanos::ZERO);
+            return;
+        }
+        let whole =
+            |sample: &&cosched_core::Sample| sample.program == id && sample.thread.is_none();
+        let progress = world.samples.iter().find(whole).and_then(curve::progress);
+        known.silent =
+            if progress.is_some() { 0 } else { known.silent.saturating_add(1).min(SILENT) };
+        let Some((basis, amount)) = progress else { return };
+        known.gathered = match known.gathered {
+            Some((before, sum)) if before == basis => Some((basis, sum + amount)),
+            _ => {
+                known.over = Nanos::ZERO;
+                Some((basis, amount))
+            }
+        };
+        known.over += ran;
+        // Times in ticks say nothing of a short while.
+        if known.over * 2 < self.quantum {
+            return;
+        }
+        let threads = granted.min(known.asked);
+        if let Some(gathered) = known.gathered.take() {
+            known.curve.learn(threads, gathered, known.over, world.now);
+        }
+        known.over = Nanos::ZERO;
+    }
+
+    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs.
+    pub(crate) fn fit(&self, units: &mut [Unit], cpus: usize) {
+        let even = (cpus / units.len().max(1)).max(1) as u16;
+        for unit in units {
+            for member in &mut unit.members {
+                if let Some(known) = self.programs.get(&member.id) {
+                    let granted = known.granted.unwrap_or(even.min(known.asked)).max(1);
+                    let granted = granted.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
+                    (member.threads, member.grant) = (usize::from(granted), Some(granted));
+                }
+            }
+            let sum: usize = unit.members.iter().map(|member| member.threads).sum();
+            unit.threads = sum.min(cpus.max(1));
+        }
+    }
+
+    /// Decides how many threads each has from now on, and gives the units their sizes. Tells whether any is another now.
+    pub(crate) fn decide(
+        &mut self,
+        units: &mut [Unit],
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) -> bool {
+        let cpus = world.cpus.len();
+        let members =
+            || units.iter().enumerate().flat_map(|(u, unit)| unit.ids().map(move |id| (u, id)));
+        let seats: Vec<(usize, ProgramId)> =
+            members().filter(|(_, id)| self.programs.contains_key(id)).collect();
+        if seats.is_empty() {
+            return false;
+        }
+        let programs = members().count();
+        let now: Option<Vec<u16>> = seats.iter().map(|(_, id)| self.standing(*id)).collect();
+        let before = self.trial;
+        let is_tried = self.trial_goes_on(world.now);
+        let known: Vec<&Known> = seats.iter().map(|(_, id)| &self.programs[id]).collect();
+        let limit = u16::try_from(cpus).unwrap_or(u16::MAX).max(1);
+        let most: Vec<u16> = known.iter().map(|known| known.asked.clamp(1, limit)).collect();
+
+        let fixed: Vec<usize> = units.iter().map(|unit| self.fixed(unit)).collect();
+        let turns = |counts: &[u16]| {
+            let mut sizes = fixed.clone();
+            seats.iter().zip(counts).for_each(|((u, _), n)| sizes[*u] += usize::from(*n));
+            sizes.iter_mut().for_each(|size| *size = (*size).min(cpus.max(1)));
+            (self.turns)(&sizes, cpus).max(1.0)
+        };
+        let speed = |i: usize, threads: u16| known[i].speed(threads);
+        let choice = Choice { most: &most, cpus, speed: &speed, turns: &turns, programs };
+        let mut chosen = choice.best(now.as_deref());
+
+        let trial =
+            if is_tried { self.trial } else { self.new_trial(&seats, &most, &chosen, world.now) };
+        if let Some(trial) = trial {
+            let tried = seats.iter().position(|(_, id)| *id == trial.program);
+            tried.into_iter().for_each(|i| chosen[i] = trial.threads);
+        }
+        // Both are told, even where a trial's count stays.
+        let news = if is_tried { [None; 2] } else { [before, trial] };
+        self.trial = trial;
+        let mut changed = false;
+        for ((_, id), threads) in seats.iter().zip(chosen) {
+            changed |= self.grant(*id, threads, news, world, plan);
+        }
+        self.fit(units, cpus);
+        changed
+    }
+
+    /// The threads of a unit's programs that cannot be chosen.
+    fn fixed(&self, unit: &Unit) -> usize {
+        let fixed = unit.members.iter().filter(|member| !self.programs.contains_key(&member.id));
+        fixed.map(|member| member.threads).sum()
+    }
+
+    /// What a program has, or had before its trial.
+    fn standing(&self, id: ProgramId) -> Option<u16> {
+        let trial = self.trial.filter(|trial| trial.program == id).map(|trial| trial.before);
+        trial.or(self.programs.get(&id)?.granted)
+    }
+
+    /// Ends the trial if it has told what it can, or cannot any more. Tells whether one is under way.
+    fn trial_goes_on(&mut self, now: Nanos) -> bool {
+        let Some(Trial { program, threads, began, .. }) = self.trial else { return false };
+        let took = now.since(began);
+        let goes_on = self.programs.get_mut(&program).is_some_and(|known| {
+            let is_read = known.curve.read(threads).is_some_and(|(_, at)| at > began);
+            let goes_on = !is_read && known.asked >= threads && took < self.quantum * LONGEST_TRIAL;
+            known.tried = now;
+            goes_on
+        });
+        if !goes_on {
+            self.trial = None;
+            self.next_trial = Some(now + took * PAUSE);
+        }
+        goes_on
+    }
+
+    /// Another trial, if it is time for one and there is something to be tried.
+    fn new_trial(
+        &mut self,
+        seats: &[(usize, ProgramId)],
+        most: &[u16],
+        chosen: &[u16],
+        now: Nanos,
+    ) -> Option<Trial> {
+        let next = *self.next_trial.get_or_insert(now + self.quantum * (OF_A_TRIAL * PAUSE));
+        if now < next {
+            return None;
+        }
+        let trials = seats.iter().zip(most).zip(chosen).filter_map(|(((_, id), most), threads)| {
+            let known = &self.programs[id];
+            let settled = known.granted == Some(*threads) && known.curve.read(*threads).is_some();
+            let counts = [threads / 2, threads.saturating_mul(2).min(*most)];
+            let others = counts.into_iter().filter(|n| *n > 0 && n != threads);
+            let other = others.filter(|n| !known.curve.is_fresh(*n, now)).find(|_| settled)?;
+            let trial = Trial { program: *id, threads: other, before: *threads, began: now };
+            Some((known.tried, trial))
+        });
+        trials.min_by_key(|(tried, trial)| (*tried, trial.program)).map(|(_, trial)| trial)
+    }
+
+    /// A program has so many threads from now on. Tells whether that is another count than before.
+    fn grant(
+        &mut self,
+        id: ProgramId,
+        threads: u16,
+        [ended, begun]: [Option<Trial>; 2],
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) -> bool {
+        let Some(known) = self.programs.get_mut(&id) else { return false };
+        let is_its = |trial: Option<Trial>| trial.is_some_and(|trial| trial.program == id);
+        let changed = known.granted.replace(threads) != Some(threads);
+        known.settling |= changed;
+        let asked = known.asked;
+        if is_its(begun) {
+            plan.because(Some(id), Why::TriesThreads { threads, asked });
+        } else if changed || is_its(ended) {
+            let speed = known.relative(threads);
+            plan.because(Some(id), Why::Granted { threads, asked, speed });
+        }
+        known.asked = world.program(id).map_or(known.asked, |program| program.requested);
+        changed
+    }
+
+    /// Asks to be woken at a time, and to have read what there is to learn. Nobody is measured but for that.
+    pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
+        let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
+        for (id, known) in &mut self.programs {
+            let Some(program) = world.program(*id) else { continue };
+            let wants = trial == Some(*id) || known.wants_reading(world.now);
+            let wants = wants && program.ran >= self.quantum * UNMEASURED;
+            if wants != known.observed {
+                known.observed = wants;
+                known.settling |= wants;
+                known.ran = program.ran;
+                let period = if wants { Nanos::NEVER } else { Nanos::ZERO };
+                let program = Some(*id);
+                plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+            }
+            reads |= wants;
+        }
+        let first = if reads { AtExpiry::Read } else { AtExpiry::Nothing };
+        plan.wake.push(Wake { token, at, first });
+    }
+}
+
+/// Whether all that is told is what has come true, what was asked for and what was read: nothing to decide before the
+/// next quantum.
+pub(crate) fn only_learns(causes: &[Cause]) -> bool {
+    let learns = |cause: &Cause| {
+        matches!(cause, Cause::Settled { .. } | Cause::Requested { .. } | Cause::Sampled(_))
+    };
+    causes.iter().all(learns)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! The thread counts with which all programs together get most done, and none at another's expense.
+//!
+//! *Problem.* A thread more makes its program faster, and may cost another program its place beside it: the round is a
+//! quantum longer for everybody.
+//!
+//! *Idea.* A program that is `s` times as fast as with one thread and has one quantum in a round of `t` makes progress at the
+//! rate `s / t`. The best counts are those whose rates have the largest product. A product asks for all of them: twice as fast
+//! for one weighs as much as half as fast for another (the solution of Nash's bargaining problem). Its logarithm is
+//! `sum of ln s - programs * ln t`, where `t` is what the policy makes of these counts.
+//!
+//! *Algorithm.* Every common limit (1, 2, 4, ..., all CPUs, and an even share of them) is tried on all programs, from the
+//! lowest; what is not better than a lower one by more than a tie is not taken, since threads that bring nothing cost
+//! synchronisation. From the best of these, and from the counts in force, single programs' counts are changed as long as that helps, where there are few
+//! programs. At last, what is in force stays unless the new counts are better by more than [`WORTHWHILE`].
+//!
+//! Ours: the thesis names no algorithm (section 4.2).
+
+/// A product that is larger by less is as large: the logarithm of it.
+const TIE: f64 = 0.005;
+/// What a change has to bring: the logarithm of the product.
+const WORTHWHILE: f64 = 0.02;
+/// With more programs than this, single counts are not looked at.
+const FEW: usize = 16;
+/// With more threads than this, not every count is looked at.
+const MANY_THREADS: u16 = 32;
+/// More often than this, nothing is gone through.
+const SWEEPS: usize = 4;
+
+/// What there is to choose from.
+pub(super) struct Choice<'a> {
+    /// The most threads of each program, from 1.
+    pub(super) most: &'a [u16],
+    pub(super) cpus: usize,
+    /// How fast a program is with a count.
+    pub(super) speed: &'a dyn Fn(usize, u16) -> f64,
+    /// How many quanta a round has, or how many it would take to serve everybody once, with these counts.
+    pub(super) turns: &'a dyn Fn(&[u16]) -> f64,
+    /// How many programs wait for a round, those included whose counts cannot be chosen.
+    pub(super) programs: usize,
+}
+
+impl Choice<'_> {
+    fn worth(&self, counts: &[u16]) -> f64 {
+        let speeds = counts.iter().enumerate().map(|(i, count)| (self.speed)(i, *count).ln());
+        speeds.sum::<f64>() - self.programs as f64 * (self.turns)(counts).ln()
+    }
+
+    /// The best counts; `now` are those in force, where that is known of all.
+    pub(super) fn best(&self, now: Option<&[u16]>) -> Vec<u16> {
+        let mut found = self.limited(1);
+        let mut worth = self.worth(&found);
+        for limit in self.limits() {
+            let counts = self.limited(limit);
+            let other = self.worth(&counts);
+            if other > worth + TIE {
+                (found, worth) = (counts, other);
+            }
+        }
+        self.refine(&mut found, &mut worth);
+        let Some(now) = now else { return found };
+        // What is in force may be more than is asked for now.
+        let now: Vec<u16> =
+            now.iter().zip(self.most).map(|(n, most)| (*n).clamp(1, *most)).collect();
+        let (mut kept, mut others) = (now.clone(), self.worth(&now));
+        if worth <= others + WORTHWHILE {
+            return now;
+        }
+        self.refine(&mut kept, &mut others);
+        if others >= worth { kept } else { found }
+    }
+
+    /// Each as many as it asks for, up to a limit.
+    fn limited(&self, limit: u16) -> Vec<u16> {
+        self.most.iter().map(|most| limit.clamp(1, *most)).collect()
+    }
+
+    /// Ascending, from 2.
+    fn limits(&self) -> Vec<u16> {
+        let cpus = u16::try_from(self.cpus).unwrap_or(u16::MAX).max(1);
+        let even = cpus / u16::try_from(self.programs.max(1)).unwrap_or(u16::MAX);
+        let powers = (1..16).map(|power| 1u16 << power).filter(|limit| *limit < cpus);
+        let mut limits: Vec<u16> = powers.chain([even, cpus]).filter(|limit| *limit > 1).collect();
+        limits.sort_unstable();
+        limits.dedup();
+        limits
+    }
+
+    /// Takes threads from a program for another one, if that helps: where all CPUs are taken, no count alone can rise.
+    fn give(&self, counts: &mut [u16], from: usize, worth: &mut f64) {
+        for to in (0..counts.len()).filter(|to| *to != from) {
+            for threads in [counts[from] / 2, 1] {
+                let had = (counts[from], counts[to]);
+                let moved = (had.0.saturating_sub(threads), had.1.saturating_add(threads));
+                if threads == 0 || moved.0 == 0 || moved.1 > self.most[to] {
+                    continue;
+                }
+                (counts[from], counts[to]) = moved;
+                let other = self.worth(counts);
+                match other > *worth + TIE {
+                    true => *worth = other,
+                    false => (counts[from], counts[to]) = had,
+                }
+            }
+        }
+    }
+
+    /// Changes one count after the other as long as that helps.
+    fn refine(&self, counts: &mut [u16], worth: &mut f64) {
+        if counts.len() > FEW {
+            return;
+        }
+        for _ in 0..SWEEPS {
+            let before = *worth;
+            for i in 0..counts.len() {
+                let had = counts[i];
+                let (mut best, mut best_worth) = (had, *worth);
+                for count in candidates(had, self.most[i]) {
+                    counts[i] = count;
+                    let other = self.worth(counts);
+                    if other > best_worth + TIE {
+                        (best, best_worth) = (count, other);
+                    }
+                }
+                (counts[i], *worth) = (best, best_worth);
+                self.give(counts, i, worth);
+            }
+            if *worth <= before {
+                break;
+            }
+        }
+    }
+}
+
+/// Counts to look at, ascending.
+fn candidates(now: u16, most: u16) -> Vec<u16> {
+    if most <= MANY_THREADS {
+        return (1..=most).filter(|count| *count != now).collect();
+    }
+    let near = [now / 2, now.saturating_sub(1), now.saturating_add(1), now.saturating_mul(2), most];
+    near.into_iter().filter(|count| (1..=most).contains(count) && *count != now).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The best counts for programs that ask for `most` each, with a share of work that only one thread can do, where all
+    /// that fits beside each other runs at once.
+    fn best(most: &[u16], serial: &[f64], cpus: usize) -> Vec<u16> {
+        let amdahl = |i: usize, n: u16| 1.0 / (serial[i] + (1.0 - serial[i]) / f64::from(n));
+        let turns = |counts: &[u16]| {
+            let all: u16 = counts.iter().sum();
+            (f64::from(all) / cpus as f64).max(1.0)
+        };
+        Choice { most, cpus, speed: &amdahl, turns: &turns, programs: most.len() }.best(None)
+    }
+
+    #[test]
+    fn a_program_alone_gets_what_it_asks_for_and_no_more_than_helps() {
+        assert_eq!(best(&[4], &[0.1], 4), [4]);
+        assert_eq!(best(&[4], &[1.0], 4), [1]);
+    }
+
+    #[test]
+    fn where_threads_bring_less_than_they_cost_everybody_gets_one() {
+        assert_eq!(best(&[2; 4], &[0.3; 4], 2), [1; 4]);
+        assert_eq!(best(&[2; 4], &[0.0; 4], 2), [1; 4], "no worse, and less to synchronise");
+    }
+
+    #[test]
+    fn cpus_that_are_there_for_everybody_are_used() {
+        assert_eq!(best(&[8; 2], &[0.0; 2], 8), [4; 2]);
+        let unequal = best(&[8; 2], &[0.0, 0.9], 8);
+        assert!(unequal[0] > 4 && unequal[1] < 4, "{unequal:?}");
+    }
+
+    #[test]
+    fn what_is_in_force_stays_unless_it_is_clearly_worse() {
+        let speed = |_: usize, n: u16| f64::from(n).powf(0.99);
+        let turns = |counts: &[u16]| (f64::from(counts.iter().sum::<u16>()) / 2.0).max(1.0);
+        let choice = Choice { most: &[2; 2], cpus: 2, speed: &speed, turns: &turns, programs: 2 };
+        assert_eq!(choice.best(None), [1; 2]);
+        assert_eq!(choice.best(Some(&[2, 2])), [2; 2]);
+        let speed = |_: usize, n: u16| f64::from(n).sqrt();
+        let choice = Choice { speed: &speed, ..choice };
+        assert_eq!(choice.best(Some(&[2, 2])), [1; 2]);
+    }
+
+    #[test]
+    fn whoever_asks_for_less_than_it_has_gets_what_it_asks_for() {
+        let turns = |_: &[u16]| 1.0;
+        let speed = |_: usize, n: u16| f64::from(n);
+        let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns: &turns, programs: 1 };
+        assert_eq!(choice.best(Some(&[4])), [1]);
+    }
+
+    #[test]
+    fn very_many_programs_are_decided_by_common_limits_alone() {
+        let most = [8; 200];
+        assert_eq!(best(&most, &[0.05; 200], 8), [1; 200]);
+    }
+}

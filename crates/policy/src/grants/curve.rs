@@ -1,0 +1,171 @@
+//! How fast a program is with how many threads, as far as that is known.
+//!
+//! *Problem.* What a thread more or less changes is known only where it was tried, and what was tried some phases ago may
+//! not be so any more.
+//!
+//! *Idea.* Progress per running time is kept for each thread count that was in force: progress ticks where the program
+//! reports them, else instructions, else CPU time outside the kernel. For a count that was not tried, the
+//! nearest one that was (by ratio) is taken, with the *shape* of the curve between them: that of the program's times
+//! alone with several counts, where these are known, else perfect scaling. So who is not known is taken to lose by
+//! fewer threads all that can be lost.
+//!
+//! Limits: instructions and CPU time of threads that spin are no progress, so what they show is at worst perfect
+//! scaling; a program that is slower with more threads for that reason is found by its ticks or its profile only.
+
+use cosched_core::{Nanos, Sample, Speedup};
+
+/// Of how many readings, about, the mean is kept.
+const REMEMBERED: f64 = 8.0;
+/// What was read longer ago may be so no more: the next reading takes its place.
+const FRESH: Nanos = Nanos::from_secs(60);
+
+/// What progress is told by; from the best.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Basis {
+    Ticks,
+    Instructions,
+    UserTime,
+}
+
+/// The progress in a sample, in units of its kind.
+pub(super) fn progress(sample: &Sample) -> Option<(Basis, f64)> {
+    let counted = |count: Option<u64>| count.filter(|count| *count > 0).map(|count| count as f64);
+    let ticks = counted(sample.progress).map(|ticks| (Basis::Ticks, ticks));
+    let instructions = || counted(sample.instructions).map(|count| (Basis::Instructions, count));
+    let user = || sample.user_time.map(|time| (Basis::UserTime, time.as_secs_f64()));
+    ticks.or_else(instructions).or_else(user).filter(|(_, amount)| *amount > 0.0)
+}
+
+/// The speed with one thread count.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    threads: u16,
+    /// Progress per second of running.
+    rate: f64,
+    readings: f64,
+    at: Nanos,
+}
+
+/// Speeds by thread count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Curve {
+    basis: Option<Basis>,
+    /// Ascending by threads.
+    points: Vec<Point>,
+}
+
+impl Curve {
+    /// With so many threads, such progress was made in such a time. Readings of another kind say nothing of each other: the
+    /// better kind stays.
+    pub(super) fn learn(&mut self, threads: u16, progress: (Basis, f64), ran: Nanos, now: Nanos) {
+        let rank = |basis: Basis| basis as u8;
+        match self.basis {
+            Some(basis) if rank(basis) < rank(progress.0) => return,
+            Some(basis) if basis == progress.0 => {}
+            _ => self.points.clear(),
+        }
+        self.basis = Some(progress.0);
+        let rate = progress.1 / ran.as_secs_f64();
+        match self.points.binary_search_by_key(&threads, |point| point.threads) {
+            Ok(i) => {
+                let point = &mut self.points[i];
+                let before = if now.since(point.at) < FRESH { point.readings } else { 0.0 };
+                point.readings = (before + 1.0).min(REMEMBERED);
+                point.rate += (rate - point.rate) / point.readings;
+                point.at = now;
+            }
+            Err(i) => self.points.insert(i, Point { threads, rate, readings: 1.0, at: now }),
+        }
+    }
+
+    /// Whether it was read with so many threads, and not too long ago.
+    pub(super) fn is_fresh(&self, threads: u16, now: Nanos) -> bool {
+        self.read(threads).is_some_and(|(_, at)| now.since(at) < FRESH)
+    }
+
+    /// How often and when it was last read with so many threads, if it was.
+    pub(super) fn read(&self, threads: u16) -> Option<(f64, Nanos)> {
+        let point = self.points.iter().find(|point| point.threads == threads)?;
+        Some((point.readings, point.at))
+    }
+
+    /// The speed with so many threads, in a unit of its own.
+    pub(super) fn speed(&self, threads: u16, alone: Option<&Speedup>) -> f64 {
+        let shape =
+            |n: u16| alone.map_or(f64::from(n), |alone| alone.speed(n)).max(f64::MIN_POSITIVE);
+        let ratio = |point: &Point| {
+            let (known, wanted) = (f64::from(point.threads), f64::from(threads));
+            (known / wanted).max(wanted / known)
+        };
+        let nearest = self.points.iter().min_by(|a, b| ratio(a).total_cmp(&ratio(b)));
+        match nearest {
+            Some(point) => point.rate * shape(threads) / shape(point.threads),
+            None => shape(threads),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Nanos = Nanos::from_secs(1);
+
+    fn curve(readings: &[(u16, f64)]) -> Curve {
+        let mut curve = Curve::default();
+        for (threads, amount) in readings {
+            curve.learn(*threads, (Basis::Instructions, *amount), SECOND, SECOND);
+        }
+        curve
+    }
+
+    #[test]
+    fn what_was_not_tried_scales_from_the_nearest_that_was() {
+        let known = curve(&[(2, 3.0), (8, 6.0)]);
+        assert_eq!([1, 2, 3, 8, 16].map(|n| known.speed(n, None)), [1.5, 3.0, 4.5, 6.0, 12.0]);
+        assert_eq!(curve(&[]).speed(4, None), 4.0);
+    }
+
+    #[test]
+    fn the_shape_of_a_profile_goes_before_perfect_scaling_and_what_was_read_before_both() {
+        let times = [(1, SECOND), (2, SECOND * 4 / 5)];
+        let alone = Speedup::new(&times);
+        assert_eq!(curve(&[]).speed(2, alone.as_ref()), 1.25);
+        assert_eq!(curve(&[(1, 10.0)]).speed(2, alone.as_ref()), 12.5);
+        assert_eq!(curve(&[(1, 10.0), (2, 19.0)]).speed(2, alone.as_ref()), 19.0);
+    }
+
+    #[test]
+    fn readings_are_averaged_and_old_ones_replaced() {
+        let mut known = curve(&[(2, 1.0), (2, 2.0)]);
+        assert_eq!(known.speed(2, None), 1.5);
+        assert!(known.is_fresh(2, Nanos::from_secs(30)) && !known.is_fresh(1, SECOND));
+        let later = Nanos::from_secs(62);
+        assert!(!known.is_fresh(2, later));
+        known.learn(2, (Basis::Instructions, 9.0), SECOND, later);
+        assert_eq!(known.speed(2, None), 9.0);
+    }
+
+    #[test]
+    fn a_better_kind_of_reading_takes_the_place_of_a_worse_one_and_never_the_reverse() {
+        let mut known = curve(&[(2, 3.0)]);
+        known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND);
+        assert_eq!(known.speed(1, None), 1.5);
+        known.learn(1, (Basis::Ticks, 9.0), SECOND, SECOND);
+        assert_eq!(known.speed(2, None), 18.0);
+    }
+
+    #[test]
+    fn ticks_are_progress_before_instructions_and_user_time() {
+        let id = cosched_core::ProgramId::first(0);
+        let user = Sample { user_time: Some(SECOND), ..Sample::empty(id, Nanos::ZERO, SECOND) };
+        let instructions = Sample { instructions: Some(7), ..user };
+        let ticks = Sample { progress: Some(3), ..instructions };
+        let silent = Sample { progress: Some(0), ..instructions };
+        assert_eq!(progress(&user), Some((Basis::UserTime, 1.0)));
+        assert_eq!(progress(&instructions), Some((Basis::Instructions, 7.0)));
+        assert_eq!(progress(&ticks), Some((Basis::Ticks, 3.0)));
+        assert_eq!(progress(&silent), Some((Basis::Instructions, 7.0)));
+        assert_eq!(progress(&Sample { user_time: None, ..user }), None);
+    }
+}

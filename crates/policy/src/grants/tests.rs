@@ -1,0 +1,243 @@
+use cosched_core::{Directive, Exit, Plan, Policy, ProgramState, Sample, Settings};
+use proptest::prelude::*;
+
+use super::*;
+use crate::kind::{Kind, Options};
+use crate::testkit::{Lab, cases, program};
+
+const QUANTUM: Nanos = Nanos::from_millis(100);
+const BOTH: [Kind; 2] = [Kind::AdaptiveGreedy, Kind::AdaptiveMinwait];
+
+type AnyLab = Lab<Box<dyn Policy + Send>>;
+
+/// Programs that ask for these numbers of threads.
+fn malleable(threads: &[u16]) -> Vec<Program> {
+    let program =
+        |(slot, n): (usize, &u16)| Program { malleable: true, ..program(slot as u16, *n) };
+    threads.iter().enumerate().map(program).collect()
+}
+
+fn lab(kind: Kind, cpus: u16, programs: Vec<Program>) -> AnyLab {
+    Lab::new(kind.build(&Options::default()).unwrap(), cpus, programs)
+}
+
+fn grant(plan: &Plan, slot: u16) -> Option<u16> {
+    match plan.directive(ProgramId::first(slot)) {
+        Some(Directive::Run(settings)) => settings.grant,
+        _ => None,
+    }
+}
+
+/// The threads that each has in the present quantum; 0: it does not run.
+fn threads(lab: &AnyLab) -> Vec<u16> {
+    let threads = |p: &Program| if p.state == ProgramState::Running { p.granted } else { 0 };
+    lab.scene.programs.iter().map(threads).collect()
+}
+
+/// Lets the present quantum pass, in which programs make this progress with so many threads, and tells what was read.
+fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
+    let Some(at) = lab.next_wake() else { panic!("nothing is to come") };
+    let (from, seconds) = (lab.scene.now, (at - lab.scene.now).as_secs_f64());
+    lab.scene.samples.clear();
+    for program in lab.scene.programs.iter_mut().filter(|p| p.state == ProgramState::Running) {
+        program.ran += at - from;
+        let done = 1e9 * rate(program.granted) * seconds;
+        let sample = Sample::empty(program.id, from, at);
+        lab.scene.samples.push(Sample { instructions: Some(done as u64), ..sample });
+    }
+    lab.wake_reading();
+}
+
+#[test]
+fn programs_that_would_take_turns_with_all_threads_run_side_by_side_with_few() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 2, malleable(&[2; 4]));
+        assert_eq!(threads(&lab), [1, 1, 0, 0], "{kind}");
+        lab.wake();
+        assert_eq!(threads(&lab), [0, 0, 1, 1], "{kind}");
+    }
+}
+
+#[test]
+fn programs_that_cannot_change_their_threads_are_granted_none_and_keep_what_they_have() {
+    for kind in BOTH {
+        let mut programs = malleable(&[2, 2]);
+        programs[0].malleable = false;
+        let mut lab = lab(kind, 2, programs);
+        assert_eq!(grant(&lab.plan, 0), None, "{kind}");
+        assert_eq!(threads(&lab)[0], 2);
+        lab.wake();
+        assert!(grant(&lab.plan, 1).is_some(), "{kind}");
+    }
+}
+
+#[test]
+fn a_program_alone_has_all_that_it_asks_for_and_counts_are_decided_again_each_quantum() {
+    for kind in BOTH {
+        let lab = lab(kind, 4, malleable(&[4]));
+        assert_eq!((grant(&lab.plan, 0), lab.next_wake()), (Some(4), Some(QUANTUM)), "{kind}");
+        let whole = Settings { grant: Some(4), ..Settings::default() };
+        assert_eq!(lab.plan.directive(ProgramId::first(0)), Some(&Directive::Run(whole)));
+    }
+}
+
+#[test]
+fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 4, malleable(&[4, 4]));
+        assert_eq!(threads(&lab), [2, 2], "{kind}");
+        let program = ProgramId::first(0);
+        lab.scene.programs[0].requested = 1;
+        lab.tell(&[Cause::Requested { program, threads: 1, blocked: true }]);
+        assert!(lab.plan.programs.is_empty(), "it is answered with what stands");
+        // It has asked for four in this quantum, too.
+        lab.wake();
+        lab.wake();
+        assert_eq!(threads(&lab), [1, 3], "{kind}");
+    }
+}
+
+#[test]
+fn a_profile_tells_who_is_faster_with_all_threads_in_turn() {
+    let alone = |both: u64| {
+        let times = [(1, Nanos::from_millis(1000)), (2, Nanos::from_millis(both))];
+        Speedup::new(&times)
+    };
+    for kind in BOTH {
+        for (both, expected) in [(400, vec![2, 0]), (900, vec![1, 1])] {
+            let mut programs = malleable(&[2, 2]);
+            programs.iter_mut().for_each(|p| p.profile.speedup = alone(both));
+            assert_eq!(threads(&lab(kind, 2, programs)), expected, "{kind} {both}");
+        }
+    }
+}
+
+#[test]
+fn trials_find_that_a_program_is_faster_with_fewer_threads_and_take_a_hundredth_of_the_time() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 4, malleable(&[4]));
+        let mut granted = Vec::new();
+        for _ in 0..1000 {
+            granted.push(threads(&lab)[0]);
+            pass(&mut lab, |threads| [0.0, 1.0, 1.8, 1.6, 1.4][usize::from(threads)]);
+        }
+        assert!(granted[..190].iter().all(|threads| *threads == 4), "{kind}: {granted:?}");
+        let found = granted.iter().position(|threads| *threads == 2).unwrap();
+        assert!((190..220).contains(&found), "{kind}: {found}");
+        let later = &granted[found..];
+        let other = later.iter().filter(|threads| **threads != 2).count();
+        assert!(other <= later.len() / 50, "{kind}: {other} of {}", later.len());
+    }
+}
+
+#[test]
+fn a_trial_that_shows_nothing_better_is_undone() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 4, malleable(&[4]));
+        let (mut granted, mut reasons) = (Vec::new(), Vec::new());
+        for _ in 0..1000 {
+            granted.push(threads(&lab)[0]);
+            pass(&mut lab, f64::from);
+            let told = lab.plan.reasons.iter().map(|reason| reason.why);
+            reasons.extend(told.filter(Why::is_of_threads));
+        }
+        let other = granted.iter().filter(|threads| **threads != 4).count();
+        assert!((1..=20).contains(&other), "{kind}: {other}");
+        assert!(reasons.contains(&Why::TriesThreads { threads: 2, asked: 4 }), "{reasons:?}");
+        let back = Why::Granted { threads: 4, asked: 4, speed: Some(1.0) };
+        assert!(reasons.contains(&back), "{reasons:?}");
+    }
+}
+
+#[test]
+fn where_nothing_can_be_measured_nothing_is_tried_and_soon_nobody_looks() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 4, malleable(&[4]));
+        for _ in 0..500 {
+            pass(&mut lab, |_| 0.0);
+            assert_eq!(threads(&lab), [4]);
+        }
+        let wake = lab.plan.wake.first().map(|wake| wake.first);
+        assert_eq!(wake, Some(AtExpiry::Nothing), "{kind}");
+    }
+}
+
+#[test]
+fn newcomers_and_those_who_stay_share_the_cpus_from_the_next_decision_on() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 4, malleable(&[4]));
+        lab.pass(QUANTUM / 2);
+        lab.arrive(Program { malleable: true, ..program(1, 4) });
+        lab.wake();
+        assert_eq!(threads(&lab), [2, 2], "{kind}");
+        lab.exit(0);
+        lab.wake();
+        assert_eq!(threads(&lab), [4], "{kind}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(200))]
+
+    #[test]
+    fn whatever_is_asked_for_and_whoever_comes_and_goes_grants_fit_the_cpus_and_all_are_served(
+        kind in prop_oneof![Just(BOTH[0]), Just(BOTH[1])],
+        cpus in 1u16..9,
+        threads in prop::collection::vec((1u16..12, any::<bool>()), 1..8),
+        story in prop::collection::vec((0usize..5, 0usize..8, 1u16..12), 1..60),
+    ) {
+        let mut programs = malleable(&threads.iter().map(|(n, _)| *n).collect::<Vec<_>>());
+        for (program, (threads, malleable)) in programs.iter_mut().zip(&threads) {
+            // Whoever cannot change fits the machine.
+            program.malleable = *malleable;
+            program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
+            program.requested = program.asked;
+        }
+        let mut lab = lab(kind, cpus, programs);
+        let mut served = vec![0u32; threads.len()];
+        lab.running().into_iter().for_each(|slot| served[usize::from(slot)] += 1);
+        for (what, which, asked) in story {
+            let ids: Vec<ProgramId> = lab.scene.programs.iter().map(|p| p.id).collect();
+            let Some(id) = (!ids.is_empty()).then(|| ids[which % ids.len()]) else { break };
+            lab.plan.clear();
+            match what {
+                0 => {
+                    let program = lab.scene.programs.iter_mut().find(|p| p.id == id).unwrap();
+                    if program.malleable {
+                        program.requested = asked;
+                        lab.tell(&[Cause::Requested { program: id, threads: asked, blocked: true }]);
+                    }
+                }
+                1 if which % 3 == 0 => {
+                    lab.scene.programs.retain(|p| p.id != id);
+                    lab.tell(&[Cause::Exited(id, Exit::Code(0))]);
+                }
+                _ if lab.next_wake().is_some() => pass(&mut lab, |threads| f64::from(threads).sqrt()),
+                _ => {}
+            }
+            let used = lab.cpus_in_use();
+            prop_assert!(used.windows(2).all(|two| two[0] != two[1]), "{used:?}");
+            for (id, directive) in &lab.plan.programs {
+                let Directive::Run(settings) = directive else { continue };
+                served[usize::from(id.slot)] += 1;
+                let Some(grant) = settings.grant else { continue };
+                prop_assert!((1..=cpus).contains(&grant));
+                let given = settings.cpus.unwrap_or(lab.scene.cpus).len();
+                prop_assert_eq!(given, usize::from(grant));
+            }
+            let waits = |p: &Program| !p.state.may_run();
+            prop_assert!(!lab.scene.programs.iter().any(waits) || lab.next_wake().is_some());
+        }
+        for _ in 0..3 * threads.len() {
+            if lab.next_wake().is_some() {
+                pass(&mut lab, f64::from);
+                served.iter_mut().enumerate().for_each(|(slot, served)| {
+                    *served += u32::from(lab.running().contains(&(slot as u16)));
+                });
+            }
+        }
+        for program in &lab.scene.programs {
+            prop_assert!(served[usize::from(program.id.slot)] > 0, "{} was not served", program.id);
+        }
+    }
+}

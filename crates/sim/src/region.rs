@@ -1,0 +1,90 @@
+//! The parallel regions of malleable programs: how many threads each has.
+//!
+//! As with the library inside real programs (`crates/hook`): a region that asks for as many threads as the last one takes
+//! the grant that stands, at once. One that asks for another number says so and waits for the answer, which comes with the
+//! next settings. Without any grant, all that is asked for is had at once. A grant is never more than was asked for, and
+//! holds until the next one; it changes nothing in a region that has begun.
+//!
+//! Threads that a region does not need sleep, without spinning, until the next one begins.
+
+use cosched_core::Happening;
+
+use crate::thread::{Doing, Tid, Waiting};
+use crate::world::World;
+
+impl World {
+    /// A thread is at the beginning of a region. Tells whether it goes on at once.
+    pub(crate) fn region(&mut self, tid: Tid, program: usize, asked: u16, next: u16) -> bool {
+        let all = usize::from(self.programs[program].model.threads);
+        let team = &mut self.programs[program].sync.team;
+        let round = team.entry.round;
+        match self.threads[tid as usize].waiting {
+            Waiting::Region { round: waited_for } if waited_for != round => {
+                return self.enter(tid, program, next);
+            }
+            Waiting::Region { .. } => {}
+            _ => {
+                team.entry.waiters.push(tid);
+                if team.entry.waiters.len() == all {
+                    if let Some(threads) = self.ask(program, asked) {
+                        self.open(program, threads, Some(tid));
+                        return self.enter(tid, program, next);
+                    }
+                }
+            }
+        }
+        let runtime = &self.programs[program];
+        let idle = self.threads[tid as usize].index >= runtime.sync.team.threads;
+        let spin = if idle || runtime.sync.team.waits { 0 } else { runtime.model.spin.0 };
+        self.wait_spinning(tid, Waiting::Region { round }, spin)
+    }
+
+    /// Asks for threads. Tells how many there are, if that is known at once.
+    fn ask(&mut self, program: usize, asked: u16) -> Option<u16> {
+        let grant = self.programs[program].settings.grant;
+        let team = &mut self.programs[program].sync.team;
+        let is_new = std::mem::replace(&mut team.asked, asked) != asked;
+        if is_new {
+            team.waits = grant.is_some();
+            let (id, blocked) = (self.programs[program].id, grant.is_some());
+            self.tell(Happening::Requested { program: id, threads: asked, blocked });
+        }
+        match grant {
+            Some(_) if is_new => None,
+            Some(grant) => Some(grant.clamp(1, asked)),
+            None => Some(asked),
+        }
+    }
+
+    /// New settings are an answer, where one is waited for.
+    pub(crate) fn answer(&mut self, program: usize) {
+        let grant = self.programs[program].settings.grant;
+        let team = &mut self.programs[program].sync.team;
+        if std::mem::take(&mut team.waits) {
+            let threads = grant.map_or(team.asked, |grant| grant.clamp(1, team.asked));
+            self.open(program, threads, None);
+        }
+    }
+
+    /// A region begins with so many threads, opened by the thread that came last or by an answer.
+    fn open(&mut self, program: usize, threads: u16, by: Option<Tid>) {
+        let team = &mut self.programs[program].sync.team;
+        team.threads = threads;
+        team.entry.round += 1;
+        let mut waiters = std::mem::take(&mut team.entry.waiters);
+        for waiter in waiters.drain(..).filter(|waiter| Some(*waiter) != by) {
+            self.signal(by.unwrap_or(waiter), waiter);
+        }
+        self.programs[program].sync.team.entry.waiters = waiters;
+    }
+
+    /// A region has begun, with or without this thread.
+    fn enter(&mut self, tid: Tid, program: usize, next: u16) -> bool {
+        let threads = self.programs[program].sync.team.threads;
+        let thread = &mut self.threads[tid as usize];
+        thread.at += if thread.index < threads { 1 } else { 1 + u32::from(next) };
+        thread.waiting = Waiting::No;
+        thread.doing = Doing::Nothing;
+        true
+    }
+}
