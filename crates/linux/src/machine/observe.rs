@@ -396,6 +396,7 @@ mod tests {
             from: Nanos::ZERO,
             intervals: Intervals::default(),
             counted: Readings::default(),
+            ticks: 0,
             ended: Vec::new(),
             is_hidden: false,
         }
