@@ -75,6 +75,12 @@ impl Build {
         }
     }
 
+    /// In the child of a fork: the calls at work are the parent's.
+    fn forget_calls(&self) {
+        self.at_work.store(0, Relaxed);
+        self.changing.store(false, Release);
+    }
+
     /// A call begins.
     fn begin(&'static self) -> Option<Call> {
         if !link::may_bind() {
@@ -87,11 +93,14 @@ impl Build {
         if self.at_work.load(Relaxed) == 0 {
             // SAFETY: as above.
             unsafe {
-                let own = get();
+                let (found, own) = (get(), self.own.load(Relaxed));
+                // Where ours still holds, a fork has cut off the call that was to put the program's back.
+                let is_ours = found == self.given.load(Relaxed) && found != own;
+                let own = if is_ours { own } else { found };
                 let granted = link::region(own);
                 self.own.store(own, Relaxed);
                 self.given.store(granted, Relaxed);
-                if granted != own {
+                if granted != found {
                     set(granted);
                 }
             }
@@ -100,6 +109,11 @@ impl Build {
         self.changing.store(false, Release);
         Some(Call { build: self, get, set })
     }
+}
+
+/// In the child of a fork.
+pub(crate) fn in_child() {
+    entries::BUILDS.iter().for_each(|build| build.forget_calls());
 }
 
 /// A call that is at work.
@@ -122,6 +136,7 @@ impl Drop for Call {
                     (self.set)(own);
                 }
             }
+            self.build.given.store(own, Relaxed);
         }
         self.build.changing.store(false, Release);
     }

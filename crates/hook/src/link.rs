@@ -209,6 +209,7 @@ fn ask(page: &Page, threads: u32, blocked: bool) {
 unsafe extern "C" fn in_child() {
     let _errno = Errno::keep();
     drop_all();
+    crate::blas::in_child();
     IN_USE.store(false, Relaxed);
     STATE.store(NEW, Release);
 }

@@ -16,7 +16,7 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sys::{self, Errno};
 
-/// A function of a runtime, for each caller; so many are remembered, of others it is found out each time.
+/// A function of a runtime, for each library that calls; so many are remembered, for others it is found out each time.
 pub(crate) struct Function<const CALLERS: usize = 64> {
     name: &'static CStr,
     callers: [Caller; CALLERS],
@@ -25,16 +25,18 @@ pub(crate) struct Function<const CALLERS: usize = 64> {
 /// A function that is the same for all callers.
 pub(crate) type OneFunction = Function<1>;
 
+/// A library that calls. One may have thousands of regions, and finding out takes longer than many a region.
 struct Caller {
-    /// An address in its library; 0: none yet. Never changes again.
-    key: AtomicUsize,
-    /// The function; 0: not known yet.
+    /// Where it begins; 0: none yet. Never changes again.
+    from: AtomicUsize,
+    /// Where it ends; 0: the function is not known yet.
+    to: AtomicUsize,
     function: AtomicUsize,
 }
 
 impl Caller {
     const fn nobody() -> Caller {
-        Caller { key: AtomicUsize::new(0), function: AtomicUsize::new(0) }
+        Caller { from: AtomicUsize::new(0), to: AtomicUsize::new(0), function: AtomicUsize::new(0) }
     }
 }
 
@@ -51,32 +53,34 @@ impl<const CALLERS: usize> Function<CALLERS> {
     /// The address of the function for the library in which `key` lies, which is not null; 0: there is none.
     #[inline]
     pub(crate) fn of(&self, key: *const c_void) -> usize {
-        let start = (key as usize >> 4).wrapping_mul(0x9e37_79b9) >> 8;
-        for step in 0..8 {
-            let Some(caller) = self.callers.get((start + step) % CALLERS) else { break };
-            let found = caller.key.load(Acquire);
-            if found == key as usize {
-                let function = caller.function.load(Acquire);
-                return if function != 0 { function } else { self.find_for(key) };
-            }
-            if found == 0 {
+        for caller in &self.callers {
+            let from = caller.from.load(Acquire);
+            if from == 0 {
                 break;
             }
+            if (from..caller.to.load(Acquire)).contains(&(key as usize)) {
+                return caller.function.load(Relaxed);
+            }
         }
-        self.find_and_note(key, start)
+        self.find_and_note(key)
     }
 
     #[cold]
-    fn find_and_note(&self, key: *const c_void, start: usize) -> usize {
+    fn find_and_note(&self, key: *const c_void) -> usize {
         let function = self.find_for(key);
-        for step in 0..8 {
-            let Some(caller) = self.callers.get((start + step) % CALLERS) else { break };
-            match caller.key.compare_exchange(0, key as usize, Acquire, Acquire) {
-                Err(other) if other != key as usize => {}
-                _ => {
-                    caller.function.store(function, Release);
+        let Some((from, to)) = extent_around(key).filter(|_| function != 0) else {
+            return function;
+        };
+        for caller in &self.callers {
+            match caller.from.compare_exchange(0, from, Acquire, Acquire) {
+                Ok(_) => {
+                    caller.function.store(function, Relaxed);
+                    caller.to.store(to, Release);
                     break;
                 }
+                // Another thread notes it just now.
+                Err(other) if other == from => break,
+                Err(_) => {}
             }
         }
         function
@@ -333,7 +337,20 @@ unsafe extern "C" fn note_executable(
     _: usize,
     _: *mut c_void,
 ) -> c_int {
-    // SAFETY: `dl_iterate_phdr` gives a valid entry with so many headers; the program's comes first.
+    // SAFETY: `dl_iterate_phdr` gives a valid entry; the program's comes first.
+    let (from, to, has_thread_variables) = unsafe { extent(info) };
+    EXECUTABLE.has_thread_variables.store(has_thread_variables.into(), Relaxed);
+    EXECUTABLE.from.store(from, Relaxed);
+    EXECUTABLE.to.store(to, Release);
+    1
+}
+
+/// From where to where a library lies, and whether it has variables for every thread.
+///
+/// # Safety
+/// The entry has to be one of `dl_iterate_phdr`.
+unsafe fn extent(info: *const libc::dl_phdr_info) -> (usize, usize, bool) {
+    // SAFETY: it is a valid entry with so many headers.
     let (base, headers) = unsafe {
         let info = &*info;
         (
@@ -341,7 +358,7 @@ unsafe extern "C" fn note_executable(
             core::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()),
         )
     };
-    let (mut from, mut to) = (usize::MAX, 1);
+    let (mut from, mut to, mut has_thread_variables) = (usize::MAX, 1, false);
     for header in headers {
         let start = base.wrapping_add(header.p_vaddr as usize);
         match header.p_type {
@@ -349,11 +366,37 @@ unsafe extern "C" fn note_executable(
                 from = from.min(start);
                 to = to.max(start.wrapping_add(header.p_memsz as usize));
             }
-            libc::PT_TLS => EXECUTABLE.has_thread_variables.store(1, Relaxed),
+            libc::PT_TLS => has_thread_variables = true,
             _ => {}
         }
     }
-    EXECUTABLE.from.store(from, Relaxed);
-    EXECUTABLE.to.store(to, Release);
+    (from, to, has_thread_variables)
+}
+
+/// Looks for the library around an address.
+struct Around {
+    address: usize,
+    found: Option<(usize, usize)>,
+}
+
+/// From where to where the library lies that an address belongs to.
+fn extent_around(address: *const c_void) -> Option<(usize, usize)> {
+    let mut around = Around { address: address as usize, found: None };
+    // SAFETY: the function is called with what it expects, while all of it lives.
+    unsafe { libc::dl_iterate_phdr(Some(note_extent), (&raw mut around).cast()) };
+    around.found
+}
+
+unsafe extern "C" fn note_extent(
+    info: *mut libc::dl_phdr_info,
+    _: usize,
+    around: *mut c_void,
+) -> c_int {
+    // SAFETY: `dl_iterate_phdr` gives a valid entry, and what `extent_around` passes along.
+    let ((from, to, _), around) = unsafe { (extent(info), &mut *around.cast::<Around>()) };
+    if !(from..to).contains(&around.address) {
+        return 0;
+    }
+    around.found = Some((from, to));
     1
 }

@@ -153,30 +153,38 @@ impl Socket {
             }
     }
 
-    /// Waits until something can be read, for so many milliseconds; says whether the other end is still there.
+    /// Waits until something can be read, for so many milliseconds, whatever signals come meanwhile; says whether the other
+    /// end is still there.
     pub(crate) fn wait(self, milliseconds: u64) -> bool {
-        let mut poll =
-            libc::pollfd { fd: self.fd, events: libc::POLLIN | libc::POLLRDHUP, revents: 0 };
-        let time = libc::timespec {
-            tv_sec: (milliseconds / 1000) as libc::time_t,
-            tv_nsec: (milliseconds % 1000 * 1_000_000) as c_long,
-        };
-        // SAFETY: one entry and a time that live during the call; no mask.
-        let ready = self.is_ours()
-            && unsafe {
-                libc::syscall(
+        let until = now().saturating_add(milliseconds);
+        let mut left = milliseconds;
+        while self.is_ours() {
+            let mut poll =
+                libc::pollfd { fd: self.fd, events: libc::POLLIN | libc::POLLRDHUP, revents: 0 };
+            let time = libc::timespec {
+                tv_sec: (left / 1000) as libc::time_t,
+                tv_nsec: (left % 1000 * 1_000_000) as c_long,
+            };
+            // SAFETY: one entry and a time that live during the call; no mask.
+            let (ready, interrupted) = unsafe {
+                let ready = libc::syscall(
                     libc::SYS_ppoll,
                     &raw mut poll,
                     1usize,
                     &raw const time,
                     0usize,
                     0usize,
-                ) >= 0
-                    || *libc::__errno_location() == libc::EINTR
+                );
+                (ready >= 0, ready < 0 && *libc::__errno_location() == libc::EINTR)
             };
-        ready
-            && poll.revents & (libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR | libc::POLLNVAL)
-                == 0
+            left = until.saturating_sub(now());
+            if interrupted && left > 0 {
+                continue;
+            }
+            let gone = libc::POLLHUP | libc::POLLRDHUP | libc::POLLERR | libc::POLLNVAL;
+            return (ready || interrupted) && poll.revents & gone == 0;
+        }
+        false
     }
 
     /// Throws away what can be read.

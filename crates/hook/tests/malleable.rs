@@ -7,6 +7,7 @@ mod support;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use support::{Host, Workshop, command, eventually, good, library, run};
 
@@ -126,6 +127,17 @@ fn a_library_that_is_opened_later_with_a_runtime_of_its_own_is_served_by_that() 
 }
 
 #[test]
+fn a_library_with_many_regions_is_looked_for_once() {
+    let workshop = Workshop::new();
+    let Some(counts) = workshop.compile("gcc", "counts.c", "counts", &["-rdynamic"]) else {
+        return;
+    };
+    let shared = ["-fopenmp", "-shared", "-fPIC"];
+    let wide = workshop.compile("gcc", "wide.c", "wide.so", &shared).unwrap();
+    run(&counts, &[wide.to_str().unwrap(), "2"], Some(&Host::granting(2)));
+}
+
+#[test]
 fn products_of_openblas_work_with_what_is_granted_and_its_number_stays_the_programs() {
     let workshop = Workshop::new();
     let Some(opens) = workshop.compile("gcc", "opens.c", "opens", &[]) else { return };
@@ -139,6 +151,8 @@ fn products_of_openblas_work_with_what_is_granted_and_its_number_stays_the_progr
     run(&opens, &[above, "multiply", "2"], Some(&host));
     assert!(host.asked().contains(&(4, true)));
     run(&opens, &[above, "multiply", "4"], None);
+    // What the parent's other threads were at is not the child's.
+    run(&opens, &[above, "multiply_in_child", "2"], Some(&host));
 }
 
 #[test]
@@ -149,6 +163,14 @@ fn a_child_of_a_fork_asks_for_itself() {
     run(&program, &["fork", "2"], Some(&host));
     eventually("both processes' ticks", || host.ticks() == 5);
     assert!(host.asked().iter().all(|(wanted, blocked)| [4, 5].contains(wanted) && *blocked));
+}
+
+#[test]
+fn signals_do_not_keep_a_program_from_being_let_in() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.linked("lives.c") else { return };
+    // Late by many signals, and by less than a program waits.
+    run(&program, &["signals", "2"], Some(&Host::that_is_late(Duration::from_millis(100), 2)));
 }
 
 #[test]

@@ -30,6 +30,9 @@ static SCIPY_WIDE: Build = Build::named(
     "scipy_openblas_get_parallel64_\0",
 );
 
+/// All builds.
+pub(super) static BUILDS: [&Build; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
+
 /// One function of one build.
 macro_rules! call {
     ($name:ident $build:ident ($($argument:ident: $kind:ty),*) $(-> $answer:ty)?) => {

@@ -1,9 +1,11 @@
-/* What else a process may do: `lives fork|files|waits|unloads ...`. */
+/* What else a process may do: `lives fork|files|waits|signals|unloads ...`. */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +57,17 @@ static void waits(int granted) {
         usleep(1000);
 }
 
+static void nothing(int number) { (void)number; }
+
+/* A profiler's timer goes off all the time. */
+static void signals(int granted) {
+    signal(SIGALRM, nothing);
+    struct itimerval often = {{0, 1000}, {0, 1000}};
+    CHECK(setitimer(ITIMER_REAL, &often, NULL), 0);
+    CHECK(cosched_register(), 1);
+    CHECK(cosched_region(4), granted);
+}
+
 static int open_files(void) {
     int count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -91,6 +104,8 @@ int main(int argc, char **argv) {
         files(granted, 1024);
     else if (!strcmp(argv[1], "waits"))
         waits(granted);
+    else if (!strcmp(argv[1], "signals"))
+        signals(granted);
     else if (!strcmp(argv[1], "unloads") && argc > 3)
         unloads(granted, argv[3]);
     else

@@ -32,6 +32,11 @@ pub(crate) struct Host {
 impl Host {
     /// Grants everybody so many threads.
     pub(crate) fn granting(grant: u16) -> Host {
+        Host::that_is_late(Duration::ZERO, grant)
+    }
+
+    /// The same, but nobody is let in for a while.
+    pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
@@ -41,6 +46,7 @@ impl Host {
                 let mut door = Door::open().unwrap();
                 door.grant(Some(grant), 3);
                 tell.send(door.name().to_owned()).unwrap();
+                std::thread::sleep(by);
                 while !stop.load(Ordering::Relaxed) {
                     let heard = door.hear(now(), |_| true);
                     if let Some(wanted) = heard.wanted {
