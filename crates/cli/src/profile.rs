@@ -78,7 +78,7 @@ pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));
     let counts = counts.transpose().map_err(Failure::input)?;
-    check_commands(&workload)?;
+    check_commands(&session, &workload)?;
     let mut store = Store::open().map_err(Failure::input)?;
 
     match profiles(&session, &workload, counts.as_deref(), args, &mut store) {
@@ -129,7 +129,7 @@ pub(crate) fn measure_missing(
     how: &HowArgs,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
-    check_commands(workload)?;
+    check_commands(session, workload)?;
     for spec in &workload.programs {
         for spec in with_counts(spec, Some(counts)) {
             if store.get(&session.key(&spec, how))?.is_some() {
@@ -164,12 +164,8 @@ pub(crate) fn once(
 }
 
 /// A command that does not exist is told before the first program has run for an hour.
-fn check_commands(workload: &Workload) -> Result<(), Failure> {
-    let path = std::env::var_os("PATH");
-    for spec in &workload.programs {
-        spec.executable(path.as_deref()).map_err(Failure::input)?;
-    }
-    Ok(())
+fn check_commands(session: &Session, workload: &Workload) -> Result<(), Failure> {
+    workload.programs.iter().try_for_each(|spec| session.executable(spec).map(drop))
 }
 
 fn profiles<'a>(

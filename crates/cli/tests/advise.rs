@@ -95,3 +95,15 @@ fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused()
         assert!(text(&refused.stderr).contains(told), "{}", text(&refused.stderr));
     }
 }
+
+#[test]
+fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
+    let home = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink("/bin/true", home.path().join("only-here")).unwrap();
+    let table = format!(
+        "[[program]]\ncommand = 'only-here'\nenv = {{ PATH = '{}' }}\n",
+        home.path().display()
+    );
+    std::fs::write(home.path().join("jobs.toml"), table).unwrap();
+    json(&cosched(home.path(), &["advise", "jobs.toml", "--threads", "1", "--json"]));
+}

@@ -46,7 +46,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-pub use environment::THREAD_VARIABLES;
+pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
 pub use found::Found;

@@ -23,6 +23,9 @@
 //!    next one begins after a hundred times that: so all trials together take 1 % of the time, and cost the half of
 //!    that where everything scales perfectly.
 //!
+//! A program's runtime counts the CPUs of its mask when it is loaded, and never wants more than it found then. So a program
+//! is not bound before it has asked for threads, or has run for as long as loading takes.
+//!
 //! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
 //! there. This one is ours.
 
@@ -54,6 +57,8 @@ const PAUSE: u64 = 100;
 /// How many quanta a trial is thought to take, before the first one; and at most.
 const OF_A_TRIAL: u64 = 2;
 const LONGEST_TRIAL: u64 = 50;
+/// Whoever has run for so long without asking for threads has loaded what it computes with.
+const LOADED: Nanos = Nanos::from_secs(2);
 
 /// How many quanta a round has with units of these sizes on so many CPUs.
 pub(crate) type Turns = fn(&[usize], usize) -> f64;
@@ -76,6 +81,8 @@ struct Known {
     asked: u16,
     /// How many it was granted last.
     granted: Option<u16>,
+    /// It has asked for none yet and may still be loading its runtimes.
+    loading: bool,
     /// Whether it is being measured.
     observed: bool,
     /// The next reading belongs to the grant before this one, or to the time before it was measured.
@@ -107,6 +114,7 @@ impl Known {
         Known {
             asked: program.requested,
             granted: None,
+            loading: program.ran < LOADED,
             observed: false,
             settling: false,
             ran: program.ran,
@@ -168,6 +176,7 @@ impl Grants {
                 Cause::Requested { program, threads, .. } => {
                     if let Some(known) = self.programs.get_mut(&program) {
                         known.asked = known.asked.max(threads);
+                        known.loading = false;
                     }
                 }
                 Cause::Sampled(id) => self.read(id, world),
@@ -222,6 +231,7 @@ impl Grants {
                     let granted = known.granted.unwrap_or(even.min(known.asked)).max(1);
                     let granted = granted.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
                     (member.threads, member.grant) = (usize::from(granted), Some(granted));
+                    member.unbound = known.loading;
                 }
             }
             let sum: usize = unit.members.iter().map(|member| member.threads).sum();
@@ -353,7 +363,9 @@ impl Grants {
             let speed = known.relative(threads);
             plan.because(Some(id), Why::Granted { threads, asked, speed });
         }
-        known.asked = world.program(id).map_or(known.asked, |program| program.requested);
+        let Some(program) = world.program(id) else { return changed };
+        known.asked = program.requested;
+        known.loading &= program.ran < LOADED;
         changed
     }
 

@@ -57,7 +57,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
 /// A unit of one program.
 pub(crate) fn unit(slot: u16, threads: usize, misses: Option<f64>) -> Unit {
     Unit {
-        members: vec![Member { id: ProgramId::first(slot), threads, grant: None }],
+        members: vec![Member { id: ProgramId::first(slot), threads, grant: None, unbound: false }],
         threads,
         misses,
         traffic: None,

@@ -31,6 +31,8 @@ pub(crate) struct Member {
     pub(crate) threads: usize,
     /// How many threads it is granted; `None`: the policy decides on no threads, or it cannot change its own.
     pub(crate) grant: Option<u16>,
+    /// Not bound to its CPUs yet: it has its threads and its room, but still has to see how many CPUs there are.
+    pub(crate) unbound: bool,
 }
 
 /// Programs that run at the same time or not at all.
@@ -53,7 +55,7 @@ impl Unit {
         let threads = |program: &Program| usize::from(program.asked).clamp(1, cpus.max(1));
         let members: Vec<Member> = programs
             .iter()
-            .map(|p| Member { id: p.id, threads: threads(p), grant: None })
+            .map(|p| Member { id: p.id, threads: threads(p), grant: None, unbound: false })
             .collect();
         let sum: usize = members.iter().map(|member| member.threads).sum();
         let misses = programs
@@ -276,10 +278,11 @@ pub(crate) fn run_together(
         let last = unit.ids().filter_map(|id| world.program(id)?.cpus);
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
         // A topology that misses some of the CPUs: better unplaced than not run.
-        let whole = Member { id: unit.members[0].id, threads: unit.threads, grant: None };
+        let whole = Member { threads: unit.threads, ..unit.members[0] };
         let cpus = places.of(whole, world.topology, &free, &last).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
-        for (Member { id, grant, .. }, cpus) in divided(unit, cpus, places, world) {
+        for (Member { id, grant, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
+            let cpus = if unbound { *world.cpus } else { cpus };
             plan.run(id, Settings { grant, ..settings(cpus, world) });
             plan.because(Some(id), why);
         }

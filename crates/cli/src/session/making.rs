@@ -1,5 +1,6 @@
 //! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
@@ -7,7 +8,7 @@ use std::time::SystemTime;
 use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::result::{NONE, RunResult, Rungs};
-use cosched_core::workload::ProgramSpec;
+use cosched_core::workload::{OPENMP, ProgramSpec};
 use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
@@ -153,7 +154,10 @@ impl Session {
             });
         }
         let hook = (spec.malleable && origin == Origin::Started).then(|| library_for(spec));
-        let env = spec.environment(self.environment.iter().cloned());
+        let mut env = spec.environment(self.environment.iter().cloned());
+        if hook.is_some() {
+            say_threads(&mut env, self.threads(spec));
+        }
         let order = Order {
             executable: self.executable(spec)?,
             argv: spec.command.clone(),
@@ -176,6 +180,14 @@ impl Session {
             grouped_by_user: spec.group.is_some(),
             hook: hook.transpose()?,
         })
+    }
+}
+
+/// Tells a malleable program how many threads it may ask for, where nobody has: a process that it starts later, and that finds
+/// fewer CPUs in its mask by then, would never ask for more.
+fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
+    if !env.iter().any(|(name, _)| name == OPENMP) {
+        env.push((OPENMP.into(), threads.to_string().into()));
     }
 }
 

@@ -80,3 +80,53 @@ fn when_cosched_is_killed_its_programs_are_alone_and_go_on() {
         eventually("the undo log's end", || place.undo_logs().is_empty());
     }
 }
+
+/// Ends when a region of it has two threads, and fails if that takes too long.
+const GROWS: &str = r#"
+#include <time.h>
+extern int omp_get_num_threads(void);
+int main(void) {
+    time_t begin = time(0);
+    for (int team = 0; team != 2;) {
+        if (time(0) > begin + 20) return 1;
+#pragma omp parallel
+#pragma omp single
+        team = omp_get_num_threads();
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_that_began_with_few_threads_gets_more_when_the_others_have_ended() {
+    if std::thread::available_parallelism().unwrap().get() != 2 {
+        return skip("the counts of this test are those of two CPUs");
+    }
+    let place = Place::new();
+    place.bring_hook();
+    let (source, made) = (place.write("grows.c", GROWS), place.path("grows"));
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-fopenmp"]).arg(source).arg("-o").arg(made);
+    if !compiler.status().is_ok_and(|status| status.success()) {
+        return skip("there is no gcc");
+    }
+    let grows = program("a", "malleable = true", "exec ./grows");
+    let tables = [grows, program("b", "malleable = true", "sleep 1")];
+    for policy in ["adaptive-greedy", "adaptive-minwait"] {
+        place.run(&tables, &format!("--policy {policy}")).ended().with(0);
+        std::fs::remove_dir_all(place.path("out")).unwrap();
+    }
+}
+
+#[test]
+fn a_malleable_program_is_told_how_many_threads_it_may_ask_for_unless_somebody_has() {
+    let place = Place::new();
+    place.bring_hook();
+    let tells = |name, keys| program(name, keys, "echo $OMP_NUM_THREADS");
+    let own = "malleable = true\nenv = { OMP_NUM_THREADS = '7,2' }";
+    let tables = [tells("a", "malleable = true"), tells("b", own), tells("c", "")];
+    place.run(&tables, "--policy linux").ended().with(0);
+    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
+    assert!(told("a").trim().parse::<u16>().is_ok_and(|threads| threads > 0), "{}", told("a"));
+    assert_eq!((told("b").trim(), told("c").trim()), ("7,2", ""));
+}

@@ -23,7 +23,8 @@ pub const THREAD_VARIABLES: [&str; 8] = [
     "JULIA_NUM_THREADS",
 ];
 
-const OPENMP: &str = "OMP_NUM_THREADS";
+/// The variable of OpenMP, which other libraries look at, too.
+pub const OPENMP: &str = "OMP_NUM_THREADS";
 
 impl ProgramSpec {
     /// The program's whole environment, sorted by name: the inherited one, over it the

@@ -81,6 +81,27 @@ fn a_program_alone_has_all_that_it_asks_for_and_counts_are_decided_again_each_qu
     }
 }
 
+/// The CPUs that each is bound to; `None`: to none.
+fn bound(lab: &AnyLab) -> Vec<Option<usize>> {
+    lab.scene.programs.iter().map(|program| program.cpus.map(|cpus| cpus.len())).collect()
+}
+
+#[test]
+fn a_program_sees_all_cpus_until_it_asks_for_threads_or_has_run_for_a_while() {
+    for kind in BOTH {
+        let mut lab = lab(kind, 2, malleable(&[2, 2]));
+        assert_eq!((threads(&lab), bound(&lab)), (vec![1, 1], vec![None, None]), "{kind}");
+        let program = ProgramId::first(0);
+        lab.tell(&[Cause::Requested { program, threads: 2, blocked: true }]);
+        lab.wake();
+        assert_eq!(bound(&lab), [Some(1), None], "{kind}");
+        lab.scene.programs[1].ran = Nanos::from_secs(2);
+        lab.wake();
+        lab.wake();
+        assert_eq!((threads(&lab), bound(&lab)), (vec![1, 1], vec![Some(1), Some(1)]), "{kind}");
+    }
+}
+
 #[test]
 fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
     for kind in BOTH {
@@ -192,6 +213,8 @@ proptest! {
             program.malleable = *malleable;
             program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
             program.requested = program.asked;
+            // Before, it is bound to nothing.
+            program.ran = LOADED;
         }
         let mut lab = lab(kind, cpus, programs);
         let mut served = vec![0u32; threads.len()];
