@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_core::workload::{OPENMP, ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
@@ -74,21 +74,28 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
     let cpus = session.usable.cpus.len();
-    let counts = match &args.threads {
+    let most = u16::try_from(cpus).unwrap_or(u16::MAX);
+    let listed = match &args.threads {
         Some(list) => profile::parse_counts(list, cpus)?,
         None => session.counts(),
     };
+    if listed.iter().all(|count| *count > most) {
+        return Err(Failure::Input(format!(
+            "--threads: more threads than there are CPUs ({most}) are never advised; name smaller counts"
+        )));
+    }
+    let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
     let ended = profile::measure_missing(&session, &workload, &counts, &args.how, &mut store)?;
     if ended != Ended::Complete {
         eprintln!("cosched: interrupted; what was measured before is kept");
         return Ok(exit_code(ended, false));
     }
-    let candidate = |spec: &ProgramSpec| candidate(&session, spec, &counts, &args.how, &store);
+    let candidate =
+        |spec: &ProgramSpec| candidate(&session, spec, &counts(spec), &args.how, &store);
     let candidates: Vec<Candidate> =
         workload.programs.iter().map(candidate).collect::<Result<_, _>>()?;
     let best = advice::advise(args.policy, &candidates, cpus);
-    let most = u16::try_from(cpus).unwrap_or(u16::MAX);
     let asked: Vec<u16> = candidates.iter().map(|c| c.asked.min(most)).collect();
     let predict = |counts: &[u16]| advice::predict(args.policy, &candidates, counts, cpus);
     let (asked, advised) = (predict(&asked), predict(&best));
@@ -108,6 +115,17 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
+}
+
+/// With which of the counts a program is looked at: none above the CPUs, and always the one that it asks for. A variable of its
+/// own `env` wins over whatever it would be told.
+fn counts(spec: &ProgramSpec, listed: &[u16], asked: u16, most: u16) -> Vec<u16> {
+    let heeds = !spec.env.contains_key(OPENMP);
+    let others = listed.iter().copied().filter(|count| heeds && *count <= most);
+    let mut counts: Vec<u16> = others.chain([asked]).collect();
+    counts.sort_unstable();
+    counts.dedup();
+    counts
 }
 
 fn candidate(

@@ -120,18 +120,18 @@ pub(crate) fn measure_all(
     Ok(Ended::Complete)
 }
 
-/// Measures every program with each of these thread counts with which it was not measured yet. Tells whether the user has
+/// Measures every program with each of its thread counts with which it was not measured yet. Tells whether the user has
 /// interrupted it; what was measured before is kept.
 pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
-    counts: &[u16],
+    counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
     how: &HowArgs,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
     check_commands(session, workload)?;
     for spec in &workload.programs {
-        for spec in with_counts(spec, Some(counts)) {
+        for spec in with_counts(spec, Some(&counts(spec))) {
             if store.get(&session.key(&spec, how))?.is_some() {
                 continue;
             }

@@ -88,6 +88,7 @@ fn policies_that_cannot_be_predicted_and_counts_that_make_no_sense_are_refused()
     for (words, told) in [
         (["--policy", "linux"], "choose from gang, greedy, minwait"),
         (["--threads", "0"], "0 threads are not possible"),
+        (["--threads", "1024"], "name smaller counts"),
         (["--out", "x"], "--apply"),
     ] {
         let refused = cosched(home.path(), &[&["advise", "jobs.toml"][..], &words].concat());
@@ -106,4 +107,23 @@ fn a_command_that_only_the_programs_own_path_leads_to_is_found() {
     );
     std::fs::write(home.path().join("jobs.toml"), table).unwrap();
     json(&cosched(home.path(), &["advise", "jobs.toml", "--threads", "1", "--json"]));
+}
+
+#[test]
+fn what_a_program_asks_for_is_measured_too_and_a_program_that_sets_its_own_count_keeps_it() {
+    if !has_two_cpus() {
+        return;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let program =
+        |name, keys| format!("[[program]]\nname = '{name}'\ncommand = 'sleep 0.1'\n{keys}\n");
+    let tables = program("a", "") + &program("b", "env = { OMP_NUM_THREADS = '2' }");
+    std::fs::write(home.path().join("jobs.toml"), tables).unwrap();
+    let advice = json(&cosched(home.path(), &["advise", "jobs.toml", "--threads", "1", "--json"]));
+    let measured = |slot: usize| -> Vec<u64> {
+        let alone = advice["programs"][slot]["alone"].as_array().unwrap();
+        alone.iter().map(|time| time["threads"].as_u64().unwrap()).collect()
+    };
+    assert_eq!((measured(0), measured(1)), (vec![1, 2], vec![2]));
+    assert_eq!(advice["programs"][1]["threads"], 2);
 }
