@@ -122,6 +122,26 @@ pub struct ThreadUse {
 }
 
 impl ThreadUse {
+    /// A thread that has done nothing and has ended.
+    #[cfg(test)]
+    pub(crate) fn of_nothing(program: u32, thread: i32) -> ThreadUse {
+        ThreadUse {
+            program,
+            process: 1,
+            thread,
+            now: None,
+            cpu: None,
+            since: Nanos::ZERO,
+            time: [Nanos::ZERO; ACTIVITIES],
+            voluntary: 0,
+            involuntary: 0,
+            preemptions: None,
+            migrations: None,
+            ticks: Ticks::default(),
+            hidden: false,
+        }
+    }
+
     /// Time in one activity.
     pub fn in_activity(&self, activity: Activity) -> Nanos {
         self.time[activity as usize]

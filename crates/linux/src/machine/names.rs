@@ -35,28 +35,11 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Nanos;
-
     use super::*;
-    use crate::monitor::{ACTIVITIES, Ticks};
 
     #[test]
     fn a_slot_is_used_again_with_another_generation() {
-        let thread = |thread: i32| ThreadUse {
-            program: 0,
-            process: 1,
-            thread,
-            now: None,
-            cpu: None,
-            since: Nanos::ZERO,
-            time: [Nanos::ZERO; ACTIVITIES],
-            voluntary: 0,
-            involuntary: 0,
-            preemptions: None,
-            migrations: None,
-            ticks: Ticks::default(),
-            hidden: false,
-        };
+        let thread = |thread: i32| ThreadUse::of_nothing(0, thread);
         let mut names = Names::default();
         let first = names.of(&thread(10));
         assert_eq!(names.of(&thread(10)), first);

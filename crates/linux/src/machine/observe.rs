@@ -386,7 +386,6 @@ impl Linux {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::monitor::{ACTIVITIES, Ticks};
 
     fn observed(number: u32) -> Observed {
         Observed {
@@ -402,33 +401,22 @@ mod tests {
         }
     }
 
-    fn ended(program: u32, thread: i32) -> ThreadUse {
-        ThreadUse {
-            program,
-            process: 1,
-            thread,
-            now: None,
-            cpu: None,
-            since: Nanos::ZERO,
-            time: [Nanos::ZERO; ACTIVITIES],
-            voluntary: 0,
-            involuntary: 0,
-            preemptions: None,
-            migrations: None,
-            ticks: Ticks::default(),
-            hidden: false,
-        }
-    }
-
     #[test]
     fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_lost_to_its_own() {
         let (a, b) = (ProgramId::first(0), ProgramId::first(1));
         let mut observer = Observer::default();
         observer.programs.extend([(a, observed(10)), (b, observed(11))]);
-        observer.reading = vec![ended(10, 5), ended(11, 6), ended(12, 7)];
-        assert_eq!(observer.share_out(a), [ended(10, 5)]);
-        observer.reading = vec![ended(11, 8)];
-        assert_eq!(observer.share_out(b), [ended(11, 8), ended(11, 6)]);
+        observer.reading = vec![
+            ThreadUse::of_nothing(10, 5),
+            ThreadUse::of_nothing(11, 6),
+            ThreadUse::of_nothing(12, 7),
+        ];
+        assert_eq!(observer.share_out(a), [ThreadUse::of_nothing(10, 5)]);
+        observer.reading = vec![ThreadUse::of_nothing(11, 8)];
+        assert_eq!(
+            observer.share_out(b),
+            [ThreadUse::of_nothing(11, 8), ThreadUse::of_nothing(11, 6)]
+        );
         observer.reading.clear();
         assert_eq!((observer.share_out(a), observer.share_out(b)), (vec![], vec![]));
     }

@@ -69,26 +69,12 @@ mod tests {
     use cosched_core::ProgramId;
 
     use super::*;
-    use crate::monitor::ACTIVITIES;
 
     fn ran(nanos: u64) -> ThreadUse {
-        let mut time = [Nanos::ZERO; ACTIVITIES];
-        time[Activity::Running as usize] = Nanos(nanos);
-        ThreadUse {
-            program: 0,
-            process: 1,
-            thread: 5,
-            now: Some(Activity::Running),
-            cpu: None,
-            since: Nanos::ZERO,
-            time,
-            voluntary: 0,
-            involuntary: 0,
-            preemptions: None,
-            migrations: None,
-            ticks: Ticks::default(),
-            hidden: false,
-        }
+        let now = Some(Activity::Running);
+        let mut thread = ThreadUse { now, ..ThreadUse::of_nothing(0, 5) };
+        thread.time[Activity::Running as usize] = Nanos(nanos);
+        thread
     }
 
     #[test]

@@ -172,19 +172,12 @@ mod tests {
 
     fn thread(thread: i32, now: Activity, since: u64, time: [(Activity, u64); 2]) -> ThreadUse {
         let mut use_ = ThreadUse {
-            program: 0,
-            process: 1,
-            thread,
             now: Some(now),
-            cpu: None,
             since: Nanos(since * MS),
-            time: [Nanos::ZERO; ACTIVITIES],
-            voluntary: 0,
             involuntary: 10,
             preemptions: Some(Preemptions { expired: 1, by_sibling: 4 }),
             migrations: Some(3),
-            ticks: Ticks::default(),
-            hidden: false,
+            ..ThreadUse::of_nothing(0, thread)
         };
         time.into_iter().for_each(|(activity, ms)| use_.time[activity as usize] = Nanos(ms * MS));
         use_
