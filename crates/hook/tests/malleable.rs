@@ -60,17 +60,22 @@ fn the_example_in_python_gets_what_is_granted() {
     assert_eq!(run(python, &arguments, None), regions(4));
 }
 
+/// The program checks itself, with regions that want four threads.
+fn keeps_its_meaning_under_any_grant(program: &Path) {
+    for granted in 1..=5 {
+        let host = Host::granting(granted);
+        let most = granted.min(4).to_string();
+        run(program, &["4", &most], Some(&host));
+        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
+    }
+    run(program, &["4", "4"], None);
+}
+
 #[test]
 fn every_kind_of_region_of_gccs_openmp_keeps_its_meaning_under_any_grant() {
     let workshop = Workshop::new();
     let Some(program) = workshop.openmp("openmp.c", &[]) else { return };
-    for granted in 1..=5 {
-        let host = Host::granting(granted);
-        let most = granted.min(4).to_string();
-        run(&program, &["4", &most], Some(&host));
-        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
-    }
-    run(&program, &["4", "4"], None);
+    keeps_its_meaning_under_any_grant(&program);
 }
 
 #[test]
@@ -86,13 +91,7 @@ fn every_kind_of_region_of_llvms_openmp_keeps_its_meaning_under_any_grant() {
     std::os::unix::fs::symlink("/usr/lib/x86_64-linux-gnu/libomp.so.5", workshop.path("libomp.so"))
         .unwrap();
     let Some(program) = workshop.compile("clang", "openmp.c", "program", with) else { return };
-    for granted in 1..=5 {
-        let host = Host::granting(granted);
-        let most = granted.min(4).to_string();
-        run(&program, &["4", &most], Some(&host));
-        assert!(host.asked().iter().all(|(wanted, _)| *wanted <= 4), "{granted} granted");
-    }
-    run(&program, &["4", "4"], None);
+    keeps_its_meaning_under_any_grant(&program);
 }
 
 #[test]
