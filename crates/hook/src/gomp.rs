@@ -58,6 +58,7 @@ fn number(body: Body, given: c_uint) -> c_uint {
 /// An entry `name(body, data, number of threads, ...)`.
 macro_rules! entry {
     ($name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
+        // SAFETY: the name and the types are those of gcc's runtime, which is passed every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
             body: Body, data: *mut c_void, threads: c_uint, $($more: $kind),*
@@ -91,6 +92,7 @@ entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(start: c_long, end: c_long,
 /// `omp_set_dynamic`, by its names for C and Fortran.
 macro_rules! set_dynamic {
     ($name:ident($value:ident: $kind:ty) $read:expr) => {
+        // SAFETY: the name and the type are those of the OpenMP standard, whose runtimes are passed every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($value: $kind) {
             static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));

@@ -30,6 +30,7 @@ static THREAD_NUMBER: Function = Function::named("__kmpc_global_thread_num\0");
 
 type Push = unsafe extern "C" fn(*const c_void, c_int, c_int);
 
+// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __kmpc_push_num_threads(
     location: *const c_void,
@@ -67,6 +68,7 @@ fn grant(location: *const c_void, body: *const c_void) {
 macro_rules! fork_call {
     ($($few:ident)* ; $($many:ident)*) => {
         #[allow(clippy::too_many_arguments)]
+        // SAFETY: as above; of what the caller has not given, nothing is read.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn __kmpc_fork_call(
             location: *const c_void, count: c_int, body: *const c_void, $($few: usize,)* $($many: usize),*

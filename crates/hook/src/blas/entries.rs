@@ -37,6 +37,7 @@ pub(super) static BUILDS: [&Build; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
 macro_rules! call {
     ($name:ident $build:ident ($($argument:ident: $kind:ty),*) $(-> $answer:ty)?) => {
         #[allow(clippy::too_many_arguments)]
+        // SAFETY: the name and the types are those of BLAS, for which this is a whole replacement.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $kind),*) $(-> $answer)? {
             static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));
