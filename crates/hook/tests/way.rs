@@ -5,37 +5,33 @@
 #[path = "../src/barrier/way.rs"]
 mod way;
 
-use way::{Act, Laggards, SPIN, Way};
+use way::{Act, Laggards, Patience, SPIN, Way};
 
-const COST: u64 = 10_000;
+const PATIENCE: Patience = Patience { running: 40_000, unknown: 3_000 };
 
 /// What a donating waiter does after so long.
 fn donating(spent: u64, laggards: Laggards) -> Act {
-    Way::Donate.act(spent, COST, || laggards)
+    Way::Donate.act(spent, PATIENCE, || laggards)
 }
 
 #[test]
-fn a_waiter_keeps_its_cpu_only_while_every_laggard_runs_or_nothing_is_known() {
-    assert_eq!(donating(0, Laggards::Run), Act::LookOn);
-    assert_eq!(donating(0, Laggards::Unknown), Act::LookOn);
-    assert_eq!(donating(0, Laggards::QueuedElsewhere), Act::GiveWay);
-    assert_eq!(donating(0, Laggards::QueuedHere), Act::GiveWay);
-    assert_eq!(donating(0, Laggards::Blocked), Act::Sleep);
-}
-
-#[test]
-fn whatever_the_laggards_do_a_waiter_sleeps_once_it_has_waited_for_four_wake_ups() {
-    for laggards in [
-        Laggards::Run,
-        Laggards::Unknown,
-        Laggards::QueuedElsewhere,
-        Laggards::Blocked,
-        Laggards::QueuedHere,
-    ] {
-        assert_eq!(donating(4 * COST, laggards), Act::Sleep, "{laggards:?}");
+fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_helped() {
+    for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
+        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
     }
-    assert_eq!(donating(4 * COST - 1, Laggards::Run), Act::LookOn);
-    assert_eq!(donating(COST, Laggards::Unknown), Act::Sleep);
+    for laggards in [Laggards::Run, Laggards::Unknown, Laggards::QueuedElsewhere] {
+        assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
+    }
+}
+
+#[test]
+fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
+    for laggards in [Laggards::Unknown, Laggards::QueuedElsewhere] {
+        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
+        assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
+    }
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::LookOn);
+    assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
 }
 
 #[test]
@@ -48,11 +44,11 @@ fn the_laggard_that_can_be_helped_counts_more_than_one_that_cannot() {
 #[test]
 fn the_other_ways_ask_nobody() {
     let nobody = || -> Laggards { unreachable!("asked for laggards") };
-    assert_eq!(Way::Spin.act(u64::MAX, COST, nobody), Act::LookOn);
-    assert_eq!(Way::Block.act(0, COST, nobody), Act::Sleep);
-    assert_eq!(Way::Yield.act(u64::MAX, COST, nobody), Act::GiveWay);
-    assert_eq!(Way::SpinThenBlock.act(SPIN - 1, COST, nobody), Act::LookOn);
-    assert_eq!(Way::SpinThenBlock.act(SPIN, COST, nobody), Act::Sleep);
+    assert_eq!(Way::Spin.act(u64::MAX, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(Way::Block.act(0, PATIENCE, nobody), Act::Sleep);
+    assert_eq!(Way::Yield.act(u64::MAX, PATIENCE, nobody), Act::GiveWay);
+    assert_eq!(Way::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(Way::SpinThenBlock.act(SPIN, PATIENCE, nobody), Act::Sleep);
 }
 
 #[test]

@@ -26,7 +26,7 @@ use core::num::NonZeroU64;
 
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use super::way::{Act, Laggards, Way};
+use super::way::{Act, Laggards, Patience, Way};
 
 /// How many threads of a barrier are seen by those that wait.
 pub(crate) const SEATS: usize = 64;
@@ -42,6 +42,8 @@ const FIRST: u64 = 29_000;
 /// its CPU.
 const LEAST: u64 = 5_000;
 const MOST: u64 = 50_000;
+/// Looking on that was in vain halves the patience for it down to this, ns: about as long as the first looks take.
+const SHORTEST: u64 = 1_000;
 
 /// What waiting needs of the world around.
 pub(crate) trait Waiting {
@@ -95,6 +97,8 @@ pub(crate) struct Barrier {
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
     cost: AtomicU64,
+    /// How long to look on where nothing is known, ns; 0: for one wake-up.
+    patience: AtomicU64,
     seats: [Line<AtomicU64>; SEATS],
 }
 
@@ -107,6 +111,7 @@ impl Barrier {
             first: Line(AtomicU64::new(0)),
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
+            patience: AtomicU64::new(0),
             seats: [const { Line(AtomicU64::new(0)) }; SEATS],
         }
     }
@@ -198,21 +203,50 @@ impl Barrier {
     #[inline]
     fn wait<W: Waiting>(&self, round: u64, way: Way, by: &W) -> Passed {
         let looks = if way.looks_first() { W::LOOKS } else { 1 };
-        let mut since = None;
+        let (mut since, mut slept) = (None, false);
         loop {
             for _ in 0..looks {
                 if let Some(passed) = self.outcome(round) {
+                    if since.is_some() && !slept {
+                        self.judge(true);
+                    }
                     return passed;
                 }
                 by.pause();
             }
             let now = by.now();
             let spent = now.saturating_sub(*since.get_or_insert(now));
-            match way.act(spent, self.cost_of_waking(), || self.laggards(round, by)) {
+            let patience = self.patience();
+            match way.act(spent, patience, || self.laggards(round, by)) {
                 Act::LookOn => {}
                 Act::GiveWay => by.give_way(),
-                Act::Sleep => self.sleep(round, by),
+                Act::Sleep => {
+                    if spent >= patience.unknown && !slept {
+                        self.judge(false);
+                    }
+                    slept = true;
+                    self.sleep(round, by);
+                }
             }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        let cost = self.cost_of_waking();
+        let unknown = match self.patience.load(Relaxed) {
+            0 => cost,
+            patience => patience.min(cost),
+        };
+        Patience { running: 4 * cost, unknown }
+    }
+
+    /// Looking on has paid, or was in vain.
+    fn judge(&self, paid: bool) {
+        let known = self.patience().unknown;
+        let new = if paid { known + known / 4 } else { known / 2 };
+        let new = new.clamp(SHORTEST, MOST);
+        if new != known {
+            self.patience.store(new, Relaxed);
         }
     }
 

@@ -3,21 +3,24 @@
 //! Whoever looks on keeps a CPU that a missing thread may be waiting for; whoever sleeps has to be woken, which takes longer
 //! than most barriers. The paper on Tidon hands the waiter's time over to a preempted *laggard*, a thread that has not
 //! arrived, by a system call of its own (algorithm 3). On a stock kernel a thread cannot name its successor, but it can
-//! leave the CPU in two ways: `sched_yield` lets another run that is queued here, and sleeping frees the CPU, which then
-//! takes over what is queued elsewhere. [`Way::Donate`] chooses by what the laggards do.
+//! leave its CPU: to what is queued there, or, if nothing is, to what is queued elsewhere, which the kernel then fetches.
+//! [`Way::Donate`] chooses by what the laggards do.
 //!
-//! | laggards | waiter | for |
-//! |---|---|---|
-//! | all run | looks on | four wake-ups, then sleeps |
-//! | nothing is known of one | looks on | one wake-up, then sleeps |
-//! | one is queued for another CPU | yields: it may just have been woken | one wake-up, then sleeps |
-//! | one is blocked | sleeps | |
-//! | one is queued for this CPU | yields: its turn may be next | four wake-ups, then sleeps |
+//! | laggards | waiter |
+//! |---|---|
+//! | all run | looks on for four wake-ups, then sleeps |
+//! | nothing is known of one | looks on while that has paid of late, for one wake-up at most, then sleeps |
+//! | one is queued for another CPU | the same: it may just have been woken |
+//! | one is blocked | sleeps |
+//! | one is queued for this CPU | sleeps: its turn may be next |
 //!
 //! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
 //! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
-//! The paper's waiter never sleeps: it hands over and looks again (line 10). Ours does, so that the CPU is free for the
-//! laggard or for somebody else's work, and no wait keeps a CPU for longer than it says here.
+//! Beside a program that computes it is in vain nearly always, and then soon given up ([`Patience`]).
+//!
+//! The paper's waiter never sleeps: it hands over and looks again (line 10), and stays in the queue. The nearest thing here,
+//! `sched_yield`, gives the CPU to whoever is next, which beside a program that computes is that one, for a whole slice;
+//! who sleeps instead is put in front of it when woken.
 
 /// A way to wait. All but the last are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +39,15 @@ pub(crate) enum Way {
 
 /// How long [`Way::SpinThenBlock`] looks on, ns.
 pub(crate) const SPIN: u64 = 100_000;
+
+/// How long a waiter may look on, ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patience {
+    /// Where every laggard runs.
+    pub(crate) running: u64,
+    /// Where that is not known.
+    pub(crate) unknown: u64,
+}
 
 /// What the laggards do, the most telling last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,20 +100,18 @@ impl Way {
         !matches!(self, Way::Block | Way::Yield)
     }
 
-    /// What to do after so many nanoseconds of waiting, where a wake-up costs so many.
-    pub(crate) fn act(self, spent: u64, cost: u64, laggards: impl FnOnce() -> Laggards) -> Act {
-        let for_so_long = |bound: u64, act: Act| if spent < bound { act } else { Act::Sleep };
+    /// What to do after so many nanoseconds of waiting.
+    pub(crate) fn act(self, spent: u64, patience: Patience, ask: impl FnOnce() -> Laggards) -> Act {
+        let look_on = |bound: u64| if spent < bound { Act::LookOn } else { Act::Sleep };
         match self {
             Way::Spin => Act::LookOn,
             Way::Block => Act::Sleep,
-            Way::SpinThenBlock => for_so_long(SPIN, Act::LookOn),
+            Way::SpinThenBlock => look_on(SPIN),
             Way::Yield => Act::GiveWay,
-            Way::Donate => match laggards() {
-                Laggards::Run => for_so_long(cost.saturating_mul(4), Act::LookOn),
-                Laggards::Unknown => for_so_long(cost, Act::LookOn),
-                Laggards::QueuedElsewhere => for_so_long(cost, Act::GiveWay),
-                Laggards::Blocked => Act::Sleep,
-                Laggards::QueuedHere => for_so_long(cost.saturating_mul(4), Act::GiveWay),
+            Way::Donate => match ask() {
+                Laggards::Run => look_on(patience.running),
+                Laggards::Unknown | Laggards::QueuedElsewhere => look_on(patience.unknown),
+                Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
             },
         }
     }
