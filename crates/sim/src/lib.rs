@@ -41,6 +41,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod transfer;
 mod world;
 
 pub use hardware::Hardware;
