@@ -150,6 +150,15 @@ fn every_kind_of_barrier_of_gccs_openmp_keeps_its_meaning() {
 }
 
 #[test]
+fn barriers_of_openmp_in_fortran_keep_their_meaning() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.compile("gfortran", "meets.f90", "program", &["-fopenmp"]) else {
+        return;
+    };
+    run(&program, &[], &counter(&workshop), Some("donate"));
+}
+
+#[test]
 fn every_kind_of_barrier_of_llvms_openmp_keeps_its_meaning() {
     let workshop = Workshop::new();
     let Some(program) = workshop.llvm("meets.c") else { return };
