@@ -7,6 +7,7 @@
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::{MaybeUninit, size_of, zeroed};
 use core::ptr::null_mut;
+use core::sync::atomic::AtomicU64;
 
 use cosched_page::{Hello, Page, SIZE};
 
@@ -38,15 +39,26 @@ pub(crate) fn now() -> u64 {
     now_of(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn nanoseconds() -> u64 {
+    let time = time_of(libc::CLOCK_MONOTONIC);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
 #[inline]
 fn now_of(clock: libc::clockid_t) -> u64 {
+    let time = time_of(clock);
+    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+}
+
+#[inline]
+fn time_of(clock: libc::clockid_t) -> libc::timespec {
     // SAFETY: an all-zero timespec is one, and the call writes only it.
-    let time = unsafe {
+    unsafe {
         let mut time: libc::timespec = zeroed();
         libc::clock_gettime(clock, &mut time);
         time
-    };
-    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+    }
 }
 
 /// How many CPUs the calling thread may run on.
@@ -75,6 +87,41 @@ pub(crate) fn complain(parts: &[&[u8]]) {
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
+/// The number of the calling thread.
+#[cold]
+pub(crate) fn tid() -> u32 {
+    // SAFETY: takes no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Whether the calling thread is on this CPU.
+pub(crate) fn is_here(cpu: u16) -> bool {
+    // SAFETY: takes no arguments.
+    unsafe { libc::sched_getcpu() == c_int::from(cpu) }
+}
+
+/// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
+pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) -> bool {
+    let _errno = Errno::keep();
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: four bytes, aligned, that live during the call, which reads them; no time.
+    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, seen, 0usize) == 0 }
+}
+
+/// Wakes all threads that sleep on the word.
+pub(crate) fn wake_all(word: &AtomicU64) {
+    let _errno = Errno::keep();
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel takes the address as a name, and reads nothing there.
+    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, c_int::MAX) };
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "the lower half of a word comes first");
+
+fn lower_half(word: &AtomicU64) -> *mut u32 {
+    word.as_ptr().cast()
 }
 
 /// A variable that may be trusted: none, where the program has more rights than its user.

@@ -171,7 +171,7 @@ proptest! {
         door.grant(Some(grant), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
-        prop_assert_eq!(rule, Rule { managed: true, grant: Some(grant), cpus: 2 });
+        prop_assert_eq!(rule, Rule { managed: true, donate: false, grant: Some(grant), cpus: 2 });
         prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(grant)));
     }
 }

@@ -9,16 +9,23 @@
 //!   magic                                   request: number, threads, whether it waits
 //!   version and size                        progress: ticks so far
 //!   heartbeat: when cosched was alive
-//!   rule: managed, grant, CPUs
+//!   rule: managed, barriers, grant, CPUs
 //!   answer: number of the last request that is answered
 //! ```
 //!
 //! Either side may lie, die or be of another version. So a page has no pointers and no lengths, every word is read and written
 //! whole, any value of it means something harmless, and a program only ever takes the *smaller* of the grant and what it
 //! wanted itself. No word is read by the side that writes it.
+//!
+//! Where the rule says that the program's barriers are ours, a second memory may come along: the [`ThreadTable`], which the
+//! program only reads.
 
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod threads;
+
+pub use threads::{ENTRIES, Entry, RunState, ThreadTable};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -27,7 +34,7 @@ pub const SOCKET: &str = "COSCHED_HOOK";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -114,6 +121,12 @@ impl Page {
         Rule::unpacked(self.cosched.rule.load(Ordering::Acquire))
     }
 
+    /// Whether what the [`ThreadTable`] says is believed, at `now`, milliseconds of the monotonic clock.
+    #[inline]
+    pub fn believes_threads(&self, now: u64) -> bool {
+        self.rule().donate && self.is_fresh(now)
+    }
+
     /// The number of the last request that was answered.
     pub fn answered(&self) -> u32 {
         self.cosched.answer.load(Ordering::Acquire) as u32
@@ -139,6 +152,8 @@ fn form() -> u64 {
 pub struct Rule {
     /// Whether cosched wants to be asked at all.
     pub managed: bool,
+    /// Whether the barriers of the program are ours, and what the table of threads says is true.
+    pub donate: bool,
     /// The most threads that a region may have; `None`: as many as it wants.
     pub grant: Option<u16>,
     /// How many CPUs the program has; 0: not known.
@@ -157,12 +172,14 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        u64::from(self.managed) << 32 | u64::from(self.cpus) << 16 | grant
+        let flags = u64::from(self.donate) << 1 | u64::from(self.managed);
+        flags << 32 | u64::from(self.cpus) << 16 | grant
     }
 
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
-        Rule { managed: word >> 32 & 1 == 1, cpus: (word >> 16) as u16, grant }
+        let is_set = |bit: u32| word >> bit & 1 == 1;
+        Rule { managed: is_set(32), donate: is_set(33), grant, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -227,9 +244,9 @@ mod tests {
     fn what_is_written_is_read_whatever_it_is() {
         let page = Page::default();
         for rule in [
-            Rule { managed: true, grant: Some(u16::MAX), cpus: 0 },
-            Rule { managed: true, grant: None, cpus: u16::MAX },
-            Rule { managed: false, grant: Some(1), cpus: 3 },
+            Rule { managed: true, donate: false, grant: Some(u16::MAX), cpus: 0 },
+            Rule { managed: true, donate: true, grant: None, cpus: u16::MAX },
+            Rule { managed: false, donate: true, grant: Some(1), cpus: 3 },
         ] {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);
@@ -257,6 +274,15 @@ mod tests {
         page.beat(10_000);
         assert!(page.is_fresh(10_000 + STALE) && !page.is_fresh(10_001 + STALE));
         assert!(page.is_fresh(9_996));
+    }
+
+    #[test]
+    fn threads_are_believed_only_while_the_rule_says_so_and_cosched_lives() {
+        let page = Page::default();
+        page.beat(10_000);
+        assert!(!page.believes_threads(10_000));
+        page.set_rule(Rule { donate: true, ..Rule::default() });
+        assert!(page.believes_threads(10_000) && !page.believes_threads(10_001 + STALE));
     }
 
     #[test]

@@ -164,6 +164,16 @@ impl Workshop {
         self.compile("gcc", name, "program", &[&["-fopenmp"], with].concat())
     }
 
+    /// Compiles with clang and LLVM's OpenMP.
+    pub(crate) fn llvm(&self, name: &str) -> Option<PathBuf> {
+        const RUNTIME: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
+        let runtimes = ["-fopenmp=libomp", "-l:libomp.so.5"];
+        let with = if Path::new(RUNTIME).exists() { &runtimes[..] } else { &runtimes[..1] };
+        // Without the development package there is no libomp.so for the linker, only the runtime.
+        std::os::unix::fs::symlink(RUNTIME, self.path("libomp.so")).unwrap();
+        self.compile("clang", name, "program", with)
+    }
+
     /// Compiles a program that is linked with the hook's library.
     pub(crate) fn linked(&self, name: &str) -> Option<PathBuf> {
         self.compile("gcc", name, "program", &["-fopenmp", "-lcosched_hook"])

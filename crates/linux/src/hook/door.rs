@@ -184,7 +184,7 @@ impl Door {
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        self.set(Rule { managed: true, grant, cpus });
+        self.set(Rule { managed: true, grant, cpus, ..Rule::default() });
     }
 
     /// From now on everybody has what it wants, and nobody has to ask.
