@@ -1,7 +1,6 @@
 //! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
@@ -13,7 +12,7 @@ use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
-use cosched_linux::hook;
+use cosched_linux::hook::{self, Hook, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::undo;
@@ -153,7 +152,7 @@ impl Session {
                 hook: None,
             });
         }
-        let hook = (spec.malleable && origin == Origin::Started).then(|| library_for(spec));
+        let hook = (spec.malleable && origin == Origin::Started).then(|| hook_for(spec));
         let mut env = spec.environment(self.environment.iter().cloned());
         if hook.is_some() {
             say_threads(&mut env, self.threads(spec));
@@ -192,10 +191,11 @@ fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
 }
 
 /// The library by which a program asks for threads.
-fn library_for(spec: &ProgramSpec) -> Result<PathBuf, Failure> {
+fn hook_for(spec: &ProgramSpec) -> Result<Hook, Failure> {
     let executable = std::env::current_exe().map_err(Failure::broken)?;
     let refused = |error| Failure::Input(format!("{}: malleable: {error}", spec.places.command));
-    hook::library(&executable).map_err(refused)
+    let library = hook::library(&executable).map_err(refused)?;
+    Ok(Hook { library, uses: Uses::THREADS })
 }
 
 /// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
