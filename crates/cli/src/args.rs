@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
+use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{Actuator, Class, Nanos, input};
 use cosched_linux::ground::{FreezerRung, PinningRung};
 use cosched_policy::{
@@ -193,6 +194,22 @@ impl MeasureArgs {
     }
 }
 
+const BARRIER: &str = "--barrier";
+
+fn useless(command: &str, option: &str) -> Failure {
+    Failure::Input(format!("`cosched {command}` has no use for {option}: leave it out"))
+}
+
+/// How threads wait for each other.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct BarrierArgs {
+    /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
+    /// where whoever waits knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
+    /// others are there to be compared with [default: own]
+    #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
+    pub(crate) barrier: Option<Barrier>,
+}
+
 /// The first of a list that is in it before.
 pub(crate) fn twice<T: PartialEq>(list: &[T]) -> Option<&T> {
     list.iter().enumerate().find(|(i, one)| list[..*i].contains(one)).map(|(_, one)| one)
@@ -205,6 +222,8 @@ pub(crate) struct HowArgs {
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
+    #[command(flatten)]
+    pub(crate) waiting: BarrierArgs,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -220,8 +239,8 @@ pub(crate) struct HowArgs {
 impl From<PolicyArgs> for HowArgs {
     fn from(policy: PolicyArgs) -> HowArgs {
         let grace = Duration::from_nanos(Limits::default().grace.0);
-        let measure = MeasureArgs::default();
-        HowArgs { policy, measure, freezer: None, pinning: None, grace }
+        let (measure, waiting) = (MeasureArgs::default(), BarrierArgs::default());
+        HowArgs { policy, measure, waiting, freezer: None, pinning: None, grace }
     }
 }
 
@@ -271,6 +290,11 @@ impl HowArgs {
         self.policy.placement.unwrap_or(Options::default().placement)
     }
 
+    /// How a program waits at barriers.
+    pub(crate) fn barrier(&self, spec: &ProgramSpec) -> Barrier {
+        spec.barrier.or(self.waiting.barrier).unwrap_or_default()
+    }
+
     /// No program is frozen longer than this at a time.
     pub(crate) fn max_frozen(&self) -> Nanos {
         self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
@@ -307,15 +331,23 @@ impl HowArgs {
 
     /// The same for a command that has a use for these only.
     pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
+        self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {
-            Some(option) => Err(Failure::Input(format!(
-                "`cosched {command}` has no use for {option}: leave it out"
-            ))),
+            Some(option) => Err(useless(command, option)),
             None => Ok(()),
         }
     }
 
-    /// The options that were given, but for --grace, which every command uses that runs programs.
+    /// The same for a command that has no use for other barriers than programs' own.
+    pub(crate) fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
+        match self.waiting.barrier {
+            None => Ok(()),
+            Some(_) => Err(useless(command, BARRIER)),
+        }
+    }
+
+    /// The options that were given, but for --grace, which every command uses that runs programs, and --barrier, which no
+    /// policy has to do with.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--quantum", self.policy.quantum.is_some()),

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
+use cosched_core::workload::Barrier;
 use cosched_policy::{GroupBy, Kind, Placement, SortBy};
 use cosched_sim::{Hardware, Kernel};
 
@@ -80,6 +81,12 @@ pub(crate) fn sort_by() -> impl TypedValueParser<Value = SortBy> {
 pub(crate) fn placement() -> impl TypedValueParser<Value = Placement> {
     PossibleValuesParser::new(Placement::ALL.map(Placement::name))
         .try_map(|name| name.parse::<Placement>())
+}
+
+/// How programs wait at barriers.
+pub(crate) fn barrier() -> impl TypedValueParser<Value = Barrier> {
+    PossibleValuesParser::new(Barrier::ALL.map(Barrier::name))
+        .try_map(|name| name.parse::<Barrier>())
 }
 
 /// The kernel of a simulated machine.

@@ -179,6 +179,7 @@ mod tests {
                     solo: *solo,
                     terms: None,
                     environment: None,
+                    barrier: None,
                 })
                 .collect(),
         };

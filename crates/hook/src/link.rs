@@ -139,8 +139,8 @@ fn open() -> Option<&'static Page> {
     let name = sys::variable(c"COSCHED_HOOK").filter(|name| !name.is_empty())?;
     watch_forks().then_some(())?;
     let socket = Socket::connect(name)?;
-    let page = if socket.wait(WELCOME) { socket.page() } else { None };
-    let Some(page) = page else {
+    let welcome = if socket.wait(WELCOME) { socket.page() } else { None };
+    let Some((page, table)) = welcome else {
         socket.close();
         return None;
     };
@@ -148,6 +148,7 @@ fn open() -> Option<&'static Page> {
     INODE.store(socket.inode, Relaxed);
     LOOKED.store(sys::coarse_now(), Relaxed);
     ASKED.store(0, Relaxed);
+    TABLE.store(table.map_or(null_mut(), |table| (&raw const *table).cast_mut()), Release);
     PAGE.store(&raw const *page as *mut Page, Release);
     Some(page)
 }
@@ -243,6 +244,10 @@ fn drop_all() {
     }
     Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }.close();
     sys::cover(page);
+    let table = TABLE.swap(null_mut(), Relaxed);
+    if !table.is_null() {
+        sys::cover_threads(table);
+    }
 }
 
 /// When the library is unloaded, or the process ends.

@@ -9,7 +9,10 @@ use core::mem::{MaybeUninit, size_of, zeroed};
 use core::ptr::null_mut;
 use core::sync::atomic::AtomicU64;
 
-use cosched_page::{Hello, Page, SIZE};
+use cosched_page::{Hello, Page, SIZE, ThreadTable};
+
+/// No descriptor.
+const NO_FILE: c_int = -1;
 
 /// Puts `errno` back when it goes.
 pub(crate) struct Errno(c_int);
@@ -264,21 +267,22 @@ impl Socket {
         }
     }
 
-    /// Takes the page that cosched sends first. `None`: what came is none.
-    pub(crate) fn page(self) -> Option<&'static Page> {
+    /// Takes the page that cosched sends first, and the table of threads, if one comes along. `None`: what came is none.
+    pub(crate) fn page(self) -> Option<(&'static Page, Option<&'static ThreadTable>)> {
+        const MOST: usize = 2;
         let mut message = [0u8; Hello::SIZE];
-        // Room for one descriptor; whatever more is sent, the kernel closes.
+        // Room for both descriptors; whatever more is sent, the kernel closes.
         let mut control: MaybeUninit<[u64; 8]> = MaybeUninit::zeroed();
         // SAFETY: an all-zero header is one; all that it points to lives during the calls. The kernel fills in the control
         // messages, which are walked with the C library's macros within the length that it gives.
-        let (whole, memory) = unsafe {
+        let (whole, [memory, table]) = unsafe {
             let mut part =
                 libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
             let mut header: libc::msghdr = zeroed();
             header.msg_iov = &mut part;
             header.msg_iovlen = 1;
             header.msg_control = control.as_mut_ptr().cast();
-            header.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
+            header.msg_controllen = libc::CMSG_SPACE(size_of::<[c_int; MOST]>() as u32) as _;
             let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
             let length = libc::syscall(libc::SYS_recvmsg, self.fd, &raw mut header, flags);
             if length < 0 {
@@ -292,12 +296,20 @@ impl Socket {
                 return None;
             }
             let cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
-            let memory = libc::CMSG_DATA(first).cast::<c_int>().read_unaligned();
-            (length == Hello::SIZE as c_long && !cut, memory)
+            let length_of_all: usize = (*first).cmsg_len as _;
+            let bytes = length_of_all.saturating_sub(libc::CMSG_LEN(0) as usize);
+            let mut files = [NO_FILE; MOST];
+            for (i, file) in files.iter_mut().enumerate().take(bytes / size_of::<c_int>()) {
+                *file = libc::CMSG_DATA(first).cast::<c_int>().add(i).read_unaligned();
+            }
+            (length == Hello::SIZE as c_long && !cut, files)
         };
-        let page = if whole && Hello::is(&message) { map(memory) } else { None };
-        close(memory);
-        page.filter(|page| page.is_known())
+        let hello = Hello::read(&message).filter(|_| whole);
+        let page = hello.and_then(|_| map(memory)).filter(|page| page.is_known());
+        let wanted = hello.is_some_and(|hello| hello.threads) && page.is_some();
+        let threads = if wanted { map_threads(table) } else { None };
+        [memory, table].into_iter().filter(|file| *file != NO_FILE).for_each(close);
+        Some((page?, threads))
     }
 }
 
@@ -320,14 +332,37 @@ fn map(memory: c_int) -> Option<&'static Page> {
     }
 }
 
+/// Maps the table of threads, if its memory cannot be taken away again.
+fn map_threads(table: c_int) -> Option<&'static ThreadTable> {
+    // SAFETY: plain numbers. What has no type of file is no file that could be cut: an array of the kernel's, which is as
+    // long as it is mapped, or it could not be. It stays mapped as the page does, and is read by whole atomic words.
+    unsafe {
+        if status(table)?.st_mode & libc::S_IFMT != 0 {
+            return None;
+        }
+        let (rights, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let address = libc::mmap(null_mut(), ThreadTable::SIZE, rights, flags, table, 0);
+        if address == libc::MAP_FAILED { None } else { Some(&*address.cast::<ThreadTable>()) }
+    }
+}
+
 /// Puts private zeros in the place of a page: whoever is just looking at it finds that nothing holds.
 pub(crate) fn cover(page: *const Page) {
+    cover_with_zeros(page.cast(), SIZE);
+}
+
+/// The same for the table: nothing is known of any thread.
+pub(crate) fn cover_threads(table: *const ThreadTable) {
+    cover_with_zeros(table.cast(), ThreadTable::SIZE);
+}
+
+fn cover_with_zeros(memory: *const c_void, size: usize) {
     let (rights, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
     );
-    // SAFETY: it was mapped by `map` with this size, and nothing else lies there.
-    unsafe { libc::mmap(page as *mut c_void, SIZE, rights, flags, -1, 0) };
+    // SAFETY: it was mapped here with this size, and nothing else lies there.
+    unsafe { libc::mmap(memory.cast_mut(), size, rights, flags, -1, 0) };
 }
 
 fn close(fd: c_int) {

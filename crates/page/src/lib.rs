@@ -31,6 +31,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The variable that names cosched's socket: an abstract UNIX socket that keeps messages apart.
 pub const SOCKET: &str = "COSCHED_HOOK";
+/// The variable that names how to wait at barriers, for comparisons.
+pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
@@ -204,26 +206,33 @@ impl Request {
     }
 }
 
-/// The message that comes with the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello;
+/// The message that comes with the page's descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// Whether a second descriptor comes, of the [`ThreadTable`].
+    pub threads: bool,
+}
 
 impl Hello {
     /// How long it is, bytes.
-    pub const SIZE: usize = 16;
+    pub const SIZE: usize = 24;
 
     /// As it is sent.
-    pub fn bytes() -> [u8; Hello::SIZE] {
+    pub fn bytes(self) -> [u8; Hello::SIZE] {
         let mut bytes = [0; Hello::SIZE];
-        let (magic, rest) = bytes.split_at_mut(8);
-        magic.copy_from_slice(&MAGIC.to_ne_bytes());
-        rest.copy_from_slice(&form().to_ne_bytes());
+        let words = [MAGIC, form(), u64::from(self.threads)];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
-    /// Whether this is one, of this version.
-    pub fn is(message: &[u8]) -> bool {
-        message == Hello::bytes()
+    /// What a message says; `None`: it is none of this version.
+    pub fn read(message: &[u8]) -> Option<Hello> {
+        [false, true]
+            .map(|threads| Hello { threads })
+            .into_iter()
+            .find(|hello| message == hello.bytes())
     }
 }
 
@@ -293,9 +302,12 @@ mod tests {
 
     #[test]
     fn only_a_hello_of_this_version_is_one() {
-        let mut bytes = Hello::bytes();
-        assert!(Hello::is(&bytes) && !Hello::is(&bytes[..15]) && !Hello::is(&[]));
-        bytes[12] ^= 1;
-        assert!(!Hello::is(&bytes));
+        for hello in [false, true].map(|threads| Hello { threads }) {
+            let mut bytes = hello.bytes();
+            assert_eq!(Hello::read(&bytes), Some(hello));
+            assert_eq!((Hello::read(&bytes[..23]), Hello::read(&[])), (None, None));
+            bytes[12] ^= 1;
+            assert_eq!(Hello::read(&bytes), None);
+        }
     }
 }

@@ -165,5 +165,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         left_running: false,
         terms: None,
         environment: None,
+        barrier: None,
     }
 }

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attach;
+mod barriers;
 mod bonds;
 mod ends;
 mod exec;

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
-    CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
-    Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
+    BarrierResult, CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own,
+    ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
@@ -55,6 +55,8 @@ pub struct ProgramContext {
     pub terms: Option<Terms>,
     /// Variables that it was given beside what it inherited, where it was run.
     pub environment: Option<BTreeMap<String, String>>,
+    /// How its threads waited at barriers, if not in its own way.
+    pub barrier: Option<BarrierResult>,
 }
 
 impl RunResult {
@@ -176,6 +178,7 @@ fn program(
         left_running: outcome.left_running,
         terms: context.terms.clone(),
         environment: context.environment.clone(),
+        barrier: context.barrier.clone(),
     }
 }
 

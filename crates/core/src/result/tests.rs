@@ -87,6 +87,7 @@ fn context() -> Context {
                 memory_gigabytes_per_second: None,
             }),
             environment: None,
+            barrier: None,
         }],
     }
 }

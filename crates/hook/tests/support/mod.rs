@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cosched_linux::hook::{Door, LIBRARY};
+use cosched_linux::hook::{Door, LIBRARY, Uses};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
@@ -43,7 +43,7 @@ impl Host {
         let thread = {
             let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
             std::thread::spawn(move || {
-                let mut door = Door::open().unwrap();
+                let mut door = Door::open(Uses::THREADS).unwrap();
                 door.grant(Some(grant), 3);
                 tell.send(door.name().to_owned()).unwrap();
                 std::thread::sleep(by);

@@ -38,7 +38,7 @@ impl Linux {
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
-        let door = match job.hook.as_ref().map(|library| self.open_door(id, library, &mut order)) {
+        let door = match job.hook.as_ref().map(|hook| self.open_door(id, hook, &mut order.env)) {
             Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             opened => opened.and_then(Result::ok),
         };
@@ -103,6 +103,7 @@ impl Linux {
         errno: i32,
         why: &str,
     ) -> Result<(), MachineError> {
+        self.rest_states();
         self.note(id, format!("could not be started: {why}"));
         self.tell(Happening::Exited(id, Exit::Failed(errno), Usage::default()));
         Ok(())
@@ -231,6 +232,7 @@ impl Linux {
         if let Some(door) = &mut live.door {
             door.release();
         }
+        self.rest_states();
         self.thaw(live);
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
