@@ -59,7 +59,10 @@ WAYS = {
     "BS-De": ("balance", SPIN, "spin"),
     "BS-Pa": ("balance", "0s", "spin"),
     "Tidon": ("cfs", SPIN, "donate"),
+    "BS-Do": ("balance", SPIN, "donate"),
 }
+# The last one is not the paper's: who donates takes the place of the sibling on its CPU.
+OURS = "BS-Do"
 
 
 def program(name, threads, way, point):
