@@ -2,6 +2,8 @@
 //!
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
 
+mod shuffle;
+
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -13,7 +15,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
 use cosched_core::{Actuator, Class, Nanos, input};
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
+use cosched_policy::{
+    FaithfulOptions, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
+};
 use cosched_sim::Kernel;
 
 use crate::advise::AdviseArgs;
@@ -35,6 +39,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+pub(crate) use shuffle::ShuffleArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
@@ -128,7 +133,8 @@ pub(crate) struct PolicyArgs {
 /// How policies that measure do their work.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
-    /// How often programs are measured: 10ms or more (faithful) [default: 1s; with the guard as often as phases change]
+    /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s, with the guard as often as
+    /// phases change; shuffling 500ms]
     #[arg(long, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
@@ -142,21 +148,38 @@ pub(crate) struct MeasureArgs {
     /// [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
+    #[command(flatten)]
+    pub(crate) shuffle: ShuffleArgs,
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
 }
 
+/// An option that was given: its name, the policies that have a use for it, and what these do.
+type Given = (&'static str, fn(Kind) -> bool, &'static str);
+
 impl MeasureArgs {
-    /// The first option that was given.
-    fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--interval", self.interval.is_some()),
-            ("--actuators", self.actuators.is_some()),
-            ("--no-guard", self.no_guard),
-            ("--quanta", self.quanta.is_some()),
+    /// The first option that was given and that none of these policies has a use for.
+    fn unused(&self, kinds: &[Kind]) -> Option<Given> {
+        let slices = "measure programs and give slices";
+        let shuffle = self.shuffle.given();
+        let all: [(bool, Given); 5] = [
+            (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
+            (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
+            (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
+            (
+                shuffle.is_some(),
+                (
+                    shuffle.unwrap_or_default(),
+                    Kind::shuffles,
+                    "move threads between groups of CPUs",
+                ),
+            ),
         ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let used = |(_, used, _): &Given| kinds.iter().any(|kind| used(*kind));
+        let mut given = all.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
+        given.find(|option| !used(option))
     }
 
     /// Refuses what would be tried twice.
@@ -219,7 +242,14 @@ impl HowArgs {
             fill: self.policy.fill && kind.fills(),
             slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
             faithful: self.faithful(),
+            shuffling: self.shuffling(),
         }
+    }
+
+    fn shuffling(&self) -> ShufflingOptions {
+        let options = self.measure.shuffle.options();
+        let interval = self.measure.interval.map_or(options.interval, Into::into);
+        ShufflingOptions { interval, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
@@ -258,16 +288,15 @@ impl HowArgs {
                 "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
             ))
         };
+        if let Some((option, used, what)) = self.measure.unused(kinds) {
+            return Err(refuse(option, used, what));
+        }
         match self.given().iter().find(|option| **option != FILL) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
             _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
-            }
-            _ if !kinds.iter().any(|kind| kind.measures()) && self.measure.given().is_some() => {
-                let option = self.measure.given().unwrap_or_default();
-                Err(refuse(option, Kind::measures, "measure programs"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use cosched_core::Why;
 use cosched_core::result::{RunResult, Simulation};
 
 const WORKLOAD: &str = "[[program]]\ncommand = 'a'\nthreads = 24\n\
@@ -414,4 +415,28 @@ fn faithful_ends_sibling_preemption_on_solaris_from_when_it_has_chosen_a_slice()
     let (run, rows) = watched("faithful --no-guard");
     assert!(run.deviations.is_empty(), "{:?}", run.deviations);
     assert_eq!(stabs(&rows, 4.0), 0);
+}
+
+#[test]
+fn shuffling_gives_threads_that_wait_alike_one_package_and_is_refused_where_there_is_only_one() {
+    let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
+        [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
+        critical = { sections = 20, instructions = 1000000, lines = 8 }\n";
+    let told = result(workload, "--no-solo --policy shuffling --machine e5410-8");
+    assert!(told.deviations.is_empty(), "{:?}", told.deviations);
+    let reasons = told.decisions.iter().flat_map(|decision| &decision.reasons);
+    let shuffled = |why| match why {
+        Why::Shuffled { threads, groups, before, after, .. } => {
+            Some((threads, groups, before, after))
+        }
+        _ => None,
+    };
+    let shuffled: Vec<_> = reasons.filter_map(|reason| shuffled(reason.why)).collect();
+    let Some((8, 2, before, after)) = shuffled.first().copied() else { panic!("{shuffled:?}") };
+    assert!(after < before, "{shuffled:?}");
+    let one_package = "--no-solo --machine core:8 --policy";
+    assert!(refused(workload, &format!("{one_package} shuffling")).contains("--groups"));
+    result(workload, &format!("{one_package} shuffling --groups 0-3,4-7"));
+    let useless = refused(workload, &format!("{one_package} linux --groups 0-3,4-7"));
+    assert!(useless.contains("--groups is for policies"), "{useless}");
 }

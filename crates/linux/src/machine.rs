@@ -382,8 +382,7 @@ impl Machine for Linux {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }
                 Step::Observe(observe) => self.observe(observe)?,
-                // No policy of this version has a rule for a single thread.
-                Step::ApplyThread(..) => {}
+                Step::ApplyThread(id, rule) => self.rule(id, rule)?,
             }
         }
         Ok(())

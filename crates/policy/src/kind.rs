@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use cosched_core::workload::{Place, Places, shown};
-use cosched_core::{Nanos, Policy};
+use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::bandwidth::Slowdowns;
 use crate::faithful::{Faithful, FaithfulOptions};
@@ -15,6 +15,7 @@ use crate::minwait::Minwait;
 use crate::placement::Placement;
 use crate::quantum::SHORTEST;
 use crate::rounds::Rounds;
+use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
 
@@ -42,6 +43,8 @@ pub enum Kind {
     Minwait,
     /// The paper on faithful scheduling.
     Faithful,
+    /// The slides on thread shuffling.
+    Shuffling,
     /// Sections 4.2 and 4.3; the algorithm is ours.
     AdaptiveGreedy,
     /// The same.
@@ -61,6 +64,8 @@ pub struct Options {
     pub slowdowns: Option<Arc<Slowdowns>>,
     /// What programs are measured for, and what follows (`faithful` only).
     pub faithful: FaithfulOptions,
+    /// Between which CPUs threads are moved, and when (`shuffling` only).
+    pub shuffling: ShufflingOptions,
 }
 
 impl Default for Options {
@@ -71,6 +76,7 @@ impl Default for Options {
             fill: false,
             slowdowns: None,
             faithful: FaithfulOptions::default(),
+            shuffling: ShufflingOptions::default(),
         }
     }
 }
@@ -157,6 +163,14 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
+    /// There are no sockets to shuffle between.
+    #[error("policy '{policy}': {why}")]
+    NoSockets {
+        /// The policy.
+        policy: Kind,
+        /// What is missing, and what to do about it.
+        why: SocketsError,
+    },
     /// The quantum is outside what makes sense.
     #[error(
         "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
@@ -170,7 +184,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -180,6 +194,7 @@ impl Kind {
         Kind::Bandwidth,
         Kind::Minwait,
         Kind::Faithful,
+        Kind::Shuffling,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
     ];
@@ -196,6 +211,7 @@ impl Kind {
             Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
             Kind::Faithful => "faithful",
+            Kind::Shuffling => "shuffling",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
         }
@@ -216,6 +232,9 @@ impl Kind {
             Kind::Minwait => "at every quantum those that have waited longest, as many as fit",
             Kind::Faithful => {
                 "everything at once; threads of a program as equals, with a slice for its locks and misses"
+            }
+            Kind::Shuffling => {
+                "everything at once; threads that wait equally long for locks share a socket"
             }
             Kind::AdaptiveGreedy => {
                 "greedy, with thread counts of malleable programs chosen per round"
@@ -245,12 +264,27 @@ impl Kind {
 
     /// Whether it can have programs that run already: it freezes nobody, and moves nobody to another cgroup or session.
     pub const fn attaches(self) -> bool {
-        matches!(self, Kind::Linux | Kind::Faithful)
+        matches!(self, Kind::Linux | Kind::Faithful | Kind::Shuffling)
     }
 
-    /// Whether it measures programs while they run ([`Options::faithful`]).
+    /// Whether it measures programs while they run.
     pub const fn measures(self) -> bool {
+        self.gives_slices() || self.shuffles()
+    }
+
+    /// Whether it gives threads slices by what they wait for ([`Options::faithful`]).
+    pub const fn gives_slices(self) -> bool {
         matches!(self, Kind::Faithful)
+    }
+
+    /// Whether it moves threads between sockets ([`Options::shuffling`]).
+    pub const fn shuffles(self) -> bool {
+        matches!(self, Kind::Shuffling)
+    }
+
+    /// Whether it says on which CPUs programs run, or single threads of theirs.
+    pub const fn binds(self) -> bool {
+        self.makes_gangs() || self.shuffles()
     }
 
     /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
@@ -292,6 +326,25 @@ impl Kind {
         Ok(())
     }
 
+    /// Whether it has something to decide on such a machine, of which these CPUs may be used.
+    ///
+    /// # Errors
+    /// For `shuffling`, when there are no two sockets to shuffle between.
+    pub fn check_machine(
+        self,
+        options: &Options,
+        topology: &Topology,
+        usable: &CpuSet,
+    ) -> Result<(), Unfit> {
+        match self.shuffles() {
+            true => {
+                let checked = options.shuffling.sockets.check(topology, usable);
+                checked.map_err(|why| Unfit::NoSockets { policy: self, why })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// The policy itself, at the beginning of a run.
     ///
     /// # Errors
@@ -324,6 +377,7 @@ impl Kind {
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
             Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
+            Kind::Shuffling => Box::new(Shuffling::new(options.shuffling.clone())),
             Kind::AdaptiveGreedy => {
                 let grants = Grants::new(greedy::turns, options.quantum);
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))

@@ -13,6 +13,7 @@
 //! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
+//! | `shuffling` | everybody, and threads that wait for locks alike on one socket | `shuffling.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
@@ -45,6 +46,7 @@ mod minwait;
 mod placement;
 mod quantum;
 mod rounds;
+mod shuffling;
 mod unit;
 mod unmanaged;
 
@@ -61,3 +63,4 @@ pub use faithful::{
 };
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};
+pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};

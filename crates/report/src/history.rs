@@ -100,6 +100,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Tried { .. }
         | Why::Kept { .. }
         | Why::PutBack { .. }
+        | Why::Shuffled { .. }
+        | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
         Why::Quantum { .. }

@@ -49,6 +49,10 @@ impl World {
                 self.barrier(tid, program, Gate::OfTheTeam, team)
             }
             Op::Acquire(number) => self.acquire(tid, program, usize::from(number)),
+            Op::Fetch { lock, lines } => {
+                self.fetch(tid, program, usize::from(lock), lines);
+                self.go_on(tid)
+            }
             Op::Release(number) => {
                 self.release(tid, program, usize::from(number));
                 self.go_on(tid)
@@ -227,6 +231,7 @@ impl World {
                 return self.wait_spinning(tid, Waiting::Lock, spin.0);
             }
         }
+        self.takes_over(tid, program, number);
         self.go_on(tid)
     }
 
@@ -236,6 +241,7 @@ impl World {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
+        lock.given_back = Some((tid, threads[tid as usize].cpu));
         let find = |is: &dyn Fn(&Thread) -> bool| {
             lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };

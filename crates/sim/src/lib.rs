@@ -43,6 +43,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod transfer;
 mod world;
 
 pub use hardware::Hardware;

@@ -47,6 +47,13 @@ pub enum Op {
     Meet,
     /// Take a lock.
     Acquire(u16),
+    /// Right after that: so many cache lines of the data that a lock guards come from the CPU on which it was given back last.
+    Fetch {
+        /// Which lock.
+        lock: u16,
+        /// How many lines.
+        lines: u32,
+    },
     /// Give it back.
     Release(u16),
     /// Put an item into a bounded queue.

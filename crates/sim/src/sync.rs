@@ -64,6 +64,8 @@ pub(crate) struct Lock {
     pub(crate) waiters: VecDeque<Tid>,
     /// How long each thread of the program has slept for it, nanoseconds.
     pub(crate) waited: Vec<u64>,
+    /// Who gave it back last, and on which CPU.
+    pub(crate) given_back: Option<(Tid, u16)>,
 }
 
 /// A queue of items between two stages of a pipeline.
@@ -92,7 +94,7 @@ impl Sync {
         Sync {
             barriers: (0..model.barriers).map(|_| Barrier::of(threads)).collect(),
             locks: (0..model.locks)
-                .map(|_| Lock { holder: None, waiters: waiters(), waited: vec![0; threads] })
+                .map(|_| Lock { waiters: waiters(), waited: vec![0; threads], ..Lock::default() })
                 .collect(),
             queues: model.queues.iter().map(channel).collect(),
             team: Team {

@@ -29,6 +29,10 @@ pub struct Tally {
     pub for_locks: u64,
     /// Of these: the lock's holder had lost its CPU, and waited for one.
     pub holder_queued: u64,
+    /// How often a lock went from one thread to another in the same package.
+    pub transfers_inside: u64,
+    /// To one in another package.
+    pub transfers_across: u64,
     /// How often a thread was given a CPU.
     pub turns: u64,
     /// Changes of priority after a turn that was used up (time sharing).
@@ -54,6 +58,8 @@ impl Tally {
             holders: self.holders - before.holders,
             for_locks: self.for_locks - before.for_locks,
             holder_queued: self.holder_queued - before.holder_queued,
+            transfers_inside: self.transfers_inside - before.transfers_inside,
+            transfers_across: self.transfers_across - before.transfers_across,
             turns: self.turns - before.turns,
             changes_expired: self.changes_expired - before.changes_expired,
             changes_slept: self.changes_slept - before.changes_slept,

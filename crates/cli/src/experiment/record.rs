@@ -183,7 +183,8 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 17] {
+    let shuffle = &how.measure.shuffle;
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -198,6 +199,11 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
         ("--quanta", told(&how.measure.quanta)),
+        ("--groups", told(&shuffle.groups)),
+        ("--group-by", told(&shuffle.group_by)),
+        ("--threshold", told(&shuffle.threshold)),
+        ("--hysteresis", told(&shuffle.hysteresis)),
+        ("--sort-by", told(&shuffle.sort_by)),
         ("--freezer", told(&how.freezer)),
         ("--pinning", told(&how.pinning)),
         ("--grace", told(&Some(how.grace))),

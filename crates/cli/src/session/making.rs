@@ -217,10 +217,9 @@ fn rungs(kind: Kind, machine: &Linux) -> Rungs {
         Some(ShareRung::Cgroup) => ", shares by cgroup",
         Some(ShareRung::Autogroup) => ", shares by autogroup",
     };
-    let (freezing, pinning) = match kind.makes_gangs() {
-        true => (machine.ground().freezer().name(), machine.ground().pinning().name()),
-        false => (NONE, NONE),
-    };
+    let machine = machine.ground();
+    let freezing = if kind.makes_gangs() { machine.freezer().name() } else { NONE };
+    let pinning = if kind.binds() { machine.pinning().name() } else { NONE };
     Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
 }
 

@@ -50,6 +50,8 @@ pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Fa
             "voluntary": row.voluntary,
             "for_locks": tally.for_locks,
             "holder_queued": tally.holder_queued,
+            "transfers_inside": tally.transfers_inside,
+            "transfers_across": tally.transfers_across,
             "expired": tally.expired,
             "by_sibling": tally.by_sibling,
             "by_other": tally.by_other,

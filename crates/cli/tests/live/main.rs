@@ -26,6 +26,7 @@ mod orphans;
 mod outputs;
 mod policies;
 mod rights;
+mod shuffling;
 mod support;
 mod top;
 mod traps;

@@ -2,7 +2,7 @@
 //!
 //! cosched is not the parent of what they start, so it does not see orphans of theirs: such a program is its first process
 //! with all that descends from it, and ends with that process. A pidfd tells when. How it ended is known only of
-//! cosched's own children. Nothing of them is moved or bound, and none is ever ended by cosched. What is
+//! cosched's own children. Nothing of them is moved to another cgroup, and none is ever ended by cosched. What is
 //! changed of them is in the undo log beforehand, as always.
 //!
 //! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the terminal sends
@@ -121,6 +121,7 @@ impl Linux {
         });
         // What it has left running, as far as it was ever seen, gets back what was found.
         self.schedule(&mut live, &Settings::default())?;
+        live.pinning.forget_rules(&self.proc);
         self.settle_end(live)
     }
 

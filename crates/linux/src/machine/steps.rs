@@ -3,10 +3,12 @@
 use std::os::fd::AsFd;
 
 use cosched_core::{
-    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, Usage,
+    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, ThreadId,
+    ThreadRule, Usage,
 };
 use rustix::process::Signal as Raw;
 
+use super::names::Named;
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, Origin, key};
@@ -180,6 +182,28 @@ impl Linux {
         }
     }
 
+    /// Gives one thread CPUs of its own, or takes them back. Who has ended meanwhile needs none.
+    pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
+        let Some(Named { program, process, thread }) = self.observer.who(id) else {
+            return Ok(());
+        };
+        let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };
+        if rule.slice.is_some() {
+            self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
+        }
+        let bind = |linux: &mut Linux, live: &mut Live| {
+            live.pinning.bind_one(stat.into(), rule.cpus, &mut linux.log)
+        };
+        match self.with(program, bind).unwrap_or(Ok(())) {
+            Ok(()) => Ok(()),
+            Err(PinError::Refused(why)) => {
+                self.tell(Happening::Refused(program, Aspect::Cpus, why));
+                Ok(())
+            }
+            Err(PinError::Log(error)) => Err(error.into()),
+        }
+    }
+
     /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
     pub(super) fn schedule(
         &mut self,
@@ -209,6 +233,7 @@ impl Linux {
         }
         self.thaw(live);
         self.schedule(live, &Settings::default())?;
+        live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())
     }
 

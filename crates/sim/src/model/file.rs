@@ -100,6 +100,9 @@ struct Critical {
     /// Of these, under a second lock, taken while the first is held.
     #[serde(default)]
     nested: f64,
+    /// Cache lines of the data that the first lock guards: they come along with it.
+    #[serde(default)]
+    lines: u32,
 }
 
 /// With a sleep that never ends, neither does a run: policies that take turns always have another one to give.
@@ -304,8 +307,12 @@ impl Writer {
         check("phase.critical.nested", nested, "0 or more, and less than its instructions", |x| {
             (0.0..critical.instructions).contains(&x)
         })?;
-        let mut body =
-            vec![compute(outside), Op::Acquire(0), compute(critical.instructions - nested)];
+        check("phase.critical.lines", f64::from(critical.lines), "at most 1000000", |x| x <= 1e6)?;
+        let mut body = vec![compute(outside), Op::Acquire(0)];
+        if critical.lines > 0 {
+            body.push(Op::Fetch { lock: 0, lines: critical.lines });
+        }
+        body.push(compute(critical.instructions - nested));
         if nested > 0.0 {
             body.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
         }
@@ -415,6 +422,16 @@ mod tests {
         assert_eq!(model.script[0], Op::Compute { instructions: 400.0, mix: 0 });
         assert_eq!(model.script[2], Op::Compute { instructions: 100.0, mix: 0 });
         assert_eq!(model.script[4], Op::Repeat { from: 0, times: 2, counter: 3 });
+    }
+
+    #[test]
+    fn the_data_that_a_lock_guards_comes_after_the_lock() {
+        let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100, lines = 6 }";
+        let model = read(text).unwrap();
+        assert_eq!(model.script[1..3], [Op::Acquire(0), Op::Fetch { lock: 0, lines: 6 }]);
+        assert_eq!(model.script[5], Op::Repeat { from: 0, times: 2, counter: 3 });
+        let many = read(&text.replace("= 6", "= 1000001")).unwrap_err().to_string();
+        assert!(many.contains("phase.critical.lines is 1000001"), "{many}");
     }
 
     #[test]
