@@ -18,9 +18,8 @@
 //!
 //! *What is exchanged.* Under `cfs`, virtual runtimes, and they are exchanged back, as they are by then, when the turn is over, so
 //! that it is charged to whoever gave it. Here also when the sibling leaves its CPU before. Under `eevdf`, deadlines are
-//! exchanged with them, which tell when a turn is over. Under
-//! `balance`, the two also exchange their CPUs, so that siblings stay apart. Where no virtual runtimes are (`rr`, Solaris, fixed
-//! priorities), there is nothing to give: threads spin for ever.
+//! exchanged with them, which tell when a turn is over. Under `balance`, the two also exchange their CPUs, so that siblings stay
+//! apart. Where no virtual runtimes are (`rr`, Solaris, fixed priorities), there is nothing to give: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
