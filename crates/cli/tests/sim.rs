@@ -55,6 +55,24 @@ fn the_document_of_a_simulated_run_tells_what_repeats_it() {
 }
 
 #[test]
+fn a_model_that_names_its_barrier_is_told_what_waiting_cost() {
+    for barrier in ["spin", "donate"] {
+        let named = format!("spin = 'forever'\nbarrier = '{barrier}'");
+        let workload = WORKLOAD.replacen("spin = 'forever'", &named, 1);
+        let options = "--machine dunnington-24 --kernel cfs --policy linux";
+        let run = result(&workload, options);
+        let (usage, waits) = (run.programs[0].usage, run.programs[0].usage.waits.unwrap());
+        let received = waits.useful_seconds + waits.spun_seconds;
+        assert!((received - usage.user_seconds).abs() < 1e-5, "{usage:?}");
+        assert_eq!((waits.barriers, waits.donations > 0), (1000, barrier == "donate"));
+        assert_eq!(run.programs[1].usage.waits, None);
+        let folder = tempfile::tempdir().unwrap();
+        let table = String::from_utf8(sim(folder.path(), &workload, options).stdout).unwrap();
+        assert!(table.contains("spun s") && table.contains("latency us"), "{table}");
+    }
+}
+
+#[test]
 fn what_only_real_programs_have_a_use_for_is_not_offered() {
     let folder = tempfile::tempdir().unwrap();
     let help = |words: &str| {

@@ -8,18 +8,18 @@
 //! here: it waits for the round that the barrier is in), and looks around again and again while it is on a CPU:
 //!
 //! 1. a sibling that is not there yet and waits for a CPU comes to this one, and gets what is left of the turn (lines 4 to 7);
-//! 2. if there is none, whoever comes next on this CPU has it (line 10); the thread stays in the queue, never sleeps, and
-//!    looks again when its turn comes;
-//! 3. if nobody waits for this CPU, it keeps it and goes on looking.
+//! 2. if there is none, whoever comes next on this CPU has it, as the kernel decides (line 10): here as in `sched_yield`, which
+//!    lets others run only as far as that is fair. The thread stays in the queue, never sleeps, and looks again when its turn
+//!    comes;
+//! 3. if nobody comes next, it keeps its CPU and goes on looking.
 //!
 //! The last thread to come opens the barrier, which makes everybody's BAPS false at once: who is on a CPU sees it, and who
 //! waits for one becomes a sibling that is late for the next barrier, and is given time there.
 //!
 //! *What is exchanged.* Under `cfs`, virtual runtimes, and they are exchanged back, as they are by then, when the turn is over, so
 //! that it is charged to whoever gave it. Here also when the sibling leaves its CPU before. Under `eevdf`, deadlines are
-//! exchanged with them, which tell when a turn is over; a thread that lets others go first begins a new turn later. Under
-//! `balance`, the two also exchange their CPUs, so that siblings stay apart. Where no virtual runtimes are (`rr`, Solaris, fixed
-//! priorities), there is nothing to give: threads spin for ever.
+//! exchanged with them, which tell when a turn is over. Under `balance`, the two also exchange their CPUs, so that siblings stay
+//! apart. Where no virtual runtimes are (`rr`, Solaris, fixed priorities), there is nothing to give: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
@@ -63,21 +63,23 @@ impl World {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         self.give_back(cpu);
         if !self.can_give(tid) {
-            self.look_no_more(tid);
+            self.look_after(tid, EVER);
         } else if let Some(laggard) = self.preempted_laggard(tid) {
             self.donate(tid, laggard);
-        } else if let Some(next) = self.next_beside(cpu) {
-            self.forgo(tid);
-            self.tally_yield(tid, false);
-            self.yield_to(cpu, next);
         } else {
-            self.look_no_more(tid);
+            match self.next_if_yielding(tid, cpu) {
+                Ok(next) => {
+                    self.tally_yield(tid, false);
+                    self.yield_to(cpu, next);
+                }
+                Err(until) => self.look_after(tid, until.max(LOOK)),
+            }
         }
     }
 
-    /// Nothing is to be seen until something happens.
-    fn look_no_more(&mut self, tid: Tid) {
-        self.threads[tid as usize].doing = Doing::Spin { left: EVER };
+    /// A thread keeps its CPU: nothing new is to be seen for so long, unless something happens.
+    fn look_after(&mut self, tid: Tid, left: u64) {
+        self.threads[tid as usize].doing = Doing::Spin { left };
         self.unprice_thread(tid);
     }
 
@@ -106,14 +108,6 @@ impl World {
             _ => return true,
         };
         thread.waiting != Waiting::Barrier { round: barrier.round }
-    }
-
-    /// Who would come next on a CPU if the thread on it were not there.
-    fn next_beside(&mut self, cpu: usize) -> Option<usize> {
-        let current = self.cpus[cpu].current.take();
-        let next = self.next_in(cpu);
-        self.cpus[cpu].current = current;
-        next
     }
 
     /// A thread on a CPU gives it, and its place in the order of turns, to a sibling that waits for one.
@@ -160,14 +154,19 @@ impl World {
         }
     }
 
-    /// A thread that waits on a CPU, and had nothing to look at, looks around.
+    /// A thread that waits on a CPU looks around, if it would only do so later.
     fn look_again(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
-        let idles = thread.place == Place::Running && thread.doing == (Doing::Spin { left: EVER });
-        if idles && self.is_donor(tid) && self.can_give(tid) {
-            self.account(tid);
-            self.threads[tid as usize].doing = Doing::Spin { left: LOOK };
-            self.unprice_thread(tid);
+        let spins = thread.place == Place::Running && matches!(thread.doing, Doing::Spin { .. });
+        if !(spins && self.is_donor(tid) && self.can_give(tid)) {
+            return;
         }
+        self.account(tid);
+        let thread = &mut self.threads[tid as usize];
+        let soon = LOOK + thread.owes.ceil() as u64;
+        if let Doing::Spin { left } = &mut thread.doing {
+            *left = soon.min(*left);
+        }
+        self.unprice_thread(tid);
     }
 }

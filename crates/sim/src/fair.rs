@@ -370,11 +370,39 @@ impl World {
         self.refresh_turn(tid);
     }
 
-    /// A thread lets others go first: its turn counts as used up (EEVDF; CFS keeps nothing of it).
-    pub(crate) fn forgo(&mut self, tid: Tid) {
-        if matches!(self.kernel.order, Order::Eevdf { .. }) {
-            let turn = &mut self.threads[tid as usize].turn;
-            turn.deadline = turn.vruntime + turn.slice / turn.weight;
+    /// Who comes next, by the position in its queue, on a CPU whose thread would let others run; or else after how many
+    /// nanoseconds that is worth another try. As `sched_yield`: CFS passes a thread over only for one that is not much ahead of
+    /// it (`skip`, in `pick_next_entity`); under EEVDF its turn counts as used up (`yield_task_fair`, up to Linux 6.17).
+    pub(crate) fn next_if_yielding(&mut self, tid: Tid, cpu: usize) -> Result<usize, u64> {
+        let own = self.threads[tid as usize].turn;
+        match self.kernel.order {
+            Order::Cfs { wakeup, .. } => {
+                self.cpus[cpu].current = None;
+                let next = self.next_in(cpu);
+                self.cpus[cpu].current = Some(tid);
+                let next = next.ok_or(u64::MAX)?;
+                let second = &self.cpus[cpu].queue[next];
+                let most = wakeup.0 as f64 * self.stretch / second.weight;
+                let too_much = second.vruntime - own.vruntime - most;
+                if too_much > ROUNDING {
+                    Err((too_much * own.weight).ceil() as u64)
+                } else {
+                    Ok(next)
+                }
+            }
+            _ => {
+                let thread = &mut self.threads[tid as usize];
+                thread.turn.deadline = own.vruntime + own.slice / own.weight;
+                thread.protected = f64::NEG_INFINITY;
+                if let Some(next) = self.next_in(cpu) {
+                    return Ok(next);
+                }
+                // When the average has come to whoever is the least ahead of it.
+                let least = self.cpus[cpu].queue.iter().map(|turn| turn.vruntime);
+                let least = least.fold(f64::INFINITY, f64::min);
+                let (average, all) = self.average(cpu);
+                Err(((least - average) * all).max(0.0).ceil() as u64)
+            }
         }
     }
 

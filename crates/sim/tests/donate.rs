@@ -120,14 +120,13 @@ fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_c
     let programs = vec![(0, meeting(AtBarrier::Donate, 2, script)), (500, computes(10))];
     //  0      A is at v 6, A1 at 9. 0.5: B comes at 6.5 + 2.
     //  1.0005 A has come to the barrier and gives A1 its turn, which sleeps, so A has it again: v 7.0005.
-    //  1.001  Nobody is late and waits for a CPU: B (8.5) runs.
-    //  3      tick: B is at v 10.499, A at 7.001, 3.498 behind, more than a turn of 3. A looks, and lets B run.
-    //  4, 5, 6: likewise.
-    //  6.2005 A1 wakes up, at v 9, and interrupts; the first is A, at 7.003, which looks, and lets A1 run. A1 opens the barrier.
+    //  1.001  Nobody is late and waits for a CPU. B (8.5) is more than 1 ms ahead of A (7.001): A keeps the CPU until it is not.
+    //  1.5    A is at v 7.5, and lets B run.
+    //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A looks, and keeps the CPU; it would until v 10.
+    //  6.2005 A1 wakes up, at v 9. A looks, and lets it run. A1 opens the barrier, and ends. So does A.
     assert_eq!(
         trace(cfs(), programs),
-        "A 0-1000.5, A1 1000.5-1000.5, A 1000.5-1001, B 1001-3000, A 3000-3000.5, B 3000.5-4000, A 4000-4000.5, B 4000.5-5000, A 5000-5000.5, \
-         B 5000.5-6000, A 6000-6000.5, B 6000.5-6200.5, A 6200.5-6201, A1 6201-6201, B 6201-11003.5"
+        "A 0-1000.5, A1 1000.5-1000.5, A 1000.5-1500, B 1500-4000, A 4000-6201, A1 6201-6201, B 6201-13701"
     );
 }
 

@@ -56,6 +56,8 @@ pub(super) fn write(file: &Path, sim: &Sim, result: &RunResult) -> Result<(), Fa
             "by_sibling": tally.by_sibling,
             "by_other": tally.by_other,
             "holders": tally.holders,
+            "donated": tally.donated,
+            "yielded": tally.yielded,
             "turns": tally.turns,
             "priority_expired": tally.changes_expired,
             "priority_slept": tally.changes_slept,
