@@ -24,7 +24,8 @@
 //!    that where everything scales perfectly.
 //!
 //! A program's runtime counts the CPUs of its mask when it is loaded, and never wants more than it found then. So a program
-//! is not bound before it has asked for threads, or has run for as long as loading takes.
+//! is not bound before it has asked for threads, or has run for as long as loading takes; and as long it counts for one
+//! CPU, since what a program does before its first region, it does with one thread.
 //!
 //! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
 //! there. This one is ours.
@@ -72,6 +73,8 @@ pub(crate) struct Grants {
     trial: Option<Trial>,
     /// When the next trial may begin; `None`: before the first decision.
     next_trial: Option<Nanos>,
+    /// How many CPUs each program counted for at the last decision.
+    sizes: Vec<(ProgramId, usize)>,
 }
 
 /// What is kept of a malleable program.
@@ -149,7 +152,14 @@ impl Known {
 impl Grants {
     /// For a policy with such rounds and quanta.
     pub(crate) fn new(turns: Turns, quantum: Nanos) -> Grants {
-        Grants { turns, quantum, programs: BTreeMap::new(), trial: None, next_trial: None }
+        Grants {
+            turns,
+            quantum,
+            programs: BTreeMap::new(),
+            trial: None,
+            next_trial: None,
+            sizes: Vec::new(),
+        }
     }
 
     /// Whether there is anything to decide.
@@ -222,7 +232,8 @@ impl Grants {
         known.over = Nanos::ZERO;
     }
 
-    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs.
+    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs. Whoever has not asked for threads
+    /// yet has one.
     pub(crate) fn fit(&self, units: &mut [Unit], cpus: usize) {
         let even = (cpus / units.len().max(1)).max(1) as u16;
         for unit in units {
@@ -230,8 +241,8 @@ impl Grants {
                 if let Some(known) = self.programs.get(&member.id) {
                     let granted = known.granted.unwrap_or(even.min(known.asked)).max(1);
                     let granted = granted.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
-                    (member.threads, member.grant) = (usize::from(granted), Some(granted));
-                    member.unbound = known.loading;
+                    member.threads = if known.loading { 1 } else { usize::from(granted) };
+                    (member.grant, member.unbound) = (Some(granted), known.loading);
                 }
             }
             let sum: usize = unit.members.iter().map(|member| member.threads).sum();
@@ -239,7 +250,8 @@ impl Grants {
         }
     }
 
-    /// Decides how many threads each has from now on, and gives the units their sizes. Tells whether any is another now.
+    /// Decides how many threads each has from now on, and gives the units their sizes. Tells whether any is another
+    /// than at the last decision.
     pub(crate) fn decide(
         &mut self,
         units: &mut [Unit],
@@ -282,12 +294,14 @@ impl Grants {
         // Both are told, even where a trial's count stays.
         let news = if is_tried { [None; 2] } else { [before, trial] };
         self.trial = trial;
-        let mut changed = false;
         for ((_, id), threads) in seats.iter().zip(chosen) {
-            changed |= self.grant(*id, threads, news, world, plan);
+            self.grant(*id, threads, news, world, plan);
         }
         self.fit(units, cpus);
-        changed
+        let members = units.iter().flat_map(|unit| &unit.members);
+        let sizes = members.map(|member| (member.id, member.threads)).collect();
+        let before = std::mem::replace(&mut self.sizes, sizes);
+        before != self.sizes
     }
 
     /// The threads of a unit's programs that cannot be chosen.
@@ -343,7 +357,7 @@ impl Grants {
         trials.min_by_key(|(tried, trial)| (*tried, trial.program)).map(|(_, trial)| trial)
     }
 
-    /// A program has so many threads from now on. Tells whether that is another count than before.
+    /// A program has so many threads from now on.
     fn grant(
         &mut self,
         id: ProgramId,
@@ -351,8 +365,8 @@ impl Grants {
         [ended, begun]: [Option<Trial>; 2],
         world: &World<'_>,
         plan: &mut Plan,
-    ) -> bool {
-        let Some(known) = self.programs.get_mut(&id) else { return false };
+    ) {
+        let Some(known) = self.programs.get_mut(&id) else { return };
         let is_its = |trial: Option<Trial>| trial.is_some_and(|trial| trial.program == id);
         let changed = known.granted.replace(threads) != Some(threads);
         known.settling |= changed;
@@ -363,10 +377,9 @@ impl Grants {
             let speed = known.relative(threads);
             plan.because(Some(id), Why::Granted { threads, asked, speed });
         }
-        let Some(program) = world.program(id) else { return changed };
+        let Some(program) = world.program(id) else { return };
         known.asked = program.requested;
         known.loading &= program.ran < LOADED;
-        changed
     }
 
     /// Asks to be woken at a time, and to have read what there is to learn. Nobody is measured but for that.

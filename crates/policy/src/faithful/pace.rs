@@ -2,7 +2,9 @@
 //!
 //! The paper looks once a second, since its programs keep a phase for much longer (section III-D). A program whose
 //! phases are shorter is always a second behind; one that never changes is looked at for nothing. So with every
-//! quantum decision the interval halves, and after some intervals without one it doubles. Ours (section E leaves it open).
+//! quantum decision the interval halves, and after some intervals without one it doubles. Until the first decision it is
+//! shorter still: what a short program could gain is lost while nobody knows anything of it, and a guard will look
+//! more closely anyway. Ours (section E leaves it open).
 
 use cosched_core::Nanos;
 
@@ -10,6 +12,8 @@ use cosched_core::Nanos;
 pub(super) const USUAL: Nanos = Nanos::from_secs(1);
 /// The shortest interval, and the longest.
 const RANGE: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
+/// The interval until the first decision.
+const FIRST: Nanos = Nanos::from_millis(100);
 /// So many intervals in a row without a decision, and the next one is longer.
 const PATIENCE: u32 = 4;
 
@@ -30,7 +34,7 @@ impl Pace {
 
     /// One that begins short and follows the program.
     pub(super) fn following() -> Pace {
-        Pace { interval: RANGE.0, follows: true, quiet: 0 }
+        Pace { interval: FIRST, follows: true, quiet: 0 }
     }
 
     pub(super) fn interval(self) -> Nanos {
@@ -66,6 +70,15 @@ mod tests {
         assert_eq!(pace.interval(), Nanos::from_millis(500));
         (0..100).for_each(|_| _ = pace.passed(false));
         assert_eq!(pace.interval(), Nanos::from_secs(4));
+    }
+
+    #[test]
+    fn the_first_intervals_are_the_shortest() {
+        let mut pace = Pace::following();
+        assert!(!pace.passed(false));
+        assert_eq!(pace.interval(), Nanos::from_millis(100));
+        assert!(pace.passed(true));
+        assert_eq!(pace.interval(), Nanos::from_millis(250), "from now on the usual range counts");
     }
 
     #[test]

@@ -21,6 +21,11 @@ fn lab(kind: Kind, cpus: u16, programs: Vec<Program>) -> AnyLab {
     Lab::new(kind.build(&Options::default()).unwrap(), cpus, programs)
 }
 
+/// A program asks for two threads.
+fn asks(slot: u16) -> Cause {
+    Cause::Requested { program: ProgramId::first(slot), threads: 2, blocked: true }
+}
+
 fn grant(plan: &Plan, slot: u16) -> Option<u16> {
     match plan.directive(ProgramId::first(slot)) {
         Some(Directive::Run(settings)) => settings.grant,
@@ -103,6 +108,17 @@ fn a_program_sees_all_cpus_until_it_asks_for_threads_or_has_run_for_a_while() {
 }
 
 #[test]
+fn programs_that_have_not_asked_for_threads_yet_are_packed_as_if_they_had_one() {
+    let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
+    let running = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
+    assert_eq!(running(&lab), 2, "two that load, beside each other");
+    lab.tell(&[asks(0), asks(1), asks(2)]);
+    lab.wake();
+    lab.wake();
+    assert_eq!(running(&lab), 1, "there is no even share for three, so they take turns");
+}
+
+#[test]
 fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
     for kind in BOTH {
         let mut lab = lab(kind, 4, malleable(&[4, 4]));
@@ -128,7 +144,12 @@ fn a_profile_tells_who_is_faster_with_all_threads_in_turn() {
         for (both, expected) in [(400, vec![2, 0]), (900, vec![1, 1])] {
             let mut programs = malleable(&[2, 2]);
             programs.iter_mut().for_each(|p| p.profile.speedup = alone(both));
-            assert_eq!(threads(&lab(kind, 2, programs)), expected, "{kind} {both}");
+            let mut lab = lab(kind, 2, programs);
+            lab.tell(&[asks(0), asks(1)]);
+            lab.wake();
+            let mut found = threads(&lab);
+            found.sort_unstable_by(|a, b| b.cmp(a));
+            assert_eq!(found, expected, "{kind} {both}");
         }
     }
 }
