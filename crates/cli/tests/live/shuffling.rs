@@ -80,7 +80,9 @@ fn detach_puts_each_thread_back_and_says_so() {
     let cosched = groups.attach(&place, &locker);
     eventually("threads in both groups", || groups.are_in_use(&locker));
     let mut detach = place.user.command(&place.executable);
-    detach.args(["detach", &locker.process.pid.to_string()]).env("XDG_RUNTIME_DIR", place.path("run"));
+    detach
+        .args(["detach", &locker.process.pid.to_string()])
+        .env("XDG_RUNTIME_DIR", place.path("run"));
     let output = detach.output().unwrap();
     let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
