@@ -3,7 +3,7 @@
 use cosched_core::Nanos;
 
 use crate::fair::Arrival;
-use crate::model::{Model, Op};
+use crate::model::{AtBarrier, Model, Op};
 use crate::sync::Gate;
 use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
@@ -144,26 +144,39 @@ impl World {
 
     /// A thread is at a barrier of so many threads.
     fn barrier(&mut self, tid: Tid, program: usize, gate: Gate, threads: u16) -> bool {
+        let now = self.now;
         let barrier = self.programs[program].sync.barrier(gate);
         match self.threads[tid as usize].waiting {
             Waiting::Barrier { round } if round != barrier.round => return self.go_on(tid),
-            Waiting::Barrier { round } => {
-                return self.wait(tid, program, Waiting::Barrier { round });
-            }
+            Waiting::Barrier { round } => return self.wait_for_siblings(tid, program, round),
             _ => {}
+        }
+        if barrier.waiters.is_empty() {
+            barrier.began = now;
         }
         if barrier.waiters.len() + 1 < usize::from(threads) {
             barrier.waiters.push(tid);
             let round = barrier.round;
-            return self.wait(tid, program, Waiting::Barrier { round });
+            return self.wait_for_siblings(tid, program, round);
         }
         barrier.round += 1;
+        let took = now - barrier.began;
         let mut waiters = std::mem::take(&mut barrier.waiters);
         for waiter in waiters.drain(..) {
             self.signal(tid, waiter);
         }
-        self.programs[program].sync.barrier(gate).waiters = waiters;
+        let program = &mut self.programs[program];
+        program.sync.barrier(gate).waiters = waiters;
+        program.delays.book_barrier(took);
         self.go_on(tid)
+    }
+
+    /// A thread is at a barrier that is not open.
+    fn wait_for_siblings(&mut self, tid: Tid, program: usize, round: u64) -> bool {
+        match self.programs[program].model.barrier {
+            Some(AtBarrier::Donate) => self.wait_donating(tid, round),
+            Some(AtBarrier::Spin) | None => self.wait(tid, program, Waiting::Barrier { round }),
+        }
     }
 
     /// One thread has brought what another waits for: whoever spins on a CPU sees it, whoever sleeps is woken.

@@ -34,6 +34,14 @@ enum Next {
     At(usize),
 }
 
+/// Where a thread stands in a queue: relative to the least virtual runtime there (CFS) or to the average (EEVDF).
+#[derive(Clone, Copy, Debug)]
+struct Stand {
+    base: f64,
+    vruntime: f64,
+    deadline: f64,
+}
+
 impl World {
     /// The weight of a thread: its nice value's; where its program has a share of its own, that
     /// share divided among the program's runnable threads.
@@ -329,6 +337,44 @@ impl World {
                 self.least(cpu);
             }
             Order::RoundRobin { .. } | Order::Solaris { .. } => {}
+        }
+    }
+
+    /// Two threads, whose accounts are up to date, exchange their places in the order of turns: virtual runtimes, and
+    /// deadlines. Each is taken relative to its queue, since those of two CPUs cannot be compared.
+    pub(crate) fn trade_places(&mut self, one: Tid, other: Tid) {
+        let (first, second) = (self.stand(one), self.stand(other));
+        self.stand_at(one, first.base, &second);
+        self.stand_at(other, second.base, &first);
+    }
+
+    /// Where a thread stands in its queue.
+    fn stand(&mut self, tid: Tid) -> Stand {
+        let cpu = usize::from(self.threads[tid as usize].cpu);
+        let base = match self.kernel.order {
+            Order::Eevdf { .. } => self.average(cpu).0,
+            _ => self.least(cpu),
+        };
+        let turn = &self.threads[tid as usize].turn;
+        Stand { base, vruntime: turn.vruntime - base, deadline: turn.deadline - base }
+    }
+
+    fn stand_at(&mut self, tid: Tid, base: f64, stand: &Stand) {
+        let thread = &mut self.threads[tid as usize];
+        thread.turn.vruntime = base + stand.vruntime;
+        thread.turn.deadline = base + stand.deadline;
+        let (place, cpu) = (thread.place, usize::from(thread.cpu));
+        if place == Place::Running {
+            self.begin_turn(tid, cpu);
+        }
+        self.refresh_turn(tid);
+    }
+
+    /// A thread lets others go first: its turn counts as used up (EEVDF; CFS keeps nothing of it).
+    pub(crate) fn forgo(&mut self, tid: Tid) {
+        if matches!(self.kernel.order, Order::Eevdf { .. }) {
+            let turn = &mut self.threads[tid as usize].turn;
+            turn.deadline = turn.vruntime + turn.slice / turn.weight;
         }
     }
 

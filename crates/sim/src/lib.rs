@@ -21,6 +21,8 @@ mod balance;
 mod behave;
 mod cache;
 mod contention;
+mod delays;
+mod donate;
 mod fair;
 pub mod hardware;
 mod kernel;

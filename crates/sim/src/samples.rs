@@ -189,6 +189,7 @@ impl Used {
     pub(crate) fn since(&self, before: &Used) -> Used {
         Used {
             ran: self.ran - before.ran,
+            spun: self.spun - before.spun,
             queued: self.queued - before.queued,
             waited: self.waited - before.waited,
             instructions: self.instructions - before.instructions,
@@ -201,6 +202,7 @@ impl Used {
     pub(crate) fn plus(self, other: Used) -> Used {
         Used {
             ran: self.ran + other.ran,
+            spun: self.spun + other.spun,
             queued: self.queued + other.queued,
             waited: self.waited + other.waited,
             instructions: self.instructions + other.instructions,

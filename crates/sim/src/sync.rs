@@ -45,6 +45,15 @@ pub(crate) struct Barrier {
     pub(crate) round: u64,
     /// Who has arrived since.
     pub(crate) waiters: Vec<Tid>,
+    /// When the first of them did, nanoseconds.
+    pub(crate) began: u64,
+}
+
+impl Barrier {
+    /// With room for so many.
+    fn of(threads: usize) -> Barrier {
+        Barrier { round: 0, waiters: Vec::with_capacity(threads), began: 0 }
+    }
 }
 
 /// A mutex.
@@ -83,9 +92,7 @@ impl Sync {
         };
         // Filled one by one: a clone would not keep the room that was made.
         Sync {
-            barriers: (0..model.barriers)
-                .map(|_| Barrier { round: 0, waiters: Vec::with_capacity(threads) })
-                .collect(),
+            barriers: (0..model.barriers).map(|_| Barrier::of(threads)).collect(),
             locks: (0..model.locks)
                 .map(|_| Lock { waiters: waiters(), waited: vec![0; threads], ..Lock::default() })
                 .collect(),
@@ -94,8 +101,8 @@ impl Sync {
                 threads: model.threads,
                 asked: 0,
                 waits: false,
-                entry: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
-                meeting: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
+                entry: Barrier::of(threads),
+                meeting: Barrier::of(threads),
             },
         }
     }

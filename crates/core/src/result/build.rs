@@ -11,6 +11,7 @@ use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 use crate::program::{Exit, Usage};
 use crate::time::Nanos;
+use crate::waits::Waits;
 
 /// What the engine does not know of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -164,6 +165,7 @@ fn program(
         usage: Usage {
             user_seconds: to_microseconds(usage.user_seconds),
             system_seconds: to_microseconds(usage.system_seconds),
+            waits: usage.waits.map(to_the_microsecond),
             ..usage
         },
         timeline: outcome
@@ -197,8 +199,21 @@ fn usage(completions: &[Completion]) -> Usage {
         involuntary_switches: sum.involuntary_switches + one.involuntary_switches,
         max_rss_kib: sum.max_rss_kib.max(one.max_rss_kib),
         counts: sum.counts + one.counts,
+        waits: sum.waits.map_or(one.waits, |waits| Some(waits + one.waits.unwrap_or_default())),
     });
     sum.unwrap_or_default()
+}
+
+/// What is a time is written like every other time.
+fn to_the_microsecond(waits: Waits) -> Waits {
+    Waits {
+        useful_seconds: to_microseconds(waits.useful_seconds),
+        spun_seconds: to_microseconds(waits.spun_seconds),
+        lag_seconds: to_microseconds(waits.lag_seconds),
+        latency_seconds: to_microseconds(waits.latency_seconds),
+        longest_latency_seconds: to_microseconds(waits.longest_latency_seconds),
+        ..waits
+    }
 }
 
 fn interruption(ended: Ended) -> Option<&'static str> {

@@ -13,7 +13,7 @@ use cosched_core::Nanos;
 use serde::Deserialize;
 
 use super::pipeline::Pipeline;
-use super::{Mix, Model, Op};
+use super::{AtBarrier, Mix, Model, Op};
 
 /// Why a model cannot be used: the key and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ struct Description {
     /// How long a waiting thread spins: a time, or "forever".
     #[serde(default = "no_time")]
     spin: String,
+    /// How it waits at a barrier: "spin" or "donate".
+    barrier: Option<String>,
     /// How long a thread spins for a lock, only while its holder is on a CPU.
     adaptive: Option<String>,
     #[serde(default)]
@@ -143,6 +145,7 @@ impl Model {
             mixes,
             imbalance: read.imbalance,
             spin: time("spin", &read.spin)?,
+            barrier: read.barrier.map(|text| at_barrier(&text)).transpose()?,
             barriers: u16::from(barriers),
             adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
             locks: 2,
@@ -360,6 +363,18 @@ fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
     })
 }
 
+fn at_barrier(text: &str) -> Result<AtBarrier, ModelError> {
+    match text {
+        "spin" => Ok(AtBarrier::Spin),
+        "donate" => Ok(AtBarrier::Donate),
+        _ => Err(ModelError::Value {
+            key: "barrier",
+            found: format!("\"{text}\""),
+            wanted: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -388,6 +403,15 @@ mod tests {
         ];
         assert_eq!(model.script, expected);
         assert_eq!(model.mixes[0].misses_without_cache, 0.003);
+    }
+
+    #[test]
+    fn how_threads_wait_at_barriers_can_be_said() {
+        let barrier =
+            |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9")).unwrap().barrier;
+        assert_eq!(barrier(""), None);
+        assert_eq!(barrier("barrier = 'spin'"), Some(AtBarrier::Spin));
+        assert_eq!(barrier("barrier = 'donate'"), Some(AtBarrier::Donate));
     }
 
     #[test]
@@ -461,6 +485,10 @@ mod tests {
         assert_eq!(
             told("startup_instructions = -1\n[[phase]]"),
             "startup_instructions is -1, but must be from 0 to 1e18"
+        );
+        assert_eq!(
+            told("barrier = 'give'\n[[phase]]"),
+            "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) or \"donate\""
         );
         assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
         assert!(
