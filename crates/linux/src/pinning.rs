@@ -126,8 +126,12 @@ impl Masks {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
+        (tree, proc): (&Tree, &Proc),
         log: &mut Log,
     ) -> Result<(), PinError> {
+        if self.apart.is_new() {
+            self.meet_strangers(tree, proc);
+        }
         let Some(present) = outcome(affinity::get(thread.pid))? else { return Ok(()) };
         if !self.is_ours(thread.pid, &present) {
             self.apart.meets(thread, present);
@@ -142,6 +146,19 @@ impl Masks {
             self.apart.announce((self.program, self.found), thread, wanted, log)?;
         }
         outcome(affinity::set(thread.pid, &wanted)).map(|_| ())
+    }
+
+    /// Remembers whom somebody else has bound, before anybody has such a mask from us.
+    fn meet_strangers(&mut self, tree: &Tree, proc: &Proc) {
+        for process in tree.members(proc) {
+            for tid in proc.threads(process.pid).unwrap_or_default() {
+                let known = proc.thread_stat(process.pid, tid).ok().zip(affinity::get(tid).ok());
+                let stranger = known.filter(|(_, present)| !self.is_ours(tid, present));
+                if let Some((stat, present)) = stranger {
+                    self.apart.meets(stat.into(), present);
+                }
+            }
+        }
     }
 
     /// Takes back what single threads were given, also of those to whom no list of processes leads any more.
@@ -238,10 +255,11 @@ impl Pinning {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
+        place: (&Tree, &Proc),
         log: &mut Log,
     ) -> Result<(), PinError> {
         match self {
-            Pinning::Masks(masks) => masks.bind_one(thread, cpus, log),
+            Pinning::Masks(masks) => masks.bind_one(thread, cpus, place, log),
             // Masks inside a cpuset would do; nobody asks for both.
             Pinning::Cpuset(_) => Err(PinError::Refused(Refusal::NotSupported)),
         }

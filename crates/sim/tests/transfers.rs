@@ -1,5 +1,7 @@
 //! What it costs that a lock, and the data that it guards, goes from one CPU to another.
 
+#![allow(clippy::unwrap_used)]
+
 mod stage;
 
 use cosched_core::{Happening, Nanos};

@@ -73,6 +73,26 @@ fn threads_are_bound_to_groups_and_ctrl_c_puts_each_back() {
 }
 
 #[test]
+fn detach_puts_each_thread_back_and_says_so() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let cosched = groups.attach(&place, &locker);
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    let mut detach = place.user.command(&place.executable);
+    detach
+        .args(["detach", &locker.process.pid.to_string()])
+        .env("XDG_RUNTIME_DIR", place.path("run"));
+    let output = detach.output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("the CPUs that they were found with"), "{said}");
+    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    place.no_trace_is_left_of(cosched.ended().with(0).pid);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
 fn whoever_kills_cosched_finds_every_thread_as_it_was() {
     let Some(groups) = Groups::here() else { return };
     let place = Place::new();

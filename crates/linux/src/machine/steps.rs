@@ -193,7 +193,8 @@ impl Linux {
             self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
         }
         let bind = |linux: &mut Linux, live: &mut Live| {
-            live.pinning.bind_one(stat.into(), rule.cpus, &mut linux.log)
+            let place = (&live.tree, &linux.proc);
+            live.pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
         };
         match self.with(program, bind).unwrap_or(Ok(())) {
             Ok(()) => Ok(()),

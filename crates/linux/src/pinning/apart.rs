@@ -24,6 +24,11 @@ pub(super) struct Apart {
 }
 
 impl Apart {
+    /// Whether nobody was given anything yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.given.is_empty()
+    }
+
     /// A thread gets CPUs of its own, or has none any more.
     pub(super) fn rule(&mut self, thread: Process, cpus: Option<CpuSet>) {
         match cpus {

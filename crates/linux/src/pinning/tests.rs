@@ -32,16 +32,20 @@ impl Sleeper {
     }
 
     fn bind(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
-        let proc = Proc::default();
-        let main = Process::find(&proc, self.pid()).unwrap();
-        let tree = Tree { main: Some(main), ..Tree::default() };
+        let (tree, proc) = (self.tree(), Proc::default());
         refusal(self.masks.bind(cpus, &tree, &proc, &mut self.log))
     }
 
     /// Its only thread gets CPUs of its own.
     fn rule(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
-        let thread = Process::find(&Proc::default(), self.pid()).unwrap();
-        refusal(self.masks.bind_one(thread, cpus, &mut self.log))
+        let (tree, proc) = (self.tree(), Proc::default());
+        let thread = Process::find(&proc, self.pid()).unwrap();
+        refusal(self.masks.bind_one(thread, cpus, (&tree, &proc), &mut self.log))
+    }
+
+    fn tree(&self) -> Tree {
+        let main = Process::find(&Proc::default(), self.pid()).unwrap();
+        Tree { main: Some(main), ..Tree::default() }
     }
 
     fn cpus(&self) -> CpuSet {
