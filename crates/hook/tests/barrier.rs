@@ -4,10 +4,11 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
-use support::{Workshop, command, good, library};
+use support::{Host, Workshop, command, good, library};
 
 /// Every way, and how many threads spinning would still get through in time where there are two CPUs.
 const WAYS: [(&str, &str); 5] =
@@ -74,6 +75,32 @@ fn without_cosched_barriers_are_the_c_librarys() {
     let workshop = Workshop::new();
     let (program, counter) = (waits(&workshop), counter(&workshop));
     run(&program, &["plain", "3", "20", "120"], &counter, None);
+}
+
+/// With a door, but no table: nothing is known of any thread.
+#[test]
+fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    let preload = format!("{}:{}", library().display(), counter.display());
+    for (host, passed) in [(Host::donating(), "0"), (Host::granting(2), "120")] {
+        let mut command = command(&program, &["plain", "3", "20", passed], Some(&host));
+        good(command.env("LD_PRELOAD", &preload).output().unwrap());
+    }
+}
+
+#[test]
+fn barriers_go_on_when_cosched_is_gone() {
+    let workshop = Workshop::new();
+    let program = waits(&workshop);
+    let host = Host::donating();
+    let mut command = command(&program, &["tells", "4", "5000"], Some(&host));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "made\n");
+    drop(host);
+    assert!(child.wait().unwrap().success());
 }
 
 #[test]

@@ -73,6 +73,14 @@ static void plain(void) {
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
+/* Tells when there is a barrier. */
+static void tells(void) {
+    make();
+    puts("made");
+    fflush(stdout);
+    CHECK(together(meet), 2 * rounds);
+}
+
 /* A profiler's timer goes off all the time. */
 static void nothing(int number) { (void)number; }
 static void signals(void) {
@@ -258,8 +266,8 @@ int main(int argc, char **argv) {
     static const struct {
         const char *name;
         void (*test)(void);
-    } kinds[] = {{"plain", plain},   {"signals", signals}, {"exits", exits},   {"twos", twos}, {"destroyed", destroyed},
-                 {"forks", forks},   {"others", others},   {"stress", stress}, {"race", race}};
+    } kinds[] = {{"plain", plain}, {"tells", tells},   {"signals", signals}, {"exits", exits}, {"twos", twos},
+                 {"forks", forks}, {"others", others}, {"stress", stress},   {"race", race},   {"destroyed", destroyed}};
     CHECK(argc > 3, 1);
     threads = atoi(argv[2]);
     rounds = atoi(argv[3]);

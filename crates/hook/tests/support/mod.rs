@@ -37,13 +37,22 @@ impl Host {
 
     /// The same, but nobody is let in for a while.
     pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
+        Host::with(Uses::THREADS, by, grant)
+    }
+
+    /// Says that barriers are cosched's, and grants no threads.
+    pub(crate) fn donating() -> Host {
+        Host::with(Uses { threads: false, barriers: true }, Duration::ZERO, 1)
+    }
+
+    fn with(uses: Uses, by: Duration, grant: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
         let thread = {
             let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
             std::thread::spawn(move || {
-                let mut door = Door::open(Uses::THREADS).unwrap();
+                let mut door = Door::open(uses).unwrap();
                 door.grant(Some(grant), 3);
                 tell.send(door.name().to_owned()).unwrap();
                 std::thread::sleep(by);
