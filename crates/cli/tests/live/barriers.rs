@@ -90,10 +90,19 @@ fn a_program_can_read_what_its_threads_do_where_that_can_be_had_and_is_told_the_
         if !compiler.is_ok_and(|status| status.success()) {
             return skip("there is no gcc");
         }
-        let tables = [program("a", "barrier = 'donate'", "exec ./mapped")];
+        let in_other_namespace = "unshare --pid --fork ./mapped || echo none";
+        let tables = [
+            program("a", "barrier = 'donate'", "exec ./mapped"),
+            program("b", "barrier = 'donate'", in_other_namespace),
+        ];
         let ended = place.run(&tables, "--policy linux").ended().with(0);
         let lacks = ended.result().programs[0].barrier.clone().unwrap().lacks;
         let told = place.read("out/a.stdout");
+        let others = place.read("out/b.stdout");
+        assert!(
+            ["1\n", "none\n"].contains(&others.as_str()),
+            "its threads have other numbers: {others}"
+        );
         match &known {
             Ok(_) if !is_ordinary => assert_eq!((told.as_str(), lacks), ("1 r--s\n", None)),
             _ => {
