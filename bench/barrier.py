@@ -64,7 +64,7 @@ def arguments():
     parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
     parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of each run")
+    parser.add_argument("--seconds", type=float, default=1.5, help="of each run")
     parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
     options = parser.parse_args()
     if not os.access(options.cosched, os.X_OK):
