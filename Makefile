@@ -53,6 +53,7 @@ kernels: setup
 lint: setup
 	@cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	if ! cargo deny --version >/dev/null 2>&1; then
 	    echo "lint: installing cargo-deny $(CARGO_DENY); this takes some minutes, once"
 	    cargo install --locked --debug cargo-deny@$(CARGO_DENY)
