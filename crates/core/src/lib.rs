@@ -21,6 +21,7 @@ pub mod fake;
 pub mod input;
 pub mod live;
 mod machine;
+pub mod meetings;
 pub mod metrics;
 mod plan;
 mod policy;
@@ -40,6 +41,7 @@ pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
+pub use meetings::Meetings;
 pub use plan::{
     AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
 };

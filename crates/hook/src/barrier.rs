@@ -62,6 +62,8 @@ fn look() -> Option<Way> {
     let number = sys::variable(c"COSCHED_BARRIER_WAY").and_then(Way::number);
     if number.is_some() {
         link::watch_forks();
+        // Where cosched is there, it wants to know what threads do, whatever that is.
+        link::page();
     }
     CHOSEN.store(number.map_or(NONE, |number| WAYS.saturating_add(number)), Relaxed);
     number.and_then(Way::numbered)

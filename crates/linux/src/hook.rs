@@ -17,7 +17,7 @@ mod preload;
 use std::path::PathBuf;
 
 pub use cosched_page::BARRIER_WAY;
-pub use door::{Door, Heard, Uses};
+pub use door::{Door, Heard, Progress, Uses};
 pub use preload::{LIBRARY, NoLibrary, library, preloaded};
 
 /// The library inside a program, and what it is there for.

@@ -85,7 +85,7 @@ impl Session {
                 environment: started.then(|| environment::given(spec)),
                 barrier: Some(request.how.barrier(spec))
                     .filter(|way| started && *way != Barrier::Own)
-                    .map(|way| BarrierResult { way, lacks: None }),
+                    .map(|way| BarrierResult { way, lacks: None, meetings: None }),
             };
         Context {
             policy: request.kind.to_string(),

@@ -37,6 +37,50 @@ fn the_key_of_a_program_comes_before_the_option_and_malleable_is_another_matter(
     place.nothing_is_left_of(&ended);
 }
 
+/// Two threads that meet 5000 times.
+const MEETS: &str = r#"
+#include <pthread.h>
+static pthread_barrier_t all;
+static void *meet(void *nothing) {
+    for (int round = 0; round < 5000; round++) pthread_barrier_wait(&all);
+    return nothing;
+}
+int main(void) {
+    pthread_t other;
+    pthread_barrier_init(&all, 0, 2);
+    pthread_create(&other, 0, meet, 0);
+    meet(0);
+    pthread_join(other, 0);
+    return 0;
+}
+"#;
+
+#[test]
+fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() {
+    let place = Place::new();
+    place.bring_hook();
+    let source = place.write("meets.c", MEETS);
+    let mut compiler = Command::new("gcc");
+    let made = compiler.arg("-pthread").arg(source).arg("-o").arg(place.path("meets")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return skip("there is no gcc");
+    }
+    let tables = [
+        program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./meets"),
+        program("spins", "barrier = 'yield'", "exec ./meets"),
+        program("own", "", "exec ./meets"),
+    ];
+    let ended = place.run(&tables, "--policy linux").ended().with(0);
+    let programs = ended.result().programs;
+    let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
+    let [twice, spins] = [0, 1].map(|slot| met(slot).unwrap());
+    assert_eq!((twice.barriers, twice.waits()), (10_000, 10_000));
+    assert_eq!((spins.barriers, spins.waits(), spins.slept), (5000, 5000, 0));
+    assert_eq!(met(2), None);
+    let told = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
+    assert!(told.stdout.contains("They met 10000 times, "), "{}", told.stdout);
+}
+
 #[test]
 fn a_program_in_the_place_of_cosched_has_the_library_and_a_door_too() {
     let place = Place::new();

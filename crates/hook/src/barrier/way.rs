@@ -35,6 +35,22 @@ pub(crate) enum Way {
     Yield,
     /// By what the laggards do.
     Donate,
+    /// The same, where one that was preempted is not looked at as one that was just woken.
+    Apart,
+    /// The same as `Donate`, going by the laggard alone that came last in the last round.
+    Urgent,
+    /// The same as `Apart`, but one that was preempted on another CPU is brought to this one first.
+    Pull,
+    /// The same as `Donate`, with a short slice for every thread.
+    Short,
+    /// The same as `Apart`, with a short slice for every thread.
+    ApartShort,
+    /// The same as `Apart`, with a long slice for every thread.
+    ApartLong,
+    /// The same as `Apart`; who finds a laggard queued behind itself again and again goes to a CPU with fewer siblings.
+    Spread,
+    /// The same as `Donate`, but gives way for a while before it sleeps.
+    Patient,
 }
 
 /// How long [`Way::SpinThenBlock`] looks on, ns.
@@ -56,7 +72,9 @@ pub(crate) enum Laggards {
     Run,
     /// Nothing is known of one.
     Unknown,
-    /// One waits for another CPU.
+    /// One was just woken, and waits for another CPU.
+    WokenElsewhere,
+    /// One was preempted, and waits for another CPU.
     QueuedElsewhere,
     /// One waits for something else.
     Blocked,
@@ -71,18 +89,30 @@ pub(crate) enum Act {
     LookOn,
     /// Lets another thread run that is queued for this CPU.
     GiveWay,
+    /// Brings a laggard here, and sleeps.
+    Pull,
+    /// Goes to a CPU with fewer siblings, or sleeps.
+    Spread,
     /// Sleeps until the last has arrived.
     Sleep,
 }
 
 impl Way {
     #[rustfmt::skip]
-    const NAMES: [(&'static str, Way); 5] = [
+    const NAMES: [(&'static str, Way); 13] = [
         ("spin", Way::Spin),
         ("block", Way::Block),
         ("spin-then-block", Way::SpinThenBlock),
         ("yield", Way::Yield),
         ("donate", Way::Donate),
+        ("donate-apart", Way::Apart),
+        ("donate-urgent", Way::Urgent),
+        ("donate-pull", Way::Pull),
+        ("donate-short", Way::Short),
+        ("donate-apart-short", Way::ApartShort),
+        ("donate-apart-long", Way::ApartLong),
+        ("donate-spread", Way::Spread),
+        ("donate-give-way", Way::Patient),
     ];
 
     /// The number of the way of this name.
@@ -100,6 +130,15 @@ impl Way {
         !matches!(self, Way::Block | Way::Yield)
     }
 
+    /// The slice that threads are to have, ns.
+    pub(crate) fn slice(self) -> Option<u64> {
+        match self {
+            Way::Short | Way::ApartShort => Some(100_000),
+            Way::ApartLong => Some(20_000_000),
+            _ => None,
+        }
+    }
+
     /// What to do after so many nanoseconds of waiting.
     pub(crate) fn act(self, spent: u64, patience: Patience, ask: impl FnOnce() -> Laggards) -> Act {
         let look_on = |bound: u64| if spent < bound { Act::LookOn } else { Act::Sleep };
@@ -108,9 +147,30 @@ impl Way {
             Way::Block => Act::Sleep,
             Way::SpinThenBlock => look_on(SPIN),
             Way::Yield => Act::GiveWay,
-            Way::Donate => match ask() {
+            Way::Donate | Way::Urgent | Way::Short => match ask() {
                 Laggards::Run => look_on(patience.running),
-                Laggards::Unknown | Laggards::QueuedElsewhere => look_on(patience.unknown),
+                Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
+                    look_on(patience.unknown)
+                }
+                Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
+            },
+            Way::Apart | Way::ApartShort | Way::ApartLong | Way::Pull | Way::Spread => {
+                match ask() {
+                    Laggards::Run => look_on(patience.running),
+                    Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
+                    Laggards::QueuedElsewhere if self == Way::Pull => Act::Pull,
+                    Laggards::QueuedHere if self == Way::Spread => Act::Spread,
+                    Laggards::QueuedElsewhere | Laggards::Blocked | Laggards::QueuedHere => {
+                        Act::Sleep
+                    }
+                }
+            }
+            Way::Patient => match ask() {
+                Laggards::Run => look_on(patience.running),
+                Laggards::QueuedHere if spent < patience.running => Act::GiveWay,
+                Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
+                    look_on(patience.unknown)
+                }
                 Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
             },
         }

@@ -9,7 +9,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use cosched_page::Rule;
+use cosched_page::{Meetings, Rule};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{
@@ -38,6 +38,29 @@ pub struct Heard {
     pub blocked: bool,
     /// It knocked without end and is not heard any more; everything of it has what it wants.
     pub shut: bool,
+}
+
+/// How far a program has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// By its own word.
+    Ticks(u64),
+    /// Barriers that its threads have passed: as many for equal work, whatever the threads' speed.
+    Barriers(u64),
+}
+
+impl Progress {
+    /// How much further it is than before; `None`: it was told in another measure then. A count that goes back is a lie.
+    pub fn since(self, before: Option<Progress>) -> Option<u64> {
+        match (before, self) {
+            (None, Progress::Ticks(now) | Progress::Barriers(now)) => Some(now),
+            (Some(Progress::Ticks(before)), Progress::Ticks(now))
+            | (Some(Progress::Barriers(before)), Progress::Barriers(now)) => {
+                Some(now.saturating_sub(before))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What cosched does for a program by its door.
@@ -72,6 +95,7 @@ pub struct Door {
     since: u64,
     /// What processes that have gone had told.
     ticks: u64,
+    meetings: Meetings,
 }
 
 impl Door {
@@ -101,6 +125,7 @@ impl Door {
             came: 0,
             since: 0,
             ticks: 0,
+            meetings: Meetings::default(),
         })
     }
 
@@ -210,11 +235,13 @@ impl Door {
     fn dismiss(&mut self, key: u64) {
         if let Some(guest) = self.guests.remove(&key) {
             self.ticks = self.ticks.saturating_add(guest.ticks());
+            self.meetings = self.meetings + guest.meetings();
         }
     }
 
     fn shut(&mut self) {
         self.table = None;
+        self.meetings = self.meetings();
         self.guests.clear();
         self.listener = None;
         self.came = 0;
@@ -248,6 +275,18 @@ impl Door {
         let ticks = self.guests.values().map(Guest::ticks).fold(self.ticks, u64::saturating_add);
         Some(ticks).filter(|ticks| *ticks > 0)
     }
+
+    /// What the threads of all processes that ever came have done at barriers of cosched.
+    pub fn meetings(&self) -> Meetings {
+        self.guests.values().map(Guest::meetings).fold(self.meetings, |sum, its| sum + its)
+    }
+
+    /// How far the program has come, in a measure of its own: what it tells itself, or else how many barriers of cosched it
+    /// has passed; `None`: neither.
+    pub fn progress(&self) -> Option<Progress> {
+        let barriers = Some(self.meetings().barriers).filter(|barriers| *barriers > 0);
+        self.ticks().map(Progress::Ticks).or(barriers.map(Progress::Barriers))
+    }
 }
 
 /// Readable when somebody knocks or has something to say.
@@ -273,4 +312,19 @@ fn peer(socket: &OwnedFd) -> Option<i32> {
         )
     };
     Some(peer.pid).filter(|pid| result == 0 && *pid > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_told_in_one_measure_at_a_time_and_never_goes_back() {
+        let (ticks, barriers) = (Progress::Ticks, Progress::Barriers);
+        assert_eq!(barriers(7).since(None), Some(7));
+        assert_eq!(barriers(9).since(Some(barriers(7))), Some(2));
+        assert_eq!(barriers(5).since(Some(barriers(7))), Some(0));
+        assert_eq!(ticks(3).since(Some(barriers(7))), None, "it has begun to tell more");
+        assert_eq!(ticks(5).since(Some(ticks(3))), Some(2));
+    }
 }

@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{Hello, Page, Rule, SIZE};
+use cosched_page::{Hello, Meetings, Page, Rule, SIZE};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -133,6 +133,11 @@ impl Guest {
 
     pub(super) fn beat(&self, now: u64) {
         self.shared.page().beat(now);
+    }
+
+    /// What its threads have done at barriers. May go back, if it lies.
+    pub(super) fn meetings(&self) -> Meetings {
+        self.shared.page().meetings()
     }
 
     /// The ticks that it has told. May go back, if it lies.

@@ -18,7 +18,7 @@ use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::{Door, Progress};
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
 use crate::procfs::Proc;
@@ -98,8 +98,8 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-    /// The ticks that it had told of its own progress.
-    ticks: u64,
+    /// How far it had come.
+    progress: Option<Progress>,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
     /// Whether it was told that its waits cannot be seen.
@@ -160,7 +160,7 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            progress: None,
             ended: Vec::new(),
             is_hidden: false,
         });
@@ -220,10 +220,9 @@ impl Observer {
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let ticks = live.door.as_ref().and_then(Door::ticks);
-        let before = std::mem::replace(&mut program.ticks, ticks.unwrap_or_default());
-        // A count that goes back is a lie.
-        let progress = ticks.map(|ticks| ticks.saturating_sub(before));
+        let now = live.door.as_ref().and_then(Door::progress);
+        let before = std::mem::replace(&mut program.progress, now);
+        let progress = now.and_then(|now| now.since(before));
         let empty = Sample { progress, ..Sample::empty(id, from, to) };
         let monitor = match self.source.ready(false) {
             Some(monitor) if program.is_known => monitor,
@@ -401,7 +400,7 @@ mod tests {
             from: Nanos::ZERO,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            progress: None,
             ended: Vec::new(),
             is_hidden: false,
         }
