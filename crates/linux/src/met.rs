@@ -37,7 +37,7 @@ impl Met {
     /// What the threads of the program at this position have done; `None`: nothing that was told.
     pub fn of(&self, slot: usize) -> Option<Meetings> {
         let [past, present] = *self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner);
-        let all = past + present;
+        let all = Counted { seen: 0, ..past + present };
         (all != Counted::default()).then(|| Meetings {
             barriers: all.barriers,
             glanced: all.glanced,

@@ -13,6 +13,7 @@
 //!   slept
 //!   knew                 when it had to do more than glance: what those did for whom it waited
 //!   nanoseconds          that it waited after its glance
+//!   saw                  barriers of the runtime's own, as the first of its team
 //! ```
 
 use core::ops::Add;
@@ -43,6 +44,7 @@ pub struct Tally {
     passages: [AtomicU64; 5],
     knew: AtomicU64,
     nanoseconds: AtomicU64,
+    seen: AtomicU64,
 }
 
 impl Tally {
@@ -60,12 +62,18 @@ impl Tally {
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
     }
 
+    /// A barrier of its runtime was passed, at which nothing else is counted.
+    #[inline]
+    pub fn saw(&self) {
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// What was counted here.
     pub(crate) fn read(&self) -> Meetings {
         let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
         let [barriers, glanced, looked_on, gave_way, slept] = self.passages.each_ref().map(read);
-        let (knew, nanoseconds) = (read(&self.knew), read(&self.nanoseconds));
-        Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds }
+        let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
+        Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds, seen }
     }
 }
 
@@ -86,6 +94,8 @@ pub struct Meetings {
     pub knew: u64,
     /// How long these waits were together, ns.
     pub nanoseconds: u64,
+    /// Barriers of a runtime's own that were passed, where it tells of them.
+    pub seen: u64,
 }
 
 /// Of two threads, or processes. What a program counts may be a lie, of any size.
@@ -102,6 +112,7 @@ impl Add for Meetings {
             slept: sum(self.slept, other.slept),
             knew: sum(self.knew, other.knew),
             nanoseconds: sum(self.nanoseconds, other.nanoseconds),
+            seen: sum(self.seen, other.seen),
         }
     }
 }
@@ -125,9 +136,10 @@ mod tests {
         tally.waited(70, true);
         tally.waited(30, false);
         let (barriers, glanced, looked_on, gave_way, slept) = (1, 2, 3, 4, 5);
-        let (knew, nanoseconds) = (1, 100);
+        tally.saw();
+        let (knew, nanoseconds, seen) = (1, 100, 1);
         let expected =
-            Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds };
+            Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds, seen };
         assert_eq!(tally.read(), expected);
         let lie = Meetings { barriers: u64::MAX, ..Meetings::default() };
         assert_eq!(tally.read() + lie, Meetings { barriers: u64::MAX, ..expected });

@@ -20,7 +20,7 @@ use cosched_linux::undo;
 use cosched_policy::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session};
+use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, between};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
@@ -175,6 +175,10 @@ impl Session {
         env.retain(|(name, _)| !spec.inherits(BARRIER_WAY) || name != BARRIER_WAY);
         if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
             env.push((BARRIER_WAY.into(), barrier.name().into()));
+        }
+        if uses.barriers {
+            let bounds: Vec<_> = between::bounds(&env).collect();
+            env.extend(bounds.into_iter().map(|(name, value)| (name.into(), value.into())));
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

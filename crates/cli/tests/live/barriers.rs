@@ -37,6 +37,30 @@ fn the_key_of_a_program_comes_before_the_option_and_malleable_is_another_matter(
     place.nothing_is_left_of(&ended);
 }
 
+#[test]
+fn a_program_that_donates_looks_on_less_between_regions_unless_somebody_has_said_how_it_waits() {
+    const SPINS: &str = r#"echo "$GOMP_SPINCOUNT $KMP_BLOCKTIME""#;
+    let place = Place::new();
+    place.bring_hook();
+    let tables = [
+        program("a", "barrier = 'donate'", SPINS),
+        program("b", "barrier = 'donate'\nenv = { GOMP_SPINCOUNT = '7' }", SPINS),
+        program("c", "barrier = 'donate'\nenv = { OMP_WAIT_POLICY = 'active' }", SPINS),
+        program("d", "barrier = 'spin'", SPINS),
+    ];
+    let ended = place.run(&tables, "--policy linux").ended().with(0);
+    let given = |slot: usize| {
+        let barrier = ended.result().programs[slot].barrier.clone().unwrap();
+        barrier.between_regions.into_values().collect::<Vec<_>>()
+    };
+    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
+    let [spins, blocks] = &given(0)[..] else { panic!("{:?}", given(0)) };
+    assert_eq!(told("a"), format!("{spins} {blocks}\n"));
+    assert_eq!((told("b"), given(1)), (format!("7 {blocks}\n"), vec![blocks.clone()]));
+    assert_eq!((told("c").as_str(), told("d").as_str()), (" \n", " \n"));
+    assert!(given(2).is_empty() && given(3).is_empty());
+}
+
 /// Two threads that meet 5000 times.
 const MEETS: &str = r#"
 #include <pthread.h>

@@ -127,6 +127,17 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     passed
 }
 
+/// This thread has seen all threads of its program come to a barrier of the runtime's.
+pub(crate) fn saw_barrier() {
+    let order = ME.try_with(|me| {
+        me.tid();
+        me.order.get()
+    });
+    if let Some(tally) = link::tally(order.unwrap_or_default()) {
+        tally.saw();
+    }
+}
+
 /// In the child of a fork: its thread has another number.
 pub(crate) fn in_child() {
     let _ = ME.try_with(|me| me.tid.set(0));

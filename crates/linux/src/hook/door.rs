@@ -281,10 +281,11 @@ impl Door {
         self.guests.values().map(Guest::meetings).fold(self.meetings, |sum, its| sum + its)
     }
 
-    /// How far the program has come, in a measure of its own: what it tells itself, or else how many barriers of cosched it
-    /// has passed; `None`: neither.
+    /// How far the program has come, in a measure of its own: what it tells itself, or else how many barriers it has passed,
+    /// of cosched's and those of its runtime's of which that tells; `None`: neither.
     pub fn progress(&self) -> Option<Progress> {
-        let barriers = Some(self.meetings().barriers).filter(|barriers| *barriers > 0);
+        let met = self.meetings();
+        let barriers = Some(met.barriers.saturating_add(met.seen)).filter(|all| *all > 0);
         self.ticks().map(Progress::Ticks).or(barriers.map(Progress::Barriers))
     }
 }

@@ -16,7 +16,7 @@ pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     let Some(barrier) = &program.barrier else { return Vec::new() };
     let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
     let met = barrier.meetings.map_or_else(|| NOT_TOLD.to_owned(), |met| waits(&met, ran));
-    vec![place(barrier), met]
+    [place(barrier), met].into_iter().chain(between(barrier)).collect()
 }
 
 /// At whose barriers, and what was known there.
@@ -27,6 +27,16 @@ fn place(barrier: &BarrierResult) -> String {
         (_, Some(why)) => format!("{at}, where nobody knew which of them ran: {why}."),
         (way, None) => format!("{at}, in the way '{way}'."),
     }
+}
+
+/// How it was bounded how long they look on where nobody else can see them.
+fn between(barrier: &BarrierResult) -> Option<String> {
+    let given = barrier.between_regions.iter().map(|(name, value)| format!("{name}={value}"));
+    let given: Vec<String> = given.collect();
+    (!given.is_empty()).then(|| {
+        let given = words::list(&given);
+        format!("Between parallel regions they look on for a bounded time, by {given}.")
+    })
 }
 
 /// How often they met while the program ran for so many seconds, and how their waits ended.

@@ -251,7 +251,8 @@ fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know
     let told = |way, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
-        run.programs[A].barrier = Some(BarrierResult { way, lacks, meetings: None });
+        let (meetings, between_regions) = (None, [].into());
+        run.programs[A].barrier = Some(BarrierResult { way, lacks, meetings, between_regions });
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
@@ -265,6 +266,12 @@ fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know
     {
         assert!(met.contains(part), "{met}");
     }
+    let mut bounded = testkit::donating();
+    let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());
+    bounded.programs[0].barrier.as_mut().unwrap().between_regions = [bound].into();
+    let told = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
+    let between = "Between parallel regions they look on for a bounded time, by GOMP_SPINCOUNT=7.";
+    assert!(told.iter().any(|sentence| sentence == between), "{told:?}");
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }
