@@ -90,12 +90,12 @@ fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
     }
 }
 
-/// 40 threads: some share a line.
+/// 100 threads: some share a line, and some have no seat.
 #[test]
 fn cosched_hears_how_often_threads_have_met_and_how_each_wait_ended_whatever_the_way() {
     let workshop = Workshop::new();
     let program = waits(&workshop);
-    for (threads, way) in [("3", None), ("40", None), ("3", Some("block")), ("3", Some("yield"))] {
+    for (threads, way) in [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))] {
         let host = Host::donating();
         let mut command = command(&program, &["plain", threads, "20"], Some(&host));
         command.env_remove("COSCHED_BARRIER_WAY");

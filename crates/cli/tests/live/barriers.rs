@@ -2,12 +2,13 @@
 //! `crates/hook`.
 
 use std::process::Command;
+use std::time::Duration;
 
 use cosched_core::workload::Barrier;
 use cosched_linux::procfs::Proc;
 use cosched_linux::runstate::RunStates;
 
-use super::support::{Cosched, Ended, Place, User, copy_file, program, skip};
+use super::support::{Cosched, Ended, Place, User, copy_file, eventually, program, skip};
 
 const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_BARRIER_WAY"; echo "$OMP_NUM_THREADS""#;
 
@@ -61,16 +62,19 @@ fn a_program_that_donates_looks_on_less_between_regions_unless_somebody_has_said
     assert!(given(2).is_empty() && given(3).is_empty());
 }
 
-/// Two threads that meet 5000 times.
+/// Two threads that meet 5000 times, or as often as they are told.
 const MEETS: &str = r#"
 #include <pthread.h>
+#include <stdlib.h>
 static pthread_barrier_t all;
+static int rounds = 5000;
 static void *meet(void *nothing) {
-    for (int round = 0; round < 5000; round++) pthread_barrier_wait(&all);
+    for (int round = 0; round < rounds; round++) pthread_barrier_wait(&all);
     return nothing;
 }
-int main(void) {
+int main(int argc, char **argv) {
     pthread_t other;
+    if (argc > 1) rounds = atoi(argv[1]);
     pthread_barrier_init(&all, 0, 2);
     pthread_create(&other, 0, meet, 0);
     meet(0);
@@ -79,16 +83,39 @@ int main(void) {
 }
 "#;
 
-#[test]
-fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() {
-    let place = Place::new();
-    place.bring_hook();
+/// Compiles it; `None`, and says so, where there is no gcc.
+fn meets(place: &Place) -> Option<()> {
     let source = place.write("meets.c", MEETS);
     let mut compiler = Command::new("gcc");
     let made = compiler.arg("-pthread").arg(source).arg("-o").arg(place.path("meets")).status();
     if !made.is_ok_and(|status| status.success()) {
-        return skip("there is no gcc");
+        skip("there is no gcc");
+        return None;
     }
+    Some(())
+}
+
+#[test]
+fn a_program_whose_threads_meet_goes_on_to_its_end_when_cosched_is_killed() {
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
+    // The first one has connected before cosched is killed, and the others find nobody.
+    let script = "./meets 200000 & touch started; wait; ./meets 100 && touch done";
+    let tables = [program("a", "barrier = 'donate'", script)];
+    let cosched = place.run(&tables, "--policy linux");
+    eventually("its start", || place.path("started").exists());
+    std::thread::sleep(Duration::from_millis(50));
+    cosched.kill();
+    eventually("its end", || place.path("done").exists());
+    eventually("the end of every process", || place.marked().all().is_empty());
+}
+
+#[test]
+fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() {
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
     let tables = [
         program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./meets"),
         program("spins", "barrier = 'yield'", "exec ./meets"),
