@@ -202,7 +202,7 @@ pub struct BarrierResult {
     /// What its threads did there in the whole run; `None`: they never met there, or nobody heard of it, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meetings: Option<Meetings>,
-    /// What it was given so that threads of its OpenMP runtime do not look on for long between parallel regions; nothing where
+    /// What it was given so that threads of gcc's OpenMP do not look on for long between parallel regions; nothing where
     /// somebody had said how they are to wait, and in older files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub between_regions: BTreeMap<String, String>,

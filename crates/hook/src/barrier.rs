@@ -8,7 +8,8 @@
 //!
 //! - [`protocol`]: who arrives, who is missing, and that nobody sleeps for ever; `tests/model.rs` checks it.
 //! - [`way`]: what a waiter does. It is the one place for ideas about donating.
-//! - [`kernel`]: what both need of the machine.
+//! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
+//! - [`kernel`]: what all of these need of the machine.
 //! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is looked at late.
 //! - [`posix`]: `pthread_barrier_wait`. The barriers of OpenMP are in `region`, `gomp` and `kmp`.
 //!
@@ -19,6 +20,7 @@ mod kernel;
 pub(crate) mod pool;
 mod posix;
 mod protocol;
+mod stack;
 mod way;
 
 use core::sync::atomic;

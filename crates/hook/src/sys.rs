@@ -105,85 +105,59 @@ pub(crate) fn is_here(cpu: u16) -> bool {
     unsafe { libc::sched_getcpu() == c_int::from(cpu) }
 }
 
-/// Gives the calling thread a slice of so many nanoseconds, if it is one of the usual class and the kernel knows slices of threads.
-pub(crate) fn set_slice(slice: u64) {
-    /// The kernel's `struct sched_attr`, in its first version.
-    #[derive(Default)]
-    #[repr(C)]
-    struct Attributes {
-        size: u32,
-        policy: u32,
-        flags: u64,
-        nice: i32,
-        priority: u32,
-        runtime: u64,
-        deadline: u64,
-        period: u64,
-    }
-    let _errno = Errno::keep();
-    let mut found = Attributes::default();
-    // SAFETY: the calls write and read one structure of this size, which lives during them.
-    unsafe {
-        let size = size_of::<Attributes>();
-        if libc::syscall(libc::SYS_sched_getattr, 0, &raw mut found, size, 0) != 0
-            || ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&(found.policy as c_int))
-        {
-            return;
-        }
-        found.runtime = slice;
-        libc::syscall(libc::SYS_sched_setattr, 0, &raw const found, 0);
-    }
-}
+/// Which CPUs a thread may use, as many as a kernel may have.
+type Mask = [u64; 128];
 
-/// Goes to the CPU on which the fewest are, of those that the thread may run on and that are counted, if there are two fewer
-/// than here; it may run on all of them afterwards. Says whether it went.
+/// Goes to the CPU on which the fewest are, of those that are counted, if there are two fewer than here. Says whether it went.
 pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
-    let _errno = Errno::keep();
-    let mut before = [0u64; 128];
-    let size = size_of::<[u64; 128]>();
-    // SAFETY: the call writes a mask of this size, which lives during it.
-    let known =
-        unsafe { libc::syscall(libc::SYS_sched_getaffinity, 0, size, before.as_mut_ptr()) > 0 };
     // SAFETY: takes no arguments.
     let here = unsafe { libc::sched_getcpu() } as usize;
-    let (Some(mask), Some(siblings)) = (before.first(), on.get(here)) else { return false };
-    let may = on.iter().enumerate().filter(|(cpu, _)| mask >> cpu & 1 == 1);
-    let Some((least, others)) = may.min_by_key(|(_, count)| **count) else { return false };
-    if !known || siblings.saturating_sub(*others) < 2 {
-        return false;
-    }
-    let mut only = [0u64; 128];
-    if let Some(word) = only.first_mut() {
-        *word = 1 << least;
-    }
-    // SAFETY: the calls read masks of this size, which live during them.
-    unsafe {
-        libc::syscall(libc::SYS_sched_setaffinity, 0, size, only.as_ptr());
-        libc::syscall(libc::SYS_sched_setaffinity, 0, size, before.as_ptr());
-    }
-    true
+    let there = on.iter().enumerate().take(online() as usize).min_by_key(|(_, count)| **count);
+    let (Some((least, others)), Some(siblings)) = (there, on.get(here)) else { return false };
+    siblings.saturating_sub(*others) >= 2 && go_to(least)
 }
 
-/// Brings a thread that is queued for another CPU to this one, and lets it run anywhere again where it might before.
-pub(crate) fn pull(tid: u32) {
-    /// As many CPUs as a kernel may have.
-    type Mask = [u64; 128];
+/// Goes to a CPU, and may run anywhere from there on; says whether it went.
+///
+/// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says what it said before, whatever
+/// becomes of its cpuset.
+pub(crate) fn go_to(cpu: usize) -> bool {
+    const EVERY: Mask = [u64::MAX; 128];
     let _errno = Errno::keep();
-    // SAFETY: takes no arguments.
-    let here = unsafe { libc::sched_getcpu() } as usize;
-    let (mut before, mut only) = ([0u64; 128], [0u64; 128]);
-    let Some(word) = only.get_mut(here / 64) else { return };
-    *word = 1 << (here % 64);
-    // SAFETY: the calls write and read masks of this size, which live during them.
-    unsafe {
-        let size = size_of::<Mask>();
-        if libc::syscall(libc::SYS_sched_getaffinity, tid, size, before.as_mut_ptr()) > 0
-            && before.iter().zip(&only).any(|(may, here)| may & here != 0)
-        {
-            libc::syscall(libc::SYS_sched_setaffinity, tid, size, only.as_ptr());
-            libc::syscall(libc::SYS_sched_setaffinity, tid, size, before.as_ptr());
-        }
+    let count = |mask: Mask| mask.iter().map(|word| word.count_ones()).sum::<u32>();
+    let mut only: Mask = [0; 128];
+    let Some(word) = only.get_mut(cpu / 64).filter(|_| mask().map(count) == Some(online())) else {
+        return false;
+    };
+    *word = 1 << (cpu % 64);
+    set_mask(&only);
+    // Whoever has bound it meanwhile wants that.
+    let is_there = mask() == Some(only);
+    if is_there {
+        set_mask(&EVERY);
     }
+    is_there
+}
+
+/// How many CPUs are there.
+fn online() -> u32 {
+    // SAFETY: a plain number.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as u32 }
+}
+
+/// Of the calling thread.
+fn mask() -> Option<Mask> {
+    let mut mask: Mask = [0; 128];
+    // SAFETY: the call writes a mask of this size, which lives during it.
+    let length = unsafe {
+        libc::syscall(libc::SYS_sched_getaffinity, 0, size_of::<Mask>(), mask.as_mut_ptr())
+    };
+    (length > 0).then_some(mask)
+}
+
+fn set_mask(mask: &Mask) {
+    // SAFETY: the call reads a mask of this size, which lives during it.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) };
 }
 
 /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.

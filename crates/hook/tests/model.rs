@@ -9,6 +9,8 @@
 
 #[path = "../src/barrier/protocol.rs"]
 mod protocol;
+#[path = "../src/barrier/stack.rs"]
+mod stack;
 #[path = "../src/barrier/way.rs"]
 mod way;
 
@@ -28,18 +30,8 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
 use way::{Laggards, Way};
 
-const WAYS: [Way; 10] = [
-    Way::Spin,
-    Way::Block,
-    Way::SpinThenBlock,
-    Way::Yield,
-    Way::Donate,
-    Way::Apart,
-    Way::Urgent,
-    Way::Pull,
-    Way::Spread,
-    Way::Patient,
-];
+const WAYS: [Way; 6] =
+    [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Plain];
 const LAGGARDS: [Laggards; 6] = [
     Laggards::Run,
     Laggards::Unknown,
@@ -110,7 +102,7 @@ impl Waiting for World {
         |_| LAGGARDS[self.any(LAGGARDS.len())]
     }
 
-    fn pull(&self, _: u32) {
+    fn join(&self, _: u32) {
         yield_now();
     }
 

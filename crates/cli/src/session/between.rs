@@ -1,29 +1,22 @@
 //! How long the workers of an OpenMP runtime look on for the next parallel region, in programs whose barriers are cosched's.
 //!
-//! Between regions threads wait inside the runtime, where no entry tells of it: gcc's look on for milliseconds, LLVM's for
-//! 200 ms, on CPUs that somebody else may want. Both can be told to sleep sooner, by a variable. So a program whose barriers
-//! give CPUs away gets a bound there, too, of about what a wake-up costs (`docs/barrier.md` has what each gave), unless somebody
-//! has said how its threads are to wait.
+//! Between regions threads wait inside the runtime, where no entry tells of it: gcc's look on for milliseconds, on CPUs that
+//! somebody else may want. They can be told to sleep sooner, by a variable. So a program whose barriers give CPUs away gets a
+//! bound there, too, unless somebody has said how its threads are to wait. LLVM's give way between looks; a bound gained
+//! nothing there (`docs/barrier.md` has what each gave).
 
 use std::ffi::OsString;
 
-/// A variable, what it is set to, and which others say the same.
-const BOUNDS: [(&str, &str, &str); 2] = [
-    // Looks, 15 to 47 ns each (64 take one to three microseconds).
-    ("GOMP_SPINCOUNT", "1000", "OMP_WAIT_POLICY"),
-    // Milliseconds; older versions know no finer ones.
-    ("KMP_BLOCKTIME", "1", "OMP_WAIT_POLICY"),
-];
+/// The variable of gcc's runtime, in looks, and the one that says the same in other words.
+const SPINS: &str = "GOMP_SPINCOUNT";
+const POLICY: &str = "OMP_WAIT_POLICY";
+/// Some 50 us here: about two wake-ups.
+const BOUND: &str = "2000";
 
-/// The variables that a program with this environment gets.
-pub(super) fn bounds(
-    environment: &[(OsString, OsString)],
-) -> impl Iterator<Item = (&'static str, &'static str)> {
-    let is_said = |name: &str| environment.iter().any(|(said, _)| said == name);
-    BOUNDS
-        .into_iter()
-        .filter(move |(name, _, same)| !is_said(name) && !is_said(same))
-        .map(|(name, value, _)| (name, value))
+/// The variable that a program with this environment gets, and its value.
+pub(super) fn bound(environment: &[(OsString, OsString)]) -> Option<(&'static str, &'static str)> {
+    let is_said = environment.iter().any(|(name, _)| name == SPINS || name == POLICY);
+    (!is_said).then_some((SPINS, BOUND))
 }
 
 #[cfg(test)]
@@ -34,11 +27,9 @@ mod tests {
     fn what_somebody_has_said_about_waiting_stays_said() {
         let told = |name: &str| {
             let environment = [(OsString::from(name), OsString::from("5"))];
-            bounds(&environment).map(|(name, _)| name).collect::<Vec<_>>()
+            bound(&environment)
         };
-        assert_eq!(told("OMP_NUM_THREADS"), ["GOMP_SPINCOUNT", "KMP_BLOCKTIME"]);
-        assert_eq!(told("GOMP_SPINCOUNT"), ["KMP_BLOCKTIME"]);
-        assert_eq!(told("KMP_BLOCKTIME"), ["GOMP_SPINCOUNT"]);
-        assert!(told("OMP_WAIT_POLICY").is_empty());
+        assert_eq!(told("OMP_NUM_THREADS"), Some(("GOMP_SPINCOUNT", "2000")));
+        assert_eq!((told("GOMP_SPINCOUNT"), told("OMP_WAIT_POLICY")), (None, None));
     }
 }

@@ -177,8 +177,7 @@ impl Session {
             env.push((BARRIER_WAY.into(), barrier.name().into()));
         }
         if uses.barriers {
-            let bounds: Vec<_> = between::bounds(&env).collect();
-            env.extend(bounds.into_iter().map(|(name, value)| (name.into(), value.into())));
+            env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

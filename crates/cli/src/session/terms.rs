@@ -60,8 +60,9 @@ impl Session {
     /// How a program will wait at barriers of cosched, as far as that is known before it is started.
     fn waiting(&self, spec: &ProgramSpec, way: Barrier) -> BarrierResult {
         let environment = spec.environment(self.environment.iter().cloned());
-        let bounds = between::bounds(&environment).filter(|_| way == Barrier::Donate);
-        let between_regions = bounds.map(|(name, value)| (name.into(), value.into())).collect();
+        let bound = between::bound(&environment).filter(|_| way == Barrier::Donate);
+        let bound = bound.map(|(name, value)| (name.into(), value.into()));
+        let between_regions = bound.into_iter().collect();
         BarrierResult { way, lacks: None, meetings: None, between_regions }
     }
 

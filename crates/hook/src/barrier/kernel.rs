@@ -55,8 +55,10 @@ impl Waiting for Kernel {
         }
     }
 
-    fn pull(&self, tid: u32) {
-        sys::pull(tid);
+    fn join(&self, tid: u32) {
+        if let Some(entry) = link::threads().and_then(|table| table.entry(tid)) {
+            sys::go_to(entry.cpu.into());
+        }
     }
 
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool {

@@ -52,9 +52,6 @@ impl Me {
         if self.tid.get() == 0 {
             self.tid.set(sys::tid());
             self.order.set(THREADS.fetch_add(1, Relaxed));
-            if let Some(slice) = super::way().slice() {
-                sys::set_slice(slice);
-            }
         }
         self.tid.get()
     }

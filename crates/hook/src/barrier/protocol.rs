@@ -28,6 +28,7 @@ use cosched_page::Passage;
 
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::stack::Stack;
 use super::way::{Act, Laggards, Patience, Way};
 
 /// How many threads of a barrier are seen by those that wait.
@@ -63,8 +64,8 @@ pub(crate) trait Waiting {
     fn now(&self) -> u64;
     /// What a thread does, as known by now.
     fn knowledge(&self) -> impl Fn(u32) -> Laggards;
-    /// Brings a thread that is queued for another CPU to this one.
-    fn pull(&self, tid: u32);
+    /// Goes to the CPU that a thread is queued for.
+    fn join(&self, tid: u32);
     /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here; says whether.
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
     /// A thread has met the others, and that is how.
@@ -136,10 +137,8 @@ pub(crate) struct Barrier {
     over: Line<AtomicU64>,
     /// The round that the first arrival belongs to.
     first: Line<AtomicU64>,
-    /// Who came last in the last round; 0: nobody yet.
-    latest: Line<AtomicU64>,
-    /// How often a laggard was found behind the one that waits for it.
-    behind: AtomicU64,
+    /// How threads stand that wait for each other.
+    stack: Stack,
     /// When sleepers were woken last, ns.
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
@@ -156,8 +155,7 @@ impl Barrier {
             arrivals: Line(AtomicU64::new(0)),
             over: Line(AtomicU64::new(0)),
             first: Line(AtomicU64::new(0)),
-            latest: Line(AtomicU64::new(0)),
-            behind: AtomicU64::new(0),
+            stack: Stack::new(),
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
@@ -207,9 +205,6 @@ impl Barrier {
         self.sit(thread, round);
         let mut wait = Wait::default();
         let passed = if number % count == count.get() - 1 {
-            if way == Way::Urgent {
-                self.latest.0.store(thread.tid.into(), Relaxed);
-            }
             self.end(round, way, &mut wait, by)
         } else {
             self.wait(round, way, &mut wait, by)
@@ -279,7 +274,7 @@ impl Barrier {
             let spent = wait.spent_by(by.now());
             let (patience, mut late) = (self.patience(), 0);
             let act = way.act(spent, patience, || {
-                let (laggards, tid) = self.laggards(round, way, by);
+                let (laggards, tid) = self.laggards(round, by);
                 wait.knew |= laggards != Laggards::Unknown;
                 late = tid;
                 laggards
@@ -290,10 +285,10 @@ impl Barrier {
                     wait.gave_way = true;
                     by.give_way();
                 }
-                Act::Spread if self.spread(by) => {}
-                Act::Pull | Act::Spread | Act::Sleep => {
-                    if act == Act::Pull {
-                        by.pull(late);
+                Act::Spread if self.spread(round, by) => {}
+                Act::Join | Act::Spread | Act::Sleep => {
+                    if act == Act::Join && self.stack.is_worse(round, by.now()) {
+                        by.join(late);
                     }
                     if spent >= patience.unknown && !wait.slept {
                         self.judge(false);
@@ -326,12 +321,10 @@ impl Barrier {
         }
     }
 
-    /// Goes elsewhere, if that is worth it; not too often.
-    fn spread(&self, by: &impl Waiting) -> bool {
-        const OFTEN: u64 = 16;
-        let often = self.behind.fetch_add(1, Relaxed);
+    /// Goes elsewhere, if that is worth it.
+    fn spread(&self, round: u64, by: &impl Waiting) -> bool {
         let tids = self.seats.iter().map(|seat| seat_of(seat.0.load(Relaxed)).0);
-        often % OFTEN == OFTEN - 1 && by.spread(tids.take_while(|tid| *tid != 0))
+        self.stack.behind(round, by.now(), || by.spread(tids.take_while(|tid| *tid != 0)))
     }
 
     /// Sleeps, unless the round is over or somebody is just changing the word. Tells when it was woken at the round's end.
@@ -364,16 +357,12 @@ impl Barrier {
     }
 
     /// What those do who were here in the last round and are not in this one: the most telling of it, and who does that.
-    fn laggards(&self, round: u64, way: Way, by: &impl Waiting) -> (Laggards, u32) {
+    fn laggards(&self, round: u64, by: &impl Waiting) -> (Laggards, u32) {
         let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
         let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
         let taken = seats.take_while(|seat| *seat != 0).map(seat_of);
-        let late = taken.filter(|(_, last)| *last == missing).map(|(tid, _)| tid);
-        let latest = self.latest.0.load(Relaxed) as u32;
-        if way == Way::Urgent && late.clone().any(|tid| tid == latest) {
-            return (what(latest), latest);
-        }
-        late.map(|tid| (what(tid), tid)).max().unwrap_or((Laggards::Unknown, 0))
+        let late = taken.filter(|(_, last)| *last == missing).map(|(tid, _)| (what(tid), tid));
+        late.max().unwrap_or((Laggards::Unknown, 0))
     }
 
     /// Notes that the thread has arrived in this round.

@@ -10,9 +10,10 @@
 //! |---|---|
 //! | all run | looks on for four wake-ups, then sleeps |
 //! | nothing is known of one | looks on while that has paid of late, for one wake-up at most, then sleeps |
-//! | one is queued for another CPU | the same: it may just have been woken |
+//! | one was woken, and waits for another CPU | the same |
+//! | one was preempted, and waits for another CPU | sleeps; goes to it before, where that is better ([`stack`](super::stack)) |
 //! | one is blocked | sleeps |
-//! | one is queued for this CPU | sleeps: its turn may be next |
+//! | one is queued for this CPU | sleeps: its turn may be next; or goes elsewhere, likewise |
 //!
 //! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
 //! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
@@ -22,7 +23,7 @@
 //! `sched_yield`, gives the CPU to whoever is next, which beside a program that computes is that one, for a whole slice;
 //! who sleeps instead is put in front of it when woken.
 
-/// A way to wait. All but the last are there to be compared with it.
+/// A way to wait. All but [`Way::Donate`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Looks on until the end.
@@ -35,22 +36,8 @@ pub(crate) enum Way {
     Yield,
     /// By what the laggards do.
     Donate,
-    /// The same, where one that was preempted is not looked at as one that was just woken.
-    Apart,
-    /// The same as `Donate`, going by the laggard alone that came last in the last round.
-    Urgent,
-    /// The same as `Apart`, but one that was preempted on another CPU is brought to this one first.
-    Pull,
-    /// The same as `Donate`, with a short slice for every thread.
-    Short,
-    /// The same as `Apart`, with a short slice for every thread.
-    ApartShort,
-    /// The same as `Apart`, with a long slice for every thread.
-    ApartLong,
-    /// The same as `Apart`; who finds a laggard queued behind itself again and again goes to a CPU with fewer siblings.
-    Spread,
-    /// The same as `Donate`, but gives way for a while before it sleeps.
-    Patient,
+    /// The same, but nobody goes to another CPU, and one that was preempted is looked at as one that was just woken.
+    Plain,
 }
 
 /// How long [`Way::SpinThenBlock`] looks on, ns.
@@ -89,30 +76,23 @@ pub(crate) enum Act {
     LookOn,
     /// Lets another thread run that is queued for this CPU.
     GiveWay,
-    /// Brings a laggard here, and sleeps.
-    Pull,
-    /// Goes to a CPU with fewer siblings, or sleeps.
+    /// Goes to a CPU with fewer siblings, if that is worth it, or sleeps.
     Spread,
+    /// Goes to a laggard's CPU, if that is worth it, and sleeps.
+    Join,
     /// Sleeps until the last has arrived.
     Sleep,
 }
 
 impl Way {
     #[rustfmt::skip]
-    const NAMES: [(&'static str, Way); 13] = [
+    const NAMES: [(&'static str, Way); 6] = [
         ("spin", Way::Spin),
         ("block", Way::Block),
         ("spin-then-block", Way::SpinThenBlock),
         ("yield", Way::Yield),
         ("donate", Way::Donate),
-        ("donate-apart", Way::Apart),
-        ("donate-urgent", Way::Urgent),
-        ("donate-pull", Way::Pull),
-        ("donate-short", Way::Short),
-        ("donate-apart-short", Way::ApartShort),
-        ("donate-apart-long", Way::ApartLong),
-        ("donate-spread", Way::Spread),
-        ("donate-give-way", Way::Patient),
+        ("donate-plain", Way::Plain),
     ];
 
     /// The number of the way of this name.
@@ -130,15 +110,6 @@ impl Way {
         !matches!(self, Way::Block | Way::Yield)
     }
 
-    /// The slice that threads are to have, ns.
-    pub(crate) fn slice(self) -> Option<u64> {
-        match self {
-            Way::Short | Way::ApartShort => Some(100_000),
-            Way::ApartLong => Some(20_000_000),
-            _ => None,
-        }
-    }
-
     /// What to do after so many nanoseconds of waiting.
     pub(crate) fn act(self, spent: u64, patience: Patience, ask: impl FnOnce() -> Laggards) -> Act {
         let look_on = |bound: u64| if spent < bound { Act::LookOn } else { Act::Sleep };
@@ -147,27 +118,15 @@ impl Way {
             Way::Block => Act::Sleep,
             Way::SpinThenBlock => look_on(SPIN),
             Way::Yield => Act::GiveWay,
-            Way::Donate | Way::Urgent | Way::Short => match ask() {
+            Way::Donate => match ask() {
                 Laggards::Run => look_on(patience.running),
-                Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
-                    look_on(patience.unknown)
-                }
-                Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
+                Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
+                Laggards::QueuedElsewhere => Act::Join,
+                Laggards::Blocked => Act::Sleep,
+                Laggards::QueuedHere => Act::Spread,
             },
-            Way::Apart | Way::ApartShort | Way::ApartLong | Way::Pull | Way::Spread => {
-                match ask() {
-                    Laggards::Run => look_on(patience.running),
-                    Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
-                    Laggards::QueuedElsewhere if self == Way::Pull => Act::Pull,
-                    Laggards::QueuedHere if self == Way::Spread => Act::Spread,
-                    Laggards::QueuedElsewhere | Laggards::Blocked | Laggards::QueuedHere => {
-                        Act::Sleep
-                    }
-                }
-            }
-            Way::Patient => match ask() {
+            Way::Plain => match ask() {
                 Laggards::Run => look_on(patience.running),
-                Laggards::QueuedHere if spent < patience.running => Act::GiveWay,
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     look_on(patience.unknown)
                 }
