@@ -145,6 +145,9 @@ pub(crate) struct MeasureArgs {
     /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
     #[arg(long)]
     pub(crate) no_guard: bool,
+    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful).
+    #[arg(long)]
+    pub(crate) afresh: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
     /// [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
@@ -164,10 +167,11 @@ impl MeasureArgs {
     fn unused(&self, kinds: &[Kind]) -> Option<Given> {
         let slices = "measure programs and give slices";
         let shuffle = self.shuffle.given();
-        let all: [(bool, Given); 5] = [
+        let all: [(bool, Given); 6] = [
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
             (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.afresh, ("--afresh", Kind::gives_slices, slices)),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -280,6 +284,7 @@ impl HowArgs {
             interval: self.measure.interval.map(Into::into).or(default.interval),
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
+            afresh: self.measure.afresh,
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
             ..default
         }

@@ -268,6 +268,11 @@ pub enum Why {
         /// How.
         actuator: Actuator,
     },
+    /// Earlier runs of the program have shown this to be best: it is not tried again for now.
+    Recalled {
+        /// What is in force from now on.
+        actuator: Actuator,
+    },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
     Tried {
         /// What is tried.

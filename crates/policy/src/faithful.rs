@@ -38,8 +38,8 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Measure, Nanos, Observe, Plan, Policy,
-    ProgramId, ProgramState, Sample, Settings, Why, World,
+    Actuator, Cause, Class, Command, Counts, Directive, Experience, Measure, Nanos, Observe, Plan,
+    Policy, ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
 pub use fixed::Fixed;
@@ -65,6 +65,8 @@ pub struct FaithfulOptions {
     pub actuators: Vec<Actuator>,
     /// Whether it is tried out what helps, and put back what does not.
     pub guard: bool,
+    /// Whether it is tried out anew, whatever earlier runs have shown.
+    pub afresh: bool,
     /// The class that a simulated kernel has for slices; `None`: slices are for threads of any class.
     pub class: Option<Class>,
 }
@@ -77,6 +79,7 @@ impl Default for FaithfulOptions {
             // Slices alone have not helped in any of our measurements (docs/measurements.md).
             actuators: vec![Actuator::Batch, Actuator::BatchSlice],
             guard: true,
+            afresh: false,
             class: None,
         }
     }
@@ -182,7 +185,12 @@ impl Faithful {
         tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
         let given = match &mut self.guard {
-            Some(guard) => guard.chosen(id, slice, factor, world.now, plan),
+            Some(guard) => {
+                let program = world.program(id).filter(|_| !self.options.afresh);
+                let recalled =
+                    program.map_or_else(Experience::default, |known| known.profile.experience);
+                guard.chosen(id, slice, factor, recalled, world.now, plan)
+            }
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));

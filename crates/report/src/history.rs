@@ -97,6 +97,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::WaitedLongest { .. }
         | Why::Slice { .. }
         | Why::Given { .. }
+        | Why::Recalled { .. }
         | Why::Tried { .. }
         | Why::Kept { .. }
         | Why::PutBack { .. }

@@ -51,6 +51,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::Slice { .. } => "this is the slice that its locks and cache misses ask for",
         Why::Given { .. } => "this is how its threads are scheduled, without a trial",
+        Why::Recalled { .. } => "earlier runs have shown how its threads are scheduled best",
         Why::Tried { .. } => {
             "it is being tried whether another way to schedule its threads is faster"
         }
@@ -88,6 +89,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
         Why::Given { actuator } => return format!("has {actuator}").into(),
+        Why::Recalled { actuator } => return format!("recalls {actuator}").into(),
         Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
         Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
         Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
@@ -127,7 +129,7 @@ fn figures(why: &Why) -> Option<String> {
             let why = at_locks(*lock_contention, *miss_ratio, *profiled);
             Some(format!("{}; {why}", span(*slice)))
         }
-        Why::Given { actuator } => Some(actuator.to_string()),
+        Why::Given { actuator } | Why::Recalled { actuator } => Some(actuator.to_string()),
         Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
         Why::Kept { actuator, progress } => {
             Some(format!("{actuator}, {progress:.2} times the progress"))

@@ -65,7 +65,7 @@ impl Asked {
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen } = self.options.clone();
-        let MeasureArgs { interval, actuators, no_guard, quanta, shuffle, usual_class } =
+        let MeasureArgs { interval, actuators, no_guard, afresh, quanta, shuffle, usual_class } =
             self.measure.clone();
         HowArgs {
             policy: PolicyArgs {
@@ -79,6 +79,7 @@ impl Asked {
                 interval: interval.or(all.measure.interval),
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
+                afresh: afresh || all.measure.afresh,
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 shuffle: shuffle.or(&all.measure.shuffle),
                 usual_class: usual_class.or(all.measure.usual_class),

@@ -183,7 +183,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 18] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 19] {
     let shuffle = &how.measure.shuffle;
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
@@ -198,6 +198,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 18] {
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
+        ("--afresh", json!(how.measure.afresh)),
         ("--quanta", told(&how.measure.quanta)),
         ("--barrier", told(&how.waiting.barrier)),
         ("--groups", told(&shuffle.groups)),

@@ -189,7 +189,8 @@ impl Observer {
             return;
         }
         if let Some(monitor) = self.source.ready(false) {
-            self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
+            let is_done = monitor.count_ticks(wanted).is_ok();
+            self.ticks = wanted && is_done;
         }
     }
 

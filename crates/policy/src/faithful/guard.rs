@@ -10,11 +10,15 @@
 //! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would
 //! disturb each other. While one runs, programs are not measured otherwise: what is read of them in the middle of a
 //! moment is a part of that.
+//!
+//! What earlier runs of the program have tried ([`Experience`]) is not tried again at first: their answer is taken, and only held
+//! against nothing as late as any other.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use cosched_core::{
-    Actuator, AtExpiry, Class, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, Why, World,
+    Actuator, AtExpiry, Class, Experience, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake,
+    Why, World,
 };
 
 use super::trial::{Finding, SETTLE, Trial};
@@ -37,6 +41,8 @@ pub(super) struct Guard {
     candidates: Vec<Actuator>,
     usual: Option<Class>,
     programs: BTreeMap<ProgramId, Guarded>,
+    /// What is known of programs that have ended, by slot: the next ones there run the same.
+    ended: BTreeMap<u16, Experience>,
     queue: VecDeque<ProgramId>,
     trial: Option<(Trial, Step)>,
     /// How many trials there were.
@@ -47,7 +53,7 @@ pub(super) struct Guard {
 struct Guarded {
     slice: Nanos,
     factor: f64,
-    in_force: Actuator,
+    known: Experience,
     to_try: VecDeque<Actuator>,
     pause: Nanos,
     /// When something is to be tried again.
@@ -67,8 +73,8 @@ enum Step {
 impl Guard {
     pub(super) fn new(candidates: &[Actuator], usual: Option<Class>) -> Guard {
         let candidates = candidates.iter().copied().filter(|way| *way != Actuator::None).collect();
-        let (programs, queue) = (BTreeMap::new(), VecDeque::new());
-        Guard { candidates, usual, programs, queue, trial: None, trials: 0 }
+        let (programs, ended, queue) = (BTreeMap::new(), BTreeMap::new(), VecDeque::new());
+        Guard { candidates, usual, programs, ended, queue, trial: None, trials: 0 }
     }
 
     /// Whether a trial runs.
@@ -79,19 +85,20 @@ impl Guard {
     /// A program was given this slice by the table, at this scaling factor. Returns what it has.
     ///
     /// What it has changes how its threads wait, too: so a new choice after trials is not yet a new phase. It only sees to
-    /// it that the next trials come soon.
+    /// it that the next trials come soon. `recalled` is what earlier runs have shown.
     pub(super) fn chosen(
         &mut self,
         id: ProgramId,
         slice: Nanos,
         factor: f64,
+        recalled: Experience,
         now: Nanos,
         plan: &mut Plan,
     ) -> Actuator {
         let guarded = self.programs.entry(id).or_insert(Guarded {
             slice,
             factor,
-            in_force: Actuator::None,
+            known: Experience::default(),
             to_try: VecDeque::new(),
             pause: PAUSES.0,
             again: Nanos::NEVER,
@@ -103,17 +110,24 @@ impl Guard {
         if rests {
             guarded.again = guarded.again.min(now + PAUSES.0);
         } else if !self.queue.contains(&id) && factor <= NOTHING_TO_WIN {
-            guarded.to_try = self.candidates.iter().copied().collect();
+            let recalled = self.ended.get(&id.slot).copied().unwrap_or(recalled);
+            if guarded.known.is_empty() && !recalled.is_empty() {
+                guarded.known = recalled;
+                plan.because(Some(id), Why::Recalled { actuator: recalled.in_force() });
+            }
+            let is_new = |way: &Actuator| !guarded.known.has_tried(*way);
+            guarded.to_try = self.candidates.iter().copied().filter(is_new).collect();
             self.queue.push_back(id);
         }
-        let way = guarded.in_force;
+        let way = guarded.known.in_force();
         self.give(id, way, plan);
         way
     }
 
     /// A program has ended or is no longer ours.
     pub(super) fn forget(&mut self, id: ProgramId, plan: &mut Plan) {
-        self.programs.remove(&id);
+        let known = self.programs.remove(&id).map(|guarded| guarded.known);
+        self.ended.extend(known.filter(|known| !known.is_empty()).map(|known| (id.slot, known)));
         self.queue.retain(|queued| *queued != id);
         if self.trial.as_ref().is_some_and(|(trial, _)| trial.program == id) {
             self.end(plan);
@@ -157,7 +171,7 @@ impl Guard {
     fn begin(&mut self, id: ProgramId, candidate: Actuator, world: &World<'_>, plan: &mut Plan) {
         let Some(guarded) = self.programs.get_mut(&id) else { return };
         guarded.began = world.now;
-        let against = guarded.in_force;
+        let against = guarded.known.in_force();
         // What is in force was held against nothing before: then it is what has to prove itself.
         let against = if candidate == against { Actuator::None } else { against };
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
@@ -192,7 +206,7 @@ impl Guard {
         };
         let kept = matches!(finding, Finding::Faster(_));
         if let Some(guarded) = self.programs.get_mut(&id) {
-            guarded.in_force = if kept { candidate } else { incumbent };
+            guarded.known = guarded.known.with(candidate, if kept { candidate } else { incumbent });
             let lasted = world.now - guarded.began;
             guarded.in_peace_until = world.now + Nanos(PEACE * lasted.0);
             let why = if kept {
@@ -201,7 +215,7 @@ impl Guard {
                 Why::PutBack { actuator: candidate, progress, pause: guarded.pause }
             };
             plan.because(Some(id), why);
-            let way = guarded.in_force;
+            let way = guarded.known.in_force();
             self.give(id, way, plan);
         }
         self.end(plan);
@@ -231,7 +245,7 @@ impl Guard {
                     continue;
                 }
                 // What is in force comes first, against nothing; the others have to beat what is left of that.
-                let in_force = guarded.in_force;
+                let in_force = guarded.known.in_force();
                 let mut to_try: VecDeque<Actuator> =
                     Some(in_force).into_iter().filter(|way| *way != Actuator::None).collect();
                 if guarded.factor <= NOTHING_TO_WIN {
