@@ -26,6 +26,7 @@ use crate::doctor::{DoctorArgs, SpinArgs};
 use crate::exec::ExecArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
+use crate::fair::FairArgs;
 use crate::manual::ManualArgs;
 use crate::profile::ProfileArgs;
 use crate::recover::RecoverArgs;
@@ -123,6 +124,8 @@ pub(crate) struct PolicyArgs {
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) fair: FairArgs,
 }
 
 /// How policies that measure do their work.
@@ -219,6 +222,7 @@ impl HowArgs {
             fill: self.policy.fill && kind.fills(),
             slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
             faithful: self.faithful(),
+            fair: self.policy.fair.options(),
         }
     }
 
@@ -265,6 +269,12 @@ impl HowArgs {
             _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
                 Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
             }
+            _ if self.policy.fair.given().is_some()
+                && !kinds.iter().any(|kind| kind.equalises()) =>
+            {
+                let option = self.policy.fair.given().unwrap_or_default();
+                Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
+            }
             _ if !kinds.iter().any(|kind| kind.measures()) && self.measure.given().is_some() => {
                 let option = self.measure.given().unwrap_or_default();
                 Err(refuse(option, Kind::measures, "measure programs"))
@@ -296,7 +306,8 @@ impl HowArgs {
             ("--pinning", self.pinning.is_some()),
             (FILL, self.policy.fill),
         ];
-        all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.chain(self.policy.fair.given()).collect()
     }
 }
 

@@ -8,6 +8,7 @@ use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{Nanos, Policy};
 
 use crate::bandwidth::Slowdowns;
+use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
 use crate::grants::Grants;
@@ -42,6 +43,8 @@ pub enum Kind {
     Minwait,
     /// The paper on faithful scheduling.
     Faithful,
+    /// The paper on fair-progress scheduling.
+    FairProgress,
     /// Sections 4.2 and 4.3; the algorithm is ours.
     AdaptiveGreedy,
     /// The same.
@@ -61,6 +64,8 @@ pub struct Options {
     pub slowdowns: Option<Arc<Slowdowns>>,
     /// What programs are measured for, and what follows (`faithful` only).
     pub faithful: FaithfulOptions,
+    /// What the machine can carry, and how much training may cost (`fair-progress` only).
+    pub fair: FairOptions,
 }
 
 impl Default for Options {
@@ -71,6 +76,7 @@ impl Default for Options {
             fill: false,
             slowdowns: None,
             faithful: FaithfulOptions::default(),
+            fair: FairOptions::default(),
         }
     }
 }
@@ -151,6 +157,15 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
+    /// The policy compares traffic with the machine's peak, and does not know that.
+    #[error(
+        "policy '{policy}' compares traffic with the peak of this machine's memory: give that with \
+         --peak-bandwidth, in cache lines of 64 bytes per microsecond"
+    )]
+    NoPeak {
+        /// The policy.
+        policy: Kind,
+    },
     /// Filling is asked of a policy that has nothing to fill.
     #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
     NothingToFill {
@@ -170,7 +185,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 11] = [
+    pub const ALL: [Kind; 12] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -180,6 +195,7 @@ impl Kind {
         Kind::Bandwidth,
         Kind::Minwait,
         Kind::Faithful,
+        Kind::FairProgress,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
     ];
@@ -196,6 +212,7 @@ impl Kind {
             Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
             Kind::Faithful => "faithful",
+            Kind::FairProgress => "fair-progress",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
         }
@@ -217,6 +234,9 @@ impl Kind {
             Kind::Faithful => {
                 "everything at once; threads of a program as equals, with a slice for its locks and misses"
             }
+            Kind::FairProgress => {
+                "at every quantum those that have come least far, by what they would have done alone"
+            }
             Kind::AdaptiveGreedy => {
                 "greedy, with thread counts of malleable programs chosen per round"
             }
@@ -229,7 +249,8 @@ impl Kind {
     /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
     /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
-        matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Bandwidth | Kind::Minwait)
+        use Kind::{Bandwidth, Cgreedy, FairProgress, Gang, Greedy, Minwait};
+        matches!(self, Gang | Greedy | Cgreedy | Bandwidth | Minwait | FairProgress)
             || self.adapts()
     }
 
@@ -251,6 +272,11 @@ impl Kind {
     /// Whether it measures programs while they run ([`Options::faithful`]).
     pub const fn measures(self) -> bool {
         matches!(self, Kind::Faithful)
+    }
+
+    /// Whether it keeps slowdowns equal by what it measures of memory ([`Options::fair`]).
+    pub const fn equalises(self) -> bool {
+        matches!(self, Kind::FairProgress)
     }
 
     /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
@@ -296,7 +322,7 @@ impl Kind {
     ///
     /// # Errors
     /// When an option does not go with it: a quantum outside 1 ms to 60 s, `fill` for a policy
-    /// that has nothing to fill, no table for one that predicts.
+    /// that has nothing to fill, no table for one that predicts, no peak for one that compares with it.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
@@ -324,6 +350,11 @@ impl Kind {
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
             Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
+            Kind::FairProgress => {
+                let peak = options.fair.peak.filter(|peak| *peak > 0.0);
+                let peak = peak.ok_or(Unfit::NoPeak { policy: self })?;
+                Box::new(FairProgress::new(options, peak))
+            }
             Kind::AdaptiveGreedy => {
                 let grants = Grants::new(greedy::turns, options.quantum);
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))

@@ -38,6 +38,9 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
             (format!("{uses}, {figures}"), gains)
         }
         Kind::Faithful => faithful(rights),
+        Kind::FairProgress => {
+            ("cannot work here yet: simulated machines only".to_owned(), Vec::new())
+        }
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
             let by_hand = without(

@@ -183,7 +183,8 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 17] {
+    let fair = &how.policy.fair;
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -194,6 +195,11 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 12] {
         ("--fill", json!(how.policy.fill)),
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
+        ("--peak-bandwidth", told(&fair.peak_bandwidth)),
+        ("--training-limit", told(&fair.training_limit)),
+        ("--no-distribution", json!(fair.no_distribution)),
+        ("--no-sequences", json!(fair.no_sequences)),
+        ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),

@@ -35,6 +35,13 @@ pub(crate) struct Checked {
 impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+        if request.kind.equalises() {
+            return Err(Failure::Input(format!(
+                "policy '{}' needs counters and samples of the instruction pointer of each quantum, which are there on \
+                 simulated machines only so far: choose 'minwait', or simulate the workload with `cosched sim`",
+                request.kind
+            )));
+        }
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, request);

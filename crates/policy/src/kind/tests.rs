@@ -30,7 +30,7 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
         error,
         "there is no policy 'fifo'; \
          known are linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
-         adaptive-greedy, adaptive-minwait"
+         fair-progress, adaptive-greedy, adaptive-minwait"
     );
 }
 
@@ -69,6 +69,15 @@ fn bandwidth_without_traffic_or_table_names_the_remedy() {
     }
     let Err(unfit) = Kind::Bandwidth.build(&Options::default()) else { panic!("no table needed") };
     assert!(unfit.to_string().contains("--slowdowns"), "{unfit}");
+}
+
+#[test]
+fn fair_progress_without_the_peak_of_the_memory_names_the_option() {
+    let Err(unfit) = Kind::FairProgress.build(&Options::default()) else {
+        panic!("no peak needed")
+    };
+    assert!(unfit.to_string().contains("--peak-bandwidth"), "{unfit}");
+    assert!(Kind::FairProgress.build(&options()).is_ok());
 }
 
 #[test]

@@ -1,0 +1,164 @@
+//! What is known of all programs together, and what follows for the next quantum.
+//!
+//! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; who is trained next, sections 4.3 to 4.5; how much
+//! training there may be, section 5. Ours: programs that belong together are one. The least progress and the least
+//! coverage of any of them count, and the traffic of all.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Nanos, ProgramId, World};
+
+use super::FairOptions;
+use super::colour;
+use super::contention::{Company, Thresholds};
+use super::overhead::Overhead;
+use super::segment::Segment;
+use super::tracked::{Tracked, begin_region};
+use super::training::{Runner, company};
+use crate::unit::Unit;
+
+/// All that was learnt.
+#[derive(Debug)]
+pub(super) struct Knowledge {
+    options: FairOptions,
+    thresholds: Thresholds,
+    tracked: BTreeMap<ProgramId, Tracked>,
+    overhead: Overhead,
+}
+
+impl Knowledge {
+    /// Of a machine with this peak, in lines per microsecond.
+    pub(super) fn new(options: FairOptions, peak: f64) -> Knowledge {
+        let (tracked, overhead) = (BTreeMap::new(), Overhead::default());
+        Knowledge { options, thresholds: Thresholds::of_peak(peak), tracked, overhead }
+    }
+
+    /// A program came: a concurrent region begins.
+    pub(super) fn meet(&mut self, id: ProgramId) {
+        begin_region(self.tracked.values_mut());
+        self.tracked.insert(id, Tracked::default());
+    }
+
+    /// A program is gone; nothing changes for the others.
+    pub(super) fn forget(&mut self, id: ProgramId) {
+        self.tracked.remove(&id);
+    }
+
+    /// A training quantum of so many seconds left so many CPUs idle.
+    pub(super) fn pay(&mut self, idle: usize, seconds: f64) {
+        self.overhead.trained(idle, seconds);
+    }
+
+    /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
+    pub(super) fn learn(&mut self, world: &World<'_>, disturbed: bool, trained: &[ProgramId]) {
+        let all = world.programs.iter();
+        let segments: Vec<_> =
+            all.filter_map(|program| Some((program, Segment::of(program, world)?))).collect();
+        let thresholds = self.thresholds;
+        let traffic = |segment: &Segment| segment.traffic().unwrap_or(thresholds.unknown());
+        let each = || segments.iter().map(|(_, segment)| traffic(segment));
+        let company = Company {
+            system: each().sum(),
+            intensive: each().filter(|traffic| thresholds.is_intensive(*traffic)).count(),
+            disturbed,
+        };
+        let mut useful = false;
+        for (program, segment) in &segments {
+            self.overhead.worked(segment.on_cpu);
+            let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
+            let valid = thresholds.criterion(traffic(segment), company).is_some();
+            let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+            let learnt = tracked.learn(segment, valid, cpus);
+            let known = self.options.by_ticks.then(|| segment.alone_by_ticks(cpus));
+            let weight = program.weight.max(f64::MIN_POSITIVE);
+            tracked.progress += known.unwrap_or(learnt.alone) / weight;
+            useful |= learnt.useful && trained.contains(&program.id);
+        }
+        for id in trained.iter().filter(|_| self.options.sequential) {
+            if let Some(tracked) = self.tracked.get_mut(id) {
+                tracked.sequence.trained(useful);
+            }
+        }
+    }
+
+    /// What the programs of a unit tell together.
+    fn of<T>(
+        &self,
+        unit: &Unit,
+        tell: impl Fn(&Tracked) -> T,
+        join: impl Fn(T, T) -> T,
+    ) -> Option<T> {
+        unit.ids().filter_map(|id| self.tracked.get(&id)).map(tell).reduce(join)
+    }
+
+    /// Weighted progress: that of whoever is furthest behind.
+    pub(super) fn progress(&self, unit: &Unit) -> f64 {
+        self.of(unit, |tracked| tracked.progress, f64::min).unwrap_or(0.0)
+    }
+
+    /// Its traffic in its last quantum.
+    pub(super) fn traffic(&self, unit: &Unit) -> f64 {
+        self.of(unit, |tracked| tracked.traffic.unwrap_or(0.0), |a, b| a + b).unwrap_or(0.0)
+    }
+
+    /// The share of its quanta for which its speed alone is known.
+    pub(super) fn coverage(&self, unit: &Unit) -> f64 {
+        self.of(unit, Tracked::coverage, f64::min).unwrap_or(0.0)
+    }
+
+    /// The traffic that it would have alone; where nothing is known, all that there is.
+    fn required(&self, unit: &Unit) -> f64 {
+        let each = unit.members.iter();
+        let required = each.map(|member| self.tracked.get(&member.id)?.required(member.threads));
+        required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
+    }
+
+    /// The unit to be trained next, by its position, and whether that is one of a sequence.
+    pub(super) fn target(&self, units: &[Unit]) -> Option<(usize, bool)> {
+        let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
+            self.of(unit, is, |a, b| a || b).unwrap_or(false)
+        };
+        if self.options.by_ticks || !self.overhead.allows(self.options.training_limit) {
+            return None;
+        }
+        if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {
+            return Some((goes_on, true));
+        }
+        let mut candidates = (0..units.len()).filter(|i| any(&units[*i], Tracked::is_candidate));
+        if !self.options.distribution {
+            return candidates.next().map(|first| (first, false));
+        }
+        let coverage = |i: usize| self.coverage(&units[i]);
+        let least = candidates.min_by(|a, b| coverage(*a).total_cmp(&coverage(*b)));
+        least.map(|target| (target, false))
+    }
+
+    /// Who runs beside whoever is trained for so long; the target comes first.
+    pub(super) fn around(
+        &self,
+        target: usize,
+        units: &[Unit],
+        length: Nanos,
+        cpus: usize,
+    ) -> Vec<usize> {
+        let seconds = length.as_secs_f64();
+        let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();
+        let gain = |unit: &Unit| {
+            self.of(unit, |tracked| tracked.gain(seconds), f64::max).unwrap_or(seconds)
+                / unit.weight
+        };
+        let with_gain: Vec<(f64, f64)> =
+            units.iter().zip(&progress).map(|(unit, progress)| (*progress, gain(unit))).collect();
+        let black = colour::black(&with_gain);
+        let runner = |i: usize| Runner {
+            cpus: units[i].threads,
+            required: self.required(&units[i]),
+            black: black[i],
+        };
+        let mut others: Vec<usize> = (0..units.len()).filter(|i| *i != target).collect();
+        others.sort_by(|a, b| progress[*a].total_cmp(&progress[*b]));
+        let runners: Vec<Runner> = others.iter().copied().map(runner).collect();
+        let beside = company(runner(target), &runners, cpus, self.thresholds);
+        [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
+    }
+}
