@@ -34,6 +34,7 @@ def reduced(printed, _):
     found = {
         "total": result["total_seconds"],
         "times": {program["name"]: program["turnaround_seconds"] for program in result["programs"]},
+        "working": sum(program["running_seconds"] for program in result["programs"]),
         "quanta": 0, "predicted": 0, "sequential": 0, "wasted": {}, "idle": [],
         "progress": {}, "coverage": {}, "at": {},
     }
