@@ -13,7 +13,7 @@ use super::colour;
 use super::contention::{Company, Thresholds};
 use super::overhead::Overhead;
 use super::segment::Segment;
-use super::tracked::{Tracked, begin_region};
+use super::tracked::{How, Tracked, begin_region};
 use super::training::{Runner, company};
 use crate::unit::Unit;
 
@@ -68,11 +68,12 @@ impl Knowledge {
             let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
             let valid = thresholds.criterion(traffic(segment), company).is_some();
             let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
-            let learnt = tracked.learn(segment, valid, cpus);
+            let trained = trained.contains(&program.id);
+            let learnt = tracked.learn(segment, How { valid, trained }, cpus);
             let known = self.options.by_ticks.then(|| segment.alone_by_ticks(cpus));
             let weight = program.weight.max(f64::MIN_POSITIVE);
             tracked.progress += known.unwrap_or(learnt.alone) / weight;
-            useful |= learnt.useful && trained.contains(&program.id);
+            useful |= learnt.useful && trained;
         }
         for id in trained.iter().filter(|_| self.options.sequential) {
             if let Some(tracked) = self.tracked.get_mut(id) {

@@ -6,7 +6,8 @@
 //! measured of it.
 //!
 //! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs whose phases do not
-//! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: a phase is known by the vector of its
+//! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: training of a phase that goes wrong again and
+//! again is given up; a phase is known by the vector of its
 //! first segment, and a segment belongs to the nearest phase that is near enough; speeds are work per CPU second,
 //! which at a constant clock is IPC; of a phase, traffic and speed beside others are kept as well, to tell what its
 //! next segment will need (by its fastest segment: the mean of those that suffered would promise too little) and gain.
@@ -15,6 +16,10 @@ use super::vector::BlockVector;
 
 /// More phases are not kept; what comes after is a segment of no phase.
 const MOST: usize = 512;
+/// A phase has to have been there so often to be trained.
+const SEEN: u32 = 2;
+/// And is given up after so many times in vain: somebody always runs beside it who disturbs more than was foreseen.
+const GIVEN_UP: u32 = 6;
 /// After so many segments it can be told whether phases repeat.
 const ENOUGH: u32 = 20;
 
@@ -26,6 +31,8 @@ pub(super) struct Phase {
     executions: u32,
     /// How many of them were valid.
     valid: u32,
+    /// How many were trained in vain.
+    failed: u32,
     /// Its speed alone, as far as that is known (table 1).
     alone: f64,
     /// The mean speed of all its segments.
@@ -42,8 +49,18 @@ impl Phase {
         self.valid > 0
     }
 
+    /// A segment of it was trained in vain.
+    pub(super) fn fails(&mut self) {
+        self.failed += 1;
+    }
+
+    /// Whether training may bring a valid segment: it comes again, has none, and was not tried often in vain.
+    pub(super) fn is_trainable(&self) -> bool {
+        !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP
+    }
+
     /// How many segments it had.
-    pub(super) fn executions(&self) -> u32 {
+    fn executions(&self) -> u32 {
         self.executions
     }
 
@@ -103,6 +120,7 @@ impl PhaseTable {
             vector: vector.clone(),
             executions: 0,
             valid: 0,
+            failed: 0,
             alone: 0.0,
             shared: 0.0,
             fastest: 0.0,
@@ -114,6 +132,11 @@ impl PhaseTable {
     /// A phase, by its position.
     pub(super) fn phase(&self, position: usize) -> Option<&Phase> {
         self.phases.get(position)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut Phase> {
+        self.phases.get_mut(position)
     }
 
     /// Takes in a segment of a phase, and tells how fast that would have been alone. `lines` are cache lines per work.
@@ -193,6 +216,22 @@ mod tests {
         let bin = |block, count| IpBin { program: ProgramId::first(0), block, count };
         let between = BlockVector::new(&[bin(1, 20), bin(2, 80)]);
         assert_eq!(table.identify(&between), Some(1));
+    }
+
+    #[test]
+    fn a_phase_is_trained_when_it_was_there_twice_and_given_up_after_six_times_in_vain() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        let trainable = [false, false].map(|valid| {
+            table.take_in(phase, 1.0, None, valid);
+            table.phase(phase).unwrap().is_trainable()
+        });
+        assert_eq!(trainable, [false, true]);
+        for _ in 0..6 {
+            assert!(table.phase(phase).unwrap().is_trainable());
+            table.phase_mut(phase).unwrap().fails();
+        }
+        assert!(!table.phase(phase).unwrap().is_trainable());
     }
 
     #[test]

@@ -9,9 +9,6 @@ use super::predictor::Predictor;
 use super::segment::Segment;
 use super::sequence::Sequence;
 
-/// A phase has to have been there so often to be trained.
-const SEEN: u32 = 2;
-
 /// One program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tracked {
@@ -24,6 +21,15 @@ pub(super) struct Tracked {
     pub(super) traffic: Option<f64>,
 }
 
+/// In what way a segment ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct How {
+    /// It suffered little.
+    pub(super) valid: bool,
+    /// It was meant to: the program was trained.
+    pub(super) trained: bool,
+}
+
 /// What a segment has told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Learnt {
@@ -34,8 +40,9 @@ pub(super) struct Learnt {
 }
 
 impl Tracked {
-    /// Takes in a segment on so many CPUs; `valid`: it suffered little.
-    pub(super) fn learn(&mut self, segment: &Segment, valid: bool, cpus: usize) -> Learnt {
+    /// Takes in a segment on so many CPUs.
+    pub(super) fn learn(&mut self, segment: &Segment, how: How, cpus: usize) -> Learnt {
+        let How { valid, trained } = how;
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed() else {
             return Learnt { alone: segment.alone(1.0, cpus), useful: false };
@@ -46,16 +53,18 @@ impl Tracked {
             phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
         let lines = segment.lines_per_work();
         let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, speed, lines, valid));
+        if let Some(phase) = phase.filter(|_| trained && !valid) {
+            self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
+        }
         let alone = if self.phases.repeats() { alone } else { speed };
         Learnt { alone: segment.alone(speed / alone, cpus), useful: lacked && valid }
     }
 
     /// Whether a phase that may come next could be trained.
     pub(super) fn is_candidate(&self) -> bool {
-        let lacks = |phase: &Phase| !phase.is_known() && phase.executions() >= SEEN;
         let predicted = self.predictor.predicted();
         let mut phases = predicted.into_iter().filter_map(|phase| self.phases.phase(phase));
-        self.phases.repeats() && phases.any(lacks)
+        self.phases.repeats() && phases.any(Phase::is_trainable)
     }
 
     /// The share of its segments whose phase is known: valid data coverage.
@@ -109,10 +118,14 @@ mod tests {
         Segment::of(&scene.programs[0], &scene.world()).unwrap()
     }
 
+    fn beside(valid: bool) -> How {
+        How { valid, trained: false }
+    }
+
     fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
         let mut tracked = Tracked::default();
         for (block, speed, valid) in segments {
-            tracked.learn(&segment(*block, *speed), *valid, 1);
+            tracked.learn(&segment(*block, *speed), beside(*valid), 1);
         }
         tracked
     }
@@ -121,9 +134,10 @@ mod tests {
     fn four_times_slower_for_two_units_is_half_a_unit_of_progress() {
         // The paper's example: C_unit is 100 ms here.
         let mut tracked = learnt(&[(1, 4, true)]);
-        let slowed = (0..2).map(|_| tracked.learn(&segment(1, 1), false, 1).alone).sum::<f64>();
+        let slowed =
+            (0..2).map(|_| tracked.learn(&segment(1, 1), beside(false), 1).alone).sum::<f64>();
         assert!((slowed - 0.05).abs() < 1e-12, "{slowed}");
-        let alone = tracked.learn(&segment(1, 4), false, 1).alone;
+        let alone = tracked.learn(&segment(1, 4), beside(false), 1).alone;
         assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
     }
 
@@ -138,10 +152,20 @@ mod tests {
     }
 
     #[test]
+    fn a_phase_that_was_trained_in_vain_again_and_again_makes_no_candidate() {
+        let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
+        for _ in 0..6 {
+            assert!(tracked.is_candidate());
+            tracked.learn(&segment(1, 1), How { valid: false, trained: true }, 1);
+        }
+        assert!(!tracked.is_candidate());
+    }
+
+    #[test]
     fn it_tells_when_a_phase_is_known_at_last() {
         let mut tracked = Tracked::default();
         let learns =
-            [false, true, true].map(|valid| tracked.learn(&segment(1, 1), valid, 1).useful);
+            [false, true, true].map(|valid| tracked.learn(&segment(1, 1), beside(valid), 1).useful);
         assert_eq!(learns, [false, true, false]);
     }
 
@@ -159,7 +183,8 @@ mod tests {
     fn a_program_whose_phases_never_repeat_makes_the_progress_of_its_time_and_is_not_trained() {
         let mut tracked = Tracked::default();
         let segments = (0..30).map(|block| segment(block, 1 + block % 3));
-        let alone: f64 = segments.map(|segment| tracked.learn(&segment, false, 1).alone).sum();
+        let alone: f64 =
+            segments.map(|segment| tracked.learn(&segment, beside(false), 1).alone).sum();
         assert!((alone - 3.0).abs() < 1e-9, "{alone}");
         assert!(!tracked.is_candidate());
     }
