@@ -11,6 +11,8 @@
 #                RUNS=7 SECONDS=1 CELLS=lock-loop,mariadb INTERVAL=100ms makes it shorter or other
 #   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
 #                machine
+#   make bench-barrier  measures barriers that know which threads run against those that do not: some hours; RUNS=7
+#                SECONDS=0.4 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
@@ -34,7 +36,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -88,6 +90,11 @@ bench-lock: setup build kernels
 	    $(if $(CELLS),--cells "$(CELLS)") $(if $(INTERVAL),--interval $(INTERVAL))
 	python3 bench/monitor.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS))
+
+bench-barrier: PACKAGES += libomp5
+bench-barrier: setup build kernels
+	@PYTHONDONTWRITEBYTECODE=1 python3 bench/barrier.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
 
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration

@@ -1,4 +1,5 @@
-"""cells.py: what the lock bench runs: a program at one setting, with more or less work to do.
+"""cells.py: what the lock bench runs: a program at one setting, with more or less work to do. (storms.py has what the
+barrier bench runs.)
 
 Each cell is a workload file for cosched, with a placeholder for the amount of work: seconds for the kernels of workloads/,
 locks or events for sysbench. The amount is fixed for all ways of a cell, so that time measures speed.
@@ -24,6 +25,8 @@ class Program:
     name: str
     command: list
     folder: pathlib.Path = WORKLOADS
+    # Further keys of the workload file.
+    keys: dict = dataclasses.field(default_factory=dict)
 
 
 @dataclasses.dataclass
@@ -43,7 +46,9 @@ class Cell:
             return json.dumps(str(text).replace("@AMOUNT@", str(amount)))
 
         return "\n".join(f"[[program]]\nname = {word(program.name)}\ncwd = {word(program.folder)}\n"
-                         f"command = [{', '.join(map(word, program.command))}]\n" for program in self.programs)
+                         f"command = [{', '.join(map(word, program.command))}]\n"
+                         + "".join(f"{key} = {toml(value)}\n" for key, value in program.keys.items())
+                         for program in self.programs)
 
     def amount(self, of_first):
         """So many times the work of the first run."""
@@ -58,6 +63,13 @@ class Cell:
         if self.timed_by:
             return mariadb.seconds((folder / f"{self.timed_by}.stdout").read_text()), start
         return program["arrived_seconds"] + program["turnaround_seconds"] - start, start
+
+
+def toml(value):
+    """A string, a number, or a table of strings."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{name} = {json.dumps(text)}" for name, text in value.items()) + " }"
+    return json.dumps(value)
 
 
 def kernel(name, kind, threads, *options):

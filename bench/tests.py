@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import barrier_verdicts
 import cells
 import guarded
 import lock
@@ -14,6 +15,7 @@ import mariadb
 import monitor
 import picture
 import ratio
+import storms
 import verdicts
 
 ROUNDS = 7
@@ -172,6 +174,83 @@ class Cells(unittest.TestCase):
         printed = "General statistics:\n    total time:                          3.0417s\n    total number of events: 5\n"
         self.assertEqual(mariadb.seconds(printed), 3.0417)
         self.assertIsNone(mariadb.seconds("FATAL: unable to connect"))
+
+
+def storm(name="a", company=None, filled=True, failed=False, solo=1.0, **round_us):
+    """A cell in which a round took so long in each way; a pair is that of the main program and that of its company."""
+    def rounds(times):
+        main, beside = times if isinstance(times, tuple) else (times, None)
+        return {"main": [main] * ROUNDS, **({"company": [beside] * ROUNDS} if company else {})}
+
+    runs = {way.replace("_", "-"): rounds(times) for way, times in round_us.items()}
+    if company:
+        runs |= {"solo": {"main": [solo] * ROUNDS}, "solo-company": {"company": [1.0] * ROUNDS}}
+    return {"cell": name, "company": company, "filled": filled, "failed": failed, "runs": runs}
+
+
+def of_storms(*made_up):
+    found = {"rounds": ROUNDS, "seconds": 0.4, "cpus": 2, "states": True, "started_at": "2026-01-01T00:00:00Z",
+             "ways": ["default", "block", "donate"], "cells": list(made_up)}
+    barrier_verdicts.judge(found)
+    return found
+
+
+class Barriers(unittest.TestCase):
+    def test_donate_is_held_against_the_best_of_the_others(self):
+        found = of_storms(storm(default=2.0, block=1.0, donate=1.05), storm("b", default=1.0, block=2.0, donate=1.0))
+        self.assertEqual([cell["best"] for cell in found["cells"]], ["block", "default"])
+        summary = found["summary"]
+        self.assertAlmostEqual(summary["geometric_mean"], 1.05 ** 0.5)
+        self.assertEqual((summary["worst"]["cell"], summary["worst"]["best"]), ("a", "block"))
+        wanted = {"geometric_mean": "met", "worst": "met", "every_fixed_way": "met", "unfairness": "not measured",
+                  "alone": "met"}
+        self.assertEqual(summary["bars"], wanted)
+
+    def test_bars_are_missed_beyond_their_limits(self):
+        cells_ = [storm(default=1.0, block=9.0, donate=1.12),
+                  storm("b", "compute", default=(9.0, 1.0), block=(4.0, 2.0), donate=(4.0, 2.0))]
+        found = of_storms(*cells_)["summary"]
+        self.assertEqual(found["bars"], {"geometric_mean": "missed", "worst": "missed", "every_fixed_way": "met",
+                                         "unfairness": "missed", "alone": "missed"})
+        self.assertEqual(found["slowest_alone"]["cell"], "a")
+
+    def test_unfairness_is_the_ratio_of_the_speeds_relative_to_alone_where_company_could_fill_the_cpus(self):
+        # Alone a round takes 1 us: three times as long in company, while the company takes twice as long.
+        fair = storm("b", "storm", default=(1.0, 1.0), block=(2.0, 2.0), donate=(2.0, 2.0))
+        found = of_storms(storm("a", "compute", default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
+        self.assertAlmostEqual(found["cells"][0]["ways"]["donate"]["unfairness"], 1.5)
+        self.assertAlmostEqual(found["cells"][0]["ways"]["default"]["unfairness"], 9.0)
+        self.assertEqual(found["summary"]["unfairest"]["cell"], "a")
+        found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
+        self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
+
+    def test_a_cell_whose_programs_failed_counts_nowhere_and_rows_have_as_many_columns(self):
+        found = of_storms(storm(default=1.0, block=1.0, donate=0.9), storm("b", failed=True))
+        self.assertEqual(found["summary"]["cells"], 1)
+        rows = [line for text in barrier_verdicts.markdown(found) for line in text.splitlines() if line.startswith("|")]
+        self.assertEqual(len({row.count("|") for row in rows}), 1, rows)
+        nothing = of_storms(storm("b", failed=True))
+        self.assertEqual(list(barrier_verdicts.sentences(nothing)), ["No cell was measured."])
+
+    def test_cells_have_names_of_their_own_and_all_settings_of_the_issue(self):
+        found = storms.all_cells(0.4)
+        self.assertEqual(len({each.name for each in found}), len(found))
+        self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7)
+        self.assertEqual([each.name for each in found if each.fills(4) and each.threads == 8 and not each.groups][:2],
+                         ["omp 2us x8 + compute x4", "omp 2us x8 + storm x4"])
+        self.assertNotIn("passive", found[-1].ways(storms.WAYS))
+
+    def test_a_way_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
+        cell = next(each for each in storms.all_cells(0.4) if each.company)
+        text = cell.in_way(storms.WAYS["passive"], ["main", "company"])
+        self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
+        self.assertEqual(text.count('"--for", "0.4"]'), 2)
+        alone = cell.in_way({"barrier": "donate"}, ["main"])
+        self.assertEqual((alone.count("[[program]]"), alone.count('barrier = "donate"')), (1, 1))
+
+    def test_the_time_of_a_round_is_what_a_kernel_tells(self):
+        told = "barrier-storm ok checksum=4e54dc1dec6658d3 seconds=0.402 round_us=2.31e+00\n"
+        self.assertEqual(storms.round_us(told), 2.31)
 
 
 class Monitor(unittest.TestCase):

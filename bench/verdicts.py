@@ -49,15 +49,15 @@ def best(names, seconds):
     return min(names, key=lambda name: statistics.median(seconds[name]))
 
 
-def apart(names, seconds):
-    """Over the rounds, the geometric mean of faithful over what was best in all other rounds; None with one round."""
-    rounds = range(len(seconds["faithful"]))
+def apart(names, seconds, ours="faithful"):
+    """Over the rounds, the geometric mean of ours over what was best in all other rounds; None with one round."""
+    rounds = range(len(seconds[ours]))
     if len(rounds) < 2:
         return None
 
     def one(round_):
         others = {name: [seconds[name][i] for i in rounds if i != round_] for name in names}
-        return seconds["faithful"][round_] / seconds[best(names, others)][round_]
+        return seconds[ours][round_] / seconds[best(names, others)][round_]
 
     return geometric_mean(map(one, rounds))
 

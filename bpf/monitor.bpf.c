@@ -21,12 +21,11 @@
 #include <bpf/bpf_tracing.h>
 
 #include "monitor.h"
+#include "number.h"
 
 #define EXPIRY_WITHOUT_SLICE_NS 3000000ULL // where the kernel does not tell a thread's slice (before Linux 6.6)
-#define LEVELS 8                           // of PID namespaces that are searched
 
-// Set before loading: the PID namespace in which threads are numbered, and how many threads have room at once.
-const volatile __u32 namespace_inode = 0;
+// Set before loading: how many threads have room at once.
 const volatile __u32 room = RECORDS;
 
 struct {
@@ -57,22 +56,6 @@ struct {
 	__uint(max_entries, RECORDS);
 	__type(value, __u32);
 } returned SEC(".maps");
-
-// The thread's number as user space knows it; 0 if it has none there.
-static __u32 number(struct task_struct *task)
-{
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	__u32 deepest = BPF_CORE_READ(pid, level);
-
-	for (__u32 level = 0; level < LEVELS && level <= deepest; level++) {
-		struct upid upid;
-
-		bpf_core_read(&upid, sizeof(upid), &pid->numbers[level]);
-		if (BPF_CORE_READ(upid.ns, ns.inum) == namespace_inode)
-			return upid.nr;
-	}
-	return 0;
-}
 
 static struct record *record_of(struct membership *member)
 {

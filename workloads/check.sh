@@ -59,6 +59,7 @@ abed8fb95e6c4aa5 bucket-sort --threads 2
 400921fb54442d1b compute --threads 2
 9386d1b1a8c28f81 disk --threads 2
 863b64140570ef03 lock-loop --threads 3
+4e54dc1dec6658d3 pthread-storm --threads 3
 fffff80faa9cb790 nested-locks --threads 3
 7c5cfea83cec90d9 phases --threads 2 --compute 5 --memory 5 --lock 5
 0a8a3836e5223cc0 pipe-ring --threads 2
@@ -71,6 +72,7 @@ KNOWN
 
 # The knobs at the ends of their ranges.
 for grain in 2 100 10000; do run barrier-storm --threads 2 --grain $grain; done >/dev/null
+for timed in barrier-storm pthread-storm hog; do run $timed --threads 2 --for 0.01; done >/dev/null
 for gap in 0 300 100000; do run lock-loop --threads 2 --gap $gap; done >/dev/null
 run nested-locks --threads 3 --accounts 2 --gap 0 >/dev/null
 must_say 2 bin/nested-locks --accounts 1

@@ -16,18 +16,21 @@ fail() {
     exit 1
 }
 
-# mutant KERNEL CHANGE ARGUMENTS...: with the change, a script for sed, the kernel says that it is wrong.
+# mutant KERNEL CHANGE ARGUMENTS...: with the change, a script for sed, the kernel says that it is wrong. What storms share
+# is changed with them.
 mutant() {
     local status=0 said
     sed "$2" "src/$1.c" >"$folder/$1.c"
-    ! cmp -s "src/$1.c" "$folder/$1.c" || fail "$1: nothing in it fits to $2"
-    ${CC:-cc} -std=gnu11 -O2 -w -ffp-contract=off -fopenmp -pthread -Isrc "$folder/$1.c" -o "$folder/$1" -lm
+    sed "$2" src/storm.h >"$folder/storm.h"
+    ! cmp -s "src/$1.c" "$folder/$1.c" || ! cmp -s src/storm.h "$folder/storm.h" || fail "$1: nothing in it fits to $2"
+    ${CC:-cc} -std=gnu11 -O2 -w -ffp-contract=off -fopenmp -pthread -I"$folder" -Isrc "$folder/$1.c" -o "$folder/$1" -lm
     said=$(timeout 60 "$folder/$1" --threads 3 --work 0.05 "${@:3}" 2>&1) || status=$?
     [[ $status == 1 && $said == "$1 WRONG "* ]] || fail "$1 does not find $2: \"$said\", exit status $status"
 }
 
 mutant barrier-storm '/#pragma omp barrier/d'
-mutant barrier-storm 's/random_walk(mine->state, steps)/random_walk(mine->state, steps - (round == 7))/'
+mutant barrier-storm 's/random_walk(mine->state, storm.steps)/random_walk(mine->state, storm.steps - (round == 7))/'
+mutant pthread-storm '/^    pthread_barrier_wait/d'
 
 # Two keys of a bucket move towards each other: in order, and the same sum.
 mutant bucket-sort 's/uint32_t place = first\[bucket\];/if (count[10] \&\& count[12]) count[10]--, count[12]--, count[11] += 2; &/'
@@ -39,6 +42,7 @@ mutant cg 's/^        solve();/        { solve(); if (i == 0) x[7] = 5; }/'
 
 mutant compute 's/areas\[block\] = sum/areas[block] = (block > 0) * sum/'
 mutant disk '/transfer(file, false, found/d'
+mutant hog 's/random_walk(mine->state, steps)/random_walk(mine->state, steps - (round == 7))/'
 
 # Locks that are not taken show where threads meet, or one is preempted for another; so these run for a while.
 mutant lock-loop '/pthread_mutex_.*lock(/d' --gap 0 --work 0.2

@@ -50,3 +50,24 @@ def sum_up(found):
     judged = [row["verdict"] for row in found if row["kind"] == "claim"]
     count = {verdict: judged.count(verdict) for verdict in RANK}
     return f"claims: {count['reproduced']} reproduced, {count['partly']} partly, {count['not']} not"
+
+
+def page(head, found, sweeps):
+    """A page with a row for each claim. `sweeps`: the kinds of points, with the heading of a column that tells what they change."""
+    counted = {kind: sum(row["kind"] == kind for row in found) for kind in ("claim", "input")}
+    checked = sum("found" in row for row in found)
+    lines = [head, f"**{sum_up(found)}**, of {len(found)} rows; {counted['input']} describe a setting; not checked here: "
+             f"{counted['claim'] - checked}.\n"]
+    heads = ["claim", "the paper", "its figure", "here", "verdict", "parts", "why", *sweeps.values()]
+    lines += ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for row in found:
+        says = f"{row['says']} ({row['where']})"
+        theirs = row.get("theirs") or ("only in a picture" if row.get("picture") else "–")
+        if "found" not in row:
+            what = "an input" if row["kind"] == "input" else "open"
+            cells = [row["id"], says, theirs, "–", what, "–", row.get("why", "–"), *("–" for _ in sweeps)]
+        else:
+            cells = [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–")]
+            cells += [swept(row, kind) for kind in sweeps]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"

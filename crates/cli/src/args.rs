@@ -2,6 +2,8 @@
 //!
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
 
+mod shuffle;
+
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
@@ -11,9 +13,12 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use cosched_core::engine::Limits;
+use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{Actuator, Class, Nanos, input};
 use cosched_linux::ground::{FreezerRung, PinningRung};
-use cosched_policy::{FaithfulOptions, Kind, Options, Placement, Quanta, Slowdowns};
+use cosched_policy::{
+    FaithfulOptions, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
+};
 use cosched_sim::Kernel;
 
 use crate::advise::AdviseArgs;
@@ -36,6 +41,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+pub(crate) use shuffle::ShuffleArgs;
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
@@ -131,7 +137,8 @@ pub(crate) struct PolicyArgs {
 /// How policies that measure do their work.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
-    /// How often programs are measured: 10ms or more (faithful) [default: 1s; with the guard as often as phases change]
+    /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s, with the guard as often as
+    /// phases change; shuffling 500ms]
     #[arg(long, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
@@ -145,21 +152,38 @@ pub(crate) struct MeasureArgs {
     /// [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
+    #[command(flatten)]
+    pub(crate) shuffle: ShuffleArgs,
     /// The class that the kernel has for it, if none is asked for (simulated kernels only).
     #[arg(skip)]
     pub(crate) usual_class: Option<Class>,
 }
 
+/// An option that was given: its name, the policies that have a use for it, and what these do.
+type Given = (&'static str, fn(Kind) -> bool, &'static str);
+
 impl MeasureArgs {
-    /// The first option that was given.
-    fn given(&self) -> Option<&'static str> {
-        let all = [
-            ("--interval", self.interval.is_some()),
-            ("--actuators", self.actuators.is_some()),
-            ("--no-guard", self.no_guard),
-            ("--quanta", self.quanta.is_some()),
+    /// The first option that was given and that none of these policies has a use for.
+    fn unused(&self, kinds: &[Kind]) -> Option<Given> {
+        let slices = "measure programs and give slices";
+        let shuffle = self.shuffle.given();
+        let all: [(bool, Given); 5] = [
+            (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
+            (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
+            (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
+            (
+                shuffle.is_some(),
+                (
+                    shuffle.unwrap_or_default(),
+                    Kind::shuffles,
+                    "move threads between groups of CPUs",
+                ),
+            ),
         ];
-        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+        let used = |(_, used, _): &Given| kinds.iter().any(|kind| used(*kind));
+        let mut given = all.into_iter().filter(|(given, _)| *given).map(|(_, option)| option);
+        given.find(|option| !used(option))
     }
 
     /// Refuses what would be tried twice.
@@ -171,6 +195,22 @@ impl MeasureArgs {
             None => Ok(()),
         }
     }
+}
+
+const BARRIER: &str = "--barrier";
+
+fn useless(command: &str, option: &str) -> Failure {
+    Failure::Input(format!("`cosched {command}` has no use for {option}: leave it out"))
+}
+
+/// How threads wait for each other.
+#[derive(Clone, Copy, Debug, Default, Args)]
+pub(crate) struct BarrierArgs {
+    /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
+    /// where whoever waits knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
+    /// others are there to be compared with [default: own]
+    #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
+    pub(crate) barrier: Option<Barrier>,
 }
 
 /// The first of a list that is in it before.
@@ -185,6 +225,8 @@ pub(crate) struct HowArgs {
     pub(crate) policy: PolicyArgs,
     #[command(flatten)]
     pub(crate) measure: MeasureArgs,
+    #[command(flatten)]
+    pub(crate) waiting: BarrierArgs,
     /// How to freeze programs; the default is the best there is.
     #[arg(long, value_enum)]
     pub(crate) freezer: Option<FreezerArg>,
@@ -200,8 +242,8 @@ pub(crate) struct HowArgs {
 impl From<PolicyArgs> for HowArgs {
     fn from(policy: PolicyArgs) -> HowArgs {
         let grace = Duration::from_nanos(Limits::default().grace.0);
-        let measure = MeasureArgs::default();
-        HowArgs { policy, measure, freezer: None, pinning: None, grace }
+        let (measure, waiting) = (MeasureArgs::default(), BarrierArgs::default());
+        HowArgs { policy, measure, waiting, freezer: None, pinning: None, grace }
     }
 }
 
@@ -223,7 +265,14 @@ impl HowArgs {
             slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
+            shuffling: self.shuffling(),
         }
+    }
+
+    fn shuffling(&self) -> ShufflingOptions {
+        let options = self.measure.shuffle.options();
+        let interval = self.measure.interval.map_or(options.interval, Into::into);
+        ShufflingOptions { interval, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
@@ -245,6 +294,11 @@ impl HowArgs {
         self.policy.placement.unwrap_or(Options::default().placement)
     }
 
+    /// How a program waits at barriers.
+    pub(crate) fn barrier(&self, spec: &ProgramSpec) -> Barrier {
+        spec.barrier.or(self.waiting.barrier).unwrap_or_default()
+    }
+
     /// No program is frozen longer than this at a time.
     pub(crate) fn max_frozen(&self) -> Nanos {
         self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
@@ -262,6 +316,9 @@ impl HowArgs {
                 "{option} is for policies that {what} ({uses}), not for {asked}: leave it out"
             ))
         };
+        if let Some((option, used, what)) = self.measure.unused(kinds) {
+            return Err(refuse(option, used, what));
+        }
         match self.given().iter().find(|option| **option != FILL) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
@@ -275,10 +332,6 @@ impl HowArgs {
                 let option = self.policy.fair.given().unwrap_or_default();
                 Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
             }
-            _ if !kinds.iter().any(|kind| kind.measures()) && self.measure.given().is_some() => {
-                let option = self.measure.given().unwrap_or_default();
-                Err(refuse(option, Kind::measures, "measure programs"))
-            }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
             }
@@ -288,15 +341,23 @@ impl HowArgs {
 
     /// The same for a command that has a use for these only.
     pub(crate) fn check_use_by(&self, command: &str, used: &[&str]) -> Result<(), Failure> {
+        self.check_own_barriers(command)?;
         match self.given().into_iter().find(|option| !used.contains(option)) {
-            Some(option) => Err(Failure::Input(format!(
-                "`cosched {command}` has no use for {option}: leave it out"
-            ))),
+            Some(option) => Err(useless(command, option)),
             None => Ok(()),
         }
     }
 
-    /// The options that were given, but for --grace, which every command uses that runs programs.
+    /// The same for a command that has no use for other barriers than programs' own.
+    pub(crate) fn check_own_barriers(&self, command: &str) -> Result<(), Failure> {
+        match self.waiting.barrier {
+            None => Ok(()),
+            Some(_) => Err(useless(command, BARRIER)),
+        }
+    }
+
+    /// The options that were given, but for --grace, which every command uses that runs programs, and --barrier, which no
+    /// policy has to do with.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--quantum", self.policy.quantum.is_some()),

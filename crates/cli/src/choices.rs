@@ -5,7 +5,8 @@ use std::ffi::OsStr;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
-use cosched_policy::{Kind, Placement};
+use cosched_core::workload::Barrier;
+use cosched_policy::{GroupBy, Kind, Placement, SortBy};
 use cosched_sim::{Hardware, Kernel};
 
 use crate::args::{self, named};
@@ -65,10 +66,27 @@ pub(crate) fn actuator() -> impl TypedValueParser<Value = Actuator> {
         .try_map(|name| name.parse::<Actuator>())
 }
 
+/// What CPUs of a group share.
+pub(crate) fn group_by() -> impl TypedValueParser<Value = GroupBy> {
+    PossibleValuesParser::new(GroupBy::ALL.map(GroupBy::name))
+        .try_map(|name| name.parse::<GroupBy>())
+}
+
+/// What threads are sorted by.
+pub(crate) fn sort_by() -> impl TypedValueParser<Value = SortBy> {
+    PossibleValuesParser::new(SortBy::ALL.map(SortBy::name)).try_map(|name| name.parse::<SortBy>())
+}
+
 /// Where the threads of a program go.
 pub(crate) fn placement() -> impl TypedValueParser<Value = Placement> {
     PossibleValuesParser::new(Placement::ALL.map(Placement::name))
         .try_map(|name| name.parse::<Placement>())
+}
+
+/// How programs wait at barriers.
+pub(crate) fn barrier() -> impl TypedValueParser<Value = Barrier> {
+    PossibleValuesParser::new(Barrier::ALL.map(Barrier::name))
+        .try_map(|name| name.parse::<Barrier>())
 }
 
 /// The kernel of a simulated machine.
@@ -93,7 +111,7 @@ mod tests {
 
     #[test]
     fn completions_offer_what_a_command_takes_and_nothing_that_it_refuses() {
-        assert_eq!(offered("exec", "policy"), ["linux", "faithful"]);
+        assert_eq!(offered("exec", "policy"), ["linux", "faithful", "shuffling"]);
         assert_eq!(offered("attach", "policy"), offered("exec", "policy"));
         for known in ["gang", "linux", "split"] {
             assert!(offered("compare", "policies").contains(&known.to_owned()), "{known}");

@@ -6,6 +6,7 @@
 //! command that would give what is missing. With `--measure` it also freezes a program of ours on
 //! every rung, and tells how long that takes.
 
+mod barriers;
 pub(crate) mod gaps;
 mod machine;
 mod outlook;
@@ -22,6 +23,7 @@ use serde::Serialize;
 
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
+use barriers::BarrierReport;
 use gaps::{Latency, Stop};
 use machine::MachineReport;
 use outlook::Outlook;
@@ -59,6 +61,7 @@ struct Report {
     rights: Rights,
     machine: MachineReport,
     policies: Vec<Outlook>,
+    barriers: BarrierReport,
     /// `null` unless it was asked for.
     gaps: Option<Vec<Latency>>,
 }
@@ -77,6 +80,7 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         schema: SCHEMA,
         machine: MachineReport::new(&session),
         policies: outlook::all(&rights),
+        barriers: BarrierReport::new(&proc),
         rights,
         gaps,
     };

@@ -19,6 +19,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
+use crate::args::{BarrierArgs, HowArgs};
 use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
@@ -30,6 +31,8 @@ use crate::store::Store;
 pub(crate) struct ExecArgs {
     #[command(flatten)]
     place: InPlaceArgs,
+    #[command(flatten)]
+    waiting: BarrierArgs,
     /// The program; it keeps standard input and output, and the terminal.
     #[arg(last = true, required = true, value_name = "CMD ARGS")]
     command: Vec<String>,
@@ -38,6 +41,7 @@ pub(crate) struct ExecArgs {
 /// Runs the program, and ends as it does.
 pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("run a program in cosched's place")?;
+    let how = HowArgs { waiting: args.waiting, ..how };
     let here = std::env::current_dir().map_err(|error| {
         Failure::Input(format!("the current directory cannot be found: {error}"))
     })?;

@@ -41,7 +41,7 @@ impl FairArgs {
             training_limit: self.training_limit.map_or(default.training_limit, |limit| limit.0),
             distribution: !self.no_distribution,
             sequential: !self.no_sequences,
-            by_ticks: self.optimal,
+            optimal: self.optimal,
         }
     }
 

@@ -15,7 +15,7 @@ use crate::live::MetricsAt;
 /// What decides about such programs, and what is told of them.
 #[derive(Debug, Args)]
 pub(crate) struct InPlaceArgs {
-    /// What decides: faithful, or linux, which changes nothing.
+    /// What decides: faithful, shuffling, or linux, which changes nothing.
     #[arg(long, short, default_value = Kind::Faithful.name(), value_parser = choices::policy_in_place(),
           hide_possible_values = true)]
     pub(crate) policy: Kind,

@@ -110,8 +110,10 @@ impl Session {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         self.fits(request).map_err(Failure::input)?;
-        let policy =
-            request.kind.build(&request.how.options(request.kind)).map_err(Failure::input)?;
+        let options = request.how.options(request.kind);
+        let (topology, usable) = (&self.topology, &self.usable.cpus);
+        request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
+        let policy = request.kind.build(&options).map_err(Failure::input)?;
         Ok(Planned { threads, policy })
     }
 

@@ -300,8 +300,8 @@ impl Simulator {
         let (sim, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
-        let how = if kind.makes_gangs() { SIMULATED } else { NONE };
-        let rungs = Rungs { freezing: how.to_owned(), pinning: how.to_owned() };
+        let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
+        let rungs = Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) };
         let context =
             self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
         let context = Context { simulation: Some(self.scene.simulation()), ..context };

@@ -2,6 +2,7 @@
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
+use cosched_core::Waits;
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
 use cosched_report::words;
 
@@ -16,7 +17,9 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
     let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
     let times = ["program", "threads", "turnaround s", "running s", "waiting s"];
     let against_solo: &[&str] = if solo { &["alone s", "slowdown"] } else { &[] };
-    let mut table = table(&[&times, against_solo, &["end"]].concat());
+    let waits = result.programs.iter().any(|program| program.usage.waits.is_some());
+    let waiting: &[&str] = if waits { &WAITS } else { &[] };
+    let mut table = table(&[&times, against_solo, waiting, &["end"]].concat());
     for program in &result.programs {
         let mut row = vec![
             text(&program.name),
@@ -28,12 +31,29 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
         if solo {
             row.extend([seconds(program.solo_seconds), ratio(program.slowdown)]);
         }
+        if waits {
+            row.extend(waited(program.usage.waits));
+        }
         row.push(text(&end(program)));
         table.add_row(row);
     }
     [vec![table.to_string()], summary(result, profile), deviations::sentences([result])]
         .concat()
         .join("\n")
+}
+
+/// What waiting for siblings cost, in CPU seconds; and the mean latency of a barrier.
+const WAITS: [&str; 5] = ["useful s", "spun s", "lag s", "barriers", "latency us"];
+
+fn waited(waits: Option<Waits>) -> [Cell; 5] {
+    let latency = waits.and_then(|waits| waits.mean_latency_seconds());
+    [
+        seconds(waits.map(|waits| waits.useful_seconds)),
+        seconds(waits.map(|waits| waits.spun_seconds)),
+        seconds(waits.map(|waits| waits.lag_seconds)),
+        number(waits.map_or("–".to_owned(), |waits| waits.barriers.to_string())),
+        number(latency.map_or("–".to_owned(), |latency| format!("{:.1}", 1e6 * latency))),
+    ]
 }
 
 fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
@@ -179,6 +199,7 @@ mod tests {
                     solo: *solo,
                     terms: None,
                     environment: None,
+                    barrier: None,
                 })
                 .collect(),
         };

@@ -5,6 +5,7 @@
 use std::path::Path;
 use std::process::{Command, Output};
 
+use cosched_core::Why;
 use cosched_core::result::{RunResult, Simulation};
 
 const WORKLOAD: &str = "[[program]]\ncommand = 'a'\nthreads = 24\n\
@@ -51,6 +52,24 @@ fn the_document_of_a_simulated_run_tells_what_repeats_it() {
     let (machine, kernel) = ("e5-2670-16".to_owned(), "cfs".to_owned());
     assert_eq!(run.simulation, Some(Simulation { machine, kernel, seed: 7 }));
     assert_eq!(run.machine.kernel, "simulated");
+}
+
+#[test]
+fn a_model_that_names_its_barrier_is_told_what_waiting_cost() {
+    for barrier in ["spin", "donate"] {
+        let named = format!("spin = 'forever'\nbarrier = '{barrier}'");
+        let workload = WORKLOAD.replacen("spin = 'forever'", &named, 1);
+        let options = "--machine dunnington-24 --kernel cfs --policy linux";
+        let run = result(&workload, options);
+        let (usage, waits) = (run.programs[0].usage, run.programs[0].usage.waits.unwrap());
+        let received = waits.useful_seconds + waits.spun_seconds;
+        assert!((received - usage.user_seconds).abs() < 1e-5, "{usage:?}");
+        assert_eq!((waits.barriers, waits.donations > 0), (1000, barrier == "donate"));
+        assert_eq!(run.programs[1].usage.waits, None);
+        let folder = tempfile::tempdir().unwrap();
+        let table = String::from_utf8(sim(folder.path(), &workload, options).stdout).unwrap();
+        assert!(table.contains("spun s") && table.contains("latency us"), "{table}");
+    }
 }
 
 #[test]
@@ -438,4 +457,28 @@ fn what_fair_progress_is_told_is_for_no_other_policy_and_it_runs_on_simulated_ma
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
     assert!(told.contains("simulated machines only so far"), "{told}");
+}
+
+#[test]
+fn shuffling_gives_threads_that_wait_alike_one_package_and_is_refused_where_there_is_only_one() {
+    let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
+        [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
+        critical = { sections = 20, instructions = 1000000, lines = 8 }\n";
+    let told = result(workload, "--no-solo --policy shuffling --machine e5410-8");
+    assert!(told.deviations.is_empty(), "{:?}", told.deviations);
+    let reasons = told.decisions.iter().flat_map(|decision| &decision.reasons);
+    let shuffled = |why| match why {
+        Why::Shuffled { threads, groups, before, after, .. } => {
+            Some((threads, groups, before, after))
+        }
+        _ => None,
+    };
+    let shuffled: Vec<_> = reasons.filter_map(|reason| shuffled(reason.why)).collect();
+    let Some((8, 2, before, after)) = shuffled.first().copied() else { panic!("{shuffled:?}") };
+    assert!(after < before, "{shuffled:?}");
+    let one_package = "--no-solo --machine core:8 --policy";
+    assert!(refused(workload, &format!("{one_package} shuffling")).contains("--groups"));
+    result(workload, &format!("{one_package} shuffling --groups 0-3,4-7"));
+    let useless = refused(workload, &format!("{one_package} linux --groups 0-3,4-7"));
+    assert!(useless.contains("--groups is for policies"), "{useless}");
 }

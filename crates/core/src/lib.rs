@@ -32,6 +32,7 @@ pub mod statistics;
 mod time;
 mod topology;
 mod treatment;
+pub mod waits;
 pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
@@ -52,3 +53,4 @@ pub use speedup::Speedup;
 pub use time::Nanos;
 pub use topology::{Cpu, Level, Topology};
 pub use treatment::{Chosen, Treatment};
+pub use waits::Waits;

@@ -125,6 +125,17 @@ pub struct Standing {
     /// What is being tried instead.
     #[serde(default)]
     pub tried: Option<Actuator>,
+    /// How its threads were moved between groups of CPUs, where the policy does that.
+    #[serde(default)]
+    pub shuffled: Option<Shuffled>,
+}
+
+impl Standing {
+    /// The share of its threads' time at locks that the policy has last decided by, 0 to 1, where it does.
+    pub fn lock_contention(&self) -> Option<f64> {
+        let of_slice = self.slice.map(|slice| slice.lock_contention);
+        of_slice.or(self.shuffled.map(|shuffled| shuffled.lock_contention))
+    }
 }
 
 /// A slice, and what it was chosen for.
@@ -141,6 +152,38 @@ pub struct ChosenSlice {
 impl From<Chosen> for ChosenSlice {
     fn from(Chosen { slice, lock_contention, miss_ratio }: Chosen) -> ChosenSlice {
         ChosenSlice { slice_seconds: slice.as_secs_f64(), lock_contention, miss_ratio }
+    }
+}
+
+/// How a program's threads were moved between groups of CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shuffled {
+    /// How many threads were sorted the last time.
+    pub threads: u16,
+    /// To how many groups they are bound; 0: they run where the kernel likes.
+    pub groups: u16,
+    /// How often a thread was moved to another group, in all runs of the program.
+    pub moves: u64,
+    /// The mean share of their time at locks that this was decided for, 0 to 1.
+    pub lock_contention: f64,
+}
+
+impl Shuffled {
+    /// What is so after another reason about the program.
+    fn after(before: Option<Shuffled>, why: &Why) -> Option<Shuffled> {
+        let moves = before.map_or(0, |before| before.moves);
+        match *why {
+            Why::Shuffled { threads, moved, groups, lock_time, .. } => Some(Shuffled {
+                threads,
+                groups,
+                moves: moves + u64::from(moved),
+                lock_contention: lock_time,
+            }),
+            Why::Unbound { lock_time } => {
+                before.map(|before| Shuffled { groups: 0, lock_contention: lock_time, ..before })
+            }
+            _ => before,
+        }
     }
 }
 

@@ -330,6 +330,26 @@ pub enum Why {
         /// How many it asks for.
         asked: u16,
     },
+    /// Its threads were sorted by how long they wait at locks, and those that wait alike share a socket from now on.
+    Shuffled {
+        /// How many were sorted.
+        threads: u16,
+        /// How many of them go to another socket than the one that they were on.
+        moved: u16,
+        /// Over how many sockets.
+        groups: u16,
+        /// The mean share of their time at locks, 0 to 1.
+        lock_time: f64,
+        /// How far the threads of a socket were apart, as a share of their time; misses per second where they are sorted by these.
+        before: f64,
+        /// The same with the new groups.
+        after: f64,
+    },
+    /// Its threads hardly wait at locks any more, and run where the kernel likes from now on.
+    Unbound {
+        /// The mean share of their time at locks, 0 to 1.
+        lock_time: f64,
+    },
     /// The machine could not do what the plan wanted.
     Deviation {
         /// What could not be had.

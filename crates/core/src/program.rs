@@ -13,6 +13,7 @@ use crate::cpuset::CpuSet;
 use crate::sample::Quality;
 use crate::speedup::Speedup;
 use crate::time::Nanos;
+use crate::waits::Waits;
 
 /// Names one run of one program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -124,6 +125,9 @@ pub struct Usage {
     /// it: the counters are cosched's own, and only solo runs are counted.
     #[serde(skip)]
     pub counts: Counts,
+    /// What waiting for each other cost its threads, where that is simulated and its model asks for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waits: Option<Waits>,
 }
 
 /// What hardware counters counted of a program in user mode, over all its threads and processes.

@@ -33,7 +33,7 @@ use crate::input;
 use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
-use crate::workload::shown;
+use crate::workload::{Barrier, shown};
 
 /// The version of the schema that this crate writes and reads.
 pub const SCHEMA: &str = "cosched-run/1";
@@ -186,6 +186,18 @@ pub struct ProgramResult {
     /// was run, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
+    /// How its threads waited at barriers; `None`: in its own way, and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub barrier: Option<BarrierResult>,
+}
+
+/// How a program's threads waited at barriers, if not in its own way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BarrierResult {
+    /// The way.
+    pub way: Barrier,
+    /// Why whoever waited there did not know which threads ran; `None`: it did.
+    pub lacks: Option<String>,
 }
 
 /// What a policy is told of a program beside its threads and its arrival.

@@ -27,11 +27,13 @@
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
 //! malleable = false       # whether it lets cosched choose its thread count while it runs
+//! barrier = "own"         # how its threads wait at barriers: in its own way, or in one of cosched's ("donate")
 //! model = {}              # what the simulator takes it for; usually as [program.model]
 //! ```
 //!
 //! `docs/workload-file.md` is the same for users, with ranges.
 
+mod barrier;
 mod check;
 mod environment;
 mod error;
@@ -46,6 +48,7 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+pub use barrier::Barrier;
 pub use environment::{OPENMP, THREAD_VARIABLES};
 pub use error::{Place, Position, Problem, WorkloadError};
 pub use executable::{CommandProblem, ExecutableError};
@@ -103,6 +106,8 @@ pub struct ProgramSpec {
     pub group: Option<String>,
     /// Whether it lets cosched choose its thread count while it runs.
     pub malleable: bool,
+    /// How its threads wait at barriers; `None`: what holds for all programs.
+    pub barrier: Option<Barrier>,
     /// What the simulator takes it for, unread; `None`: it can only be run.
     pub model: Option<toml::Table>,
 }

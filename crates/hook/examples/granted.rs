@@ -5,7 +5,7 @@ use std::error::Error;
 use std::process::Command;
 use std::time::Duration;
 
-use cosched_linux::hook::{Door, library, preloaded};
+use cosched_linux::hook::{Door, Uses, library, preloaded};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
     let usage = "usage: granted N COMMAND...";
     let grant: u16 = words.next().ok_or(usage)?.parse()?;
-    let mut door = Door::open()?;
+    let mut door = Door::open(Uses::THREADS)?;
     door.grant(Some(grant), 0);
     let mut env = std::env::vars_os().collect();
     // Examples lie in a folder of their own below the library's.

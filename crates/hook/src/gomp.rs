@@ -8,6 +8,12 @@
 //! Left alone are: regions with a clause, which by the standard get exactly that many; regions inside parallel regions;
 //! everything after a call of `omp_set_dynamic(0)`, by which a program says that it counts on the numbers; and regions of a
 //! program whose executable has variables for every thread (`may_be_thread_private`).
+//!
+//! The body that is passed on is ours, for every region: each thread so knows which region it is in, and with that which
+//! runtime is meant by the entries that name no caller (`barriers`), and whether it meets the others at a barrier of ours
+//! (`region`).
+
+mod barriers;
 
 use core::ffi::{c_int, c_long, c_uint, c_void};
 use core::mem::transmute;
@@ -15,6 +21,7 @@ use core::sync::atomic::AtomicBool;
 use core::sync::atomic::Ordering::Relaxed;
 
 use crate::link;
+use crate::region::Team;
 use crate::runtime::{Function, OneFunction, may_be_thread_private};
 
 /// The outlined body of a region.
@@ -55,9 +62,46 @@ fn number(body: Body, given: c_uint) -> c_uint {
     }
 }
 
+/// What the body that is ours is called with.
+#[repr(C)]
+struct Region {
+    /// The runtime may look into the first word of what it is given: into the reductions of tasks.
+    first: usize,
+    body: Body,
+    data: *mut c_void,
+    team: Team,
+}
+
+/// The first word of most regions: nobody looks at it.
+fn none(_: *const c_void) -> usize {
+    0
+}
+
+/// The first word of a region with reductions of tasks: their address.
+///
+/// # Safety
+/// It has to be what the compiler has made for such a region.
+unsafe fn reductions(data: *const c_void) -> usize {
+    // SAFETY: the compiler puts the address there.
+    unsafe { *data.cast::<usize>() }
+}
+
+/// The body that every thread of a region runs.
+unsafe extern "C" fn inside(region: *mut c_void) {
+    // SAFETY: `entry` has passed it along; it lives until the runtime says that the region is over. The program's body gets
+    // what was meant for it.
+    unsafe {
+        let region = &*region.cast::<Region>();
+        region.team.work(|| (region.body)(region.data));
+    }
+}
+
 /// An entry `name(body, data, number of threads, ...)`.
 macro_rules! entry {
     ($name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
+        entry!(none $name($($more: $kind),*) $(-> $answer)?);
+    };
+    ($first:ident $name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
         // SAFETY: the name and the types are those of gcc's runtime, which is passed every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
@@ -70,7 +114,10 @@ macro_rules! entry {
                 // SAFETY: the runtime's own entry, with the arguments that were meant for it.
                 real => unsafe {
                     let threads = number(body, threads);
-                    transmute::<usize, Entry>(real)(body, data, threads, $($more),*)
+                    let team = Team::begin(body as *const c_void);
+                    let mut region = Region { first: $first(data), body, data, team };
+                    let data = (&raw mut region).cast();
+                    transmute::<usize, Entry>(real)(inside, data, threads, $($more),*)
                 },
             }
         }
@@ -78,7 +125,7 @@ macro_rules! entry {
 }
 
 entry!(GOMP_parallel(flags: c_uint));
-entry!(GOMP_parallel_reductions(flags: c_uint) -> c_uint);
+entry!(reductions GOMP_parallel_reductions(flags: c_uint) -> c_uint);
 entry!(GOMP_parallel_sections(count: c_uint, flags: c_uint));
 entry!(GOMP_parallel_loop_static(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));
 entry!(GOMP_parallel_loop_dynamic(start: c_long, end: c_long, step: c_long, chunk: c_long, flags: c_uint));

@@ -8,6 +8,9 @@
 //! The entry takes any number of arguments, one for each variable that the region uses, and all are addresses. They are
 //! passed on as they lie there: some more than there are, up to [`MOST`]. What is read beyond them is the caller's own stack,
 //! and nobody uses it.
+//!
+//! Where the region's threads meet at a barrier of ours (`region`), the body that is passed on is ours, with one argument
+//! more, and `__kmpc_barrier` is that barrier. All entries here name their caller.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -15,6 +18,7 @@ use core::mem::transmute;
 use std::thread_local;
 
 use crate::gomp::team;
+use crate::region::{Team, aside, meeting};
 use crate::runtime::Function;
 
 /// The most variables of a region.
@@ -64,7 +68,13 @@ fn grant(location: *const c_void, body: *const c_void) {
     }
 }
 
-/// The entry with so many addresses.
+/// What the bodies that are ours are called with.
+struct Region {
+    body: *const c_void,
+    team: Team,
+}
+
+/// The entry with so many addresses, and the bodies that are ours.
 macro_rules! fork_call {
     ($($few:ident)* ; $($many:ident)*) => {
         #[allow(clippy::too_many_arguments)]
@@ -83,14 +93,40 @@ macro_rules! fork_call {
                 REAL.cannot_be_served(b"its region uses more than 64 variables");
             }
             grant(location, body);
+            let region = Region { body, team: Team::begin(body) };
             // SAFETY: the runtime's own entry, with the arguments that were meant for it, and with some that it does not
-            // look at.
+            // look at. The region lives until the runtime says that it is over.
             unsafe {
                 let real = transmute::<usize, Entry>(real);
-                match count {
-                    ..=12 => real(location, count, body, $($few),*),
-                    _ => real(location, count, body, $($few,)* $($many),*),
+                let (ours, more) = (&raw const region, count + 1);
+                match (region.team.is_ours(), count) {
+                    (false, ..=12) => real(location, count, body, $($few),*),
+                    (false, _) => real(location, count, body, $($few,)* $($many),*),
+                    (true, ..=12) => real(location, more, inside_few as *const c_void, ours, $($few),*),
+                    (true, _) => real(location, more, inside_many as *const c_void, ours, $($few,)* $($many),*),
                 }
+            }
+        }
+
+        inside!(inside_few: $($few)*);
+        inside!(inside_many: $($few)* $($many)*);
+    };
+}
+
+/// A body that every thread of a region runs, which has so many addresses at most.
+macro_rules! inside {
+    ($name:ident: $($argument:ident)*) => {
+        #[allow(clippy::too_many_arguments)]
+        unsafe extern "C" fn $name(
+            thread: *mut c_int, bound: *mut c_int, region: *const Region, $($argument: usize),*
+        ) {
+            type Body = unsafe extern "C" fn(*mut c_int, *mut c_int, $($argument: usize),*);
+            // SAFETY: the entry has passed the region along, which lives. The program's body gets what was meant for it, and
+            // what it does not look at.
+            unsafe {
+                let region = &*region;
+                let body = transmute::<*const c_void, Body>(region.body);
+                region.team.work(|| body(thread, bound, $($argument),*));
             }
         }
     };
@@ -101,3 +137,22 @@ fork_call! {
     b0 b1 b2 b3 b4 b5 b6 b7 b8 b9 b10 b11 b12 b13 b14 b15 b16 b17 b18 b19 b20 b21 b22 b23 b24 b25
     b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
 }
+
+// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call that is not ours.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __kmpc_barrier(location: *const c_void, thread: c_int) {
+    static REAL: Function = Function::named("__kmpc_barrier\0");
+    type Entry = unsafe extern "C" fn(*const c_void, c_int);
+    if meeting().is_some_and(|meeting| meeting.pass()) {
+        return;
+    }
+    match REAL.of(location) {
+        0 => REAL.is_lost(),
+        // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+        real => unsafe { transmute::<usize, Entry>(real)(location, thread) },
+    }
+}
+
+aside!(__kmpc_omp_task_alloc(a b c d e));
+aside!(__kmpc_omp_target_task_alloc(a b c d e f));
+aside!(__kmpc_cancel(a b));

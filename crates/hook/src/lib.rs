@@ -1,9 +1,11 @@
-//! The part of cosched that lives inside a program: it asks how many threads the next parallel region may have.
+//! The part of cosched that lives inside a program: it asks how many threads the next parallel region may have, and lets
+//! threads that wait at a barrier know whom they wait for.
 //!
 //! It comes in by `LD_PRELOAD`, where the workload file says `malleable = true`, or by linking (`include/cosched.h`). A
 //! program that says so itself calls `cosched_region`, which is the `affhook_region_notify` of the thesis on gang scheduling
 //! (section 4.2). Programs that know nothing of cosched are served by standing in front of the entries of their runtimes:
-//! `gomp` (gcc), `kmp` (LLVM) and `blas` (OpenBLAS with threads of its own). `link` is the way to cosched.
+//! `gomp` (gcc), `kmp` (LLVM) and `blas` (OpenBLAS with threads of its own). `barrier` is the time donating barrier, behind
+//! POSIX' and those of OpenMP (`region`). `link` is the way to cosched.
 //!
 //! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can panic; no call may be the
 //! place at which a thread is cancelled; `errno` is as before; and without cosched every function does nothing.
@@ -16,10 +18,12 @@
 
 extern crate std;
 
+mod barrier;
 mod blas;
 mod gomp;
 mod kmp;
 mod link;
+mod region;
 mod runtime;
 mod sys;
 

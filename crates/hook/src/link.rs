@@ -15,7 +15,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
-use cosched_page::{Page, Request};
+use cosched_page::{Page, Request, ThreadTable};
 
 use crate::sys::{self, Errno, Socket};
 
@@ -35,6 +35,8 @@ const OFF: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(NEW);
 static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
+/// What threads do, where cosched has that written down. It stays mapped for ever.
+static TABLE: AtomicPtr<ThreadTable> = AtomicPtr::new(null_mut());
 static FD: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
 /// Held by whoever uses the socket.
@@ -61,6 +63,22 @@ pub(crate) fn page() -> Option<&'static Page> {
     let page = connected()?;
     let now = sys::coarse_now();
     (page.is_fresh(now) && is_open(now)).then_some(page)
+}
+
+/// What the threads of this process do, where that is written down, as long as it is believed. Does not connect.
+#[inline]
+pub(crate) fn threads() -> Option<&'static ThreadTable> {
+    if STATE.load(Acquire) != ON {
+        return None;
+    }
+    // SAFETY: both stay mapped for ever, and are set before `ON` is (`sys::cover`).
+    let (page, table) = unsafe { (PAGE.load(Relaxed).as_ref()?, TABLE.load(Relaxed).as_ref()?) };
+    page.believes_threads(sys::coarse_now()).then_some(table)
+}
+
+/// Whether cosched says that the barriers of this program are ours.
+pub(crate) fn donates() -> bool {
+    page().is_some_and(|page| page.rule().donate)
 }
 
 /// How many threads a region gets that wants so many.
@@ -110,16 +128,19 @@ fn connect() -> Option<&'static Page> {
     page
 }
 
+/// From now on a child of a fork drops what is its parent's. Says whether that could be arranged.
+pub(crate) fn watch_forks() -> bool {
+    // SAFETY: the function stays where it is as long as this library does, and the C library forgets it with that.
+    WATCHES_FORKS.swap(true, Relaxed)
+        || unsafe { libc::pthread_atfork(None, None, Some(in_child)) == 0 }
+}
+
 fn open() -> Option<&'static Page> {
     let name = sys::variable(c"COSCHED_HOOK").filter(|name| !name.is_empty())?;
-    if !WATCHES_FORKS.swap(true, Relaxed) {
-        // SAFETY: the function stays where it is as long as this library does, and the C library forgets it with that.
-        let watches = unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
-        (watches == 0).then_some(())?;
-    }
+    watch_forks().then_some(())?;
     let socket = Socket::connect(name)?;
-    let page = if socket.wait(WELCOME) { socket.page() } else { None };
-    let Some(page) = page else {
+    let welcome = if socket.wait(WELCOME) { socket.page() } else { None };
+    let Some((page, table)) = welcome else {
         socket.close();
         return None;
     };
@@ -127,6 +148,7 @@ fn open() -> Option<&'static Page> {
     INODE.store(socket.inode, Relaxed);
     LOOKED.store(sys::coarse_now(), Relaxed);
     ASKED.store(0, Relaxed);
+    TABLE.store(table.map_or(null_mut(), |table| (&raw const *table).cast_mut()), Release);
     PAGE.store(&raw const *page as *mut Page, Release);
     Some(page)
 }
@@ -210,6 +232,7 @@ unsafe extern "C" fn in_child() {
     let _errno = Errno::keep();
     drop_all();
     crate::blas::in_child();
+    crate::barrier::in_child();
     IN_USE.store(false, Relaxed);
     STATE.store(NEW, Release);
 }
@@ -221,6 +244,10 @@ fn drop_all() {
     }
     Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }.close();
     sys::cover(page);
+    let table = TABLE.swap(null_mut(), Relaxed);
+    if !table.is_null() {
+        sys::cover_threads(table);
+    }
 }
 
 /// When the library is unloaded, or the process ends.

@@ -118,7 +118,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
         let runtimes: &[&CStr] = match () {
             () if name.starts_with(b"GOMP_") => &[c"libgomp.so.1"],
             () if name.starts_with(b"__kmpc_") => &[c"libomp.so.5", c"libomp.so", c"libiomp5.so"],
-            () if name.starts_with(b"omp_") => &[],
+            () if name.starts_with(b"omp_") || name.starts_with(b"pthread_") => &[],
             () => &[c"libopenblas.so.0", c"libblas.so.3"],
         };
         for runtime in runtimes {
@@ -209,7 +209,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
     /// It was called, and cannot be passed on: the program cannot go on.
     #[cold]
     pub(crate) fn cannot_be_served(&self, why: &[u8]) -> ! {
-        let remedy = b"; leave malleable = true out for this program\n";
+        let remedy = b"; leave malleable = true and barrier = \"donate\" out for this program\n";
         sys::complain(&[b"cosched: ", self.name.to_bytes(), b" was called, and ", why, remedy]);
         // SAFETY: ends the program.
         unsafe { libc::abort() }

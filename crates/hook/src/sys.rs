@@ -7,8 +7,12 @@
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::{MaybeUninit, size_of, zeroed};
 use core::ptr::null_mut;
+use core::sync::atomic::AtomicU64;
 
-use cosched_page::{Hello, Page, SIZE};
+use cosched_page::{Hello, Page, SIZE, ThreadTable};
+
+/// No descriptor.
+const NO_FILE: c_int = -1;
 
 /// Puts `errno` back when it goes.
 pub(crate) struct Errno(c_int);
@@ -38,15 +42,26 @@ pub(crate) fn now() -> u64 {
     now_of(libc::CLOCK_MONOTONIC)
 }
 
+/// Nanoseconds of the monotonic clock.
+pub(crate) fn nanoseconds() -> u64 {
+    let time = time_of(libc::CLOCK_MONOTONIC);
+    (time.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(time.tv_nsec as u64)
+}
+
 #[inline]
 fn now_of(clock: libc::clockid_t) -> u64 {
+    let time = time_of(clock);
+    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+}
+
+#[inline]
+fn time_of(clock: libc::clockid_t) -> libc::timespec {
     // SAFETY: an all-zero timespec is one, and the call writes only it.
-    let time = unsafe {
+    unsafe {
         let mut time: libc::timespec = zeroed();
         libc::clock_gettime(clock, &mut time);
         time
-    };
-    (time.tv_sec as u64).wrapping_mul(1000).wrapping_add(time.tv_nsec as u64 / 1_000_000)
+    }
 }
 
 /// How many CPUs the calling thread may run on.
@@ -75,6 +90,41 @@ pub(crate) fn complain(parts: &[&[u8]]) {
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
+}
+
+/// The number of the calling thread.
+#[cold]
+pub(crate) fn tid() -> u32 {
+    // SAFETY: takes no arguments.
+    unsafe { libc::syscall(libc::SYS_gettid) as u32 }
+}
+
+/// Whether the calling thread is on this CPU.
+pub(crate) fn is_here(cpu: u16) -> bool {
+    // SAFETY: takes no arguments.
+    unsafe { libc::sched_getcpu() == c_int::from(cpu) }
+}
+
+/// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
+pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) -> bool {
+    let _errno = Errno::keep();
+    let operation = libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: four bytes, aligned, that live during the call, which reads them; no time.
+    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, seen, 0usize) == 0 }
+}
+
+/// Wakes all threads that sleep on the word.
+pub(crate) fn wake_all(word: &AtomicU64) {
+    let _errno = Errno::keep();
+    let operation = libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the kernel takes the address as a name, and reads nothing there.
+    unsafe { libc::syscall(libc::SYS_futex, lower_half(word), operation, c_int::MAX) };
+}
+
+const _: () = assert!(cfg!(target_endian = "little"), "the lower half of a word comes first");
+
+fn lower_half(word: &AtomicU64) -> *mut u32 {
+    word.as_ptr().cast()
 }
 
 /// A variable that may be trusted: none, where the program has more rights than its user.
@@ -217,21 +267,22 @@ impl Socket {
         }
     }
 
-    /// Takes the page that cosched sends first. `None`: what came is none.
-    pub(crate) fn page(self) -> Option<&'static Page> {
+    /// Takes the page that cosched sends first, and the table of threads, if one comes along. `None`: what came is none.
+    pub(crate) fn page(self) -> Option<(&'static Page, Option<&'static ThreadTable>)> {
+        const MOST: usize = 2;
         let mut message = [0u8; Hello::SIZE];
-        // Room for one descriptor; whatever more is sent, the kernel closes.
+        // Room for both descriptors; whatever more is sent, the kernel closes.
         let mut control: MaybeUninit<[u64; 8]> = MaybeUninit::zeroed();
         // SAFETY: an all-zero header is one; all that it points to lives during the calls. The kernel fills in the control
         // messages, which are walked with the C library's macros within the length that it gives.
-        let (whole, memory) = unsafe {
+        let (whole, [memory, table]) = unsafe {
             let mut part =
                 libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
             let mut header: libc::msghdr = zeroed();
             header.msg_iov = &mut part;
             header.msg_iovlen = 1;
             header.msg_control = control.as_mut_ptr().cast();
-            header.msg_controllen = libc::CMSG_SPACE(size_of::<c_int>() as u32) as _;
+            header.msg_controllen = libc::CMSG_SPACE(size_of::<[c_int; MOST]>() as u32) as _;
             let flags = libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC;
             let length = libc::syscall(libc::SYS_recvmsg, self.fd, &raw mut header, flags);
             if length < 0 {
@@ -245,12 +296,20 @@ impl Socket {
                 return None;
             }
             let cut = header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0;
-            let memory = libc::CMSG_DATA(first).cast::<c_int>().read_unaligned();
-            (length == Hello::SIZE as c_long && !cut, memory)
+            let length_of_all: usize = (*first).cmsg_len as _;
+            let bytes = length_of_all.saturating_sub(libc::CMSG_LEN(0) as usize);
+            let mut files = [NO_FILE; MOST];
+            for (i, file) in files.iter_mut().enumerate().take(bytes / size_of::<c_int>()) {
+                *file = libc::CMSG_DATA(first).cast::<c_int>().add(i).read_unaligned();
+            }
+            (length == Hello::SIZE as c_long && !cut, files)
         };
-        let page = if whole && Hello::is(&message) { map(memory) } else { None };
-        close(memory);
-        page.filter(|page| page.is_known())
+        let hello = Hello::read(&message).filter(|_| whole);
+        let page = hello.and_then(|_| map(memory)).filter(|page| page.is_known());
+        let wanted = hello.is_some_and(|hello| hello.threads) && page.is_some();
+        let threads = if wanted { map_threads(table) } else { None };
+        [memory, table].into_iter().filter(|file| *file != NO_FILE).for_each(close);
+        Some((page?, threads))
     }
 }
 
@@ -273,14 +332,37 @@ fn map(memory: c_int) -> Option<&'static Page> {
     }
 }
 
+/// Maps the table of threads, if its memory cannot be taken away again.
+fn map_threads(table: c_int) -> Option<&'static ThreadTable> {
+    // SAFETY: plain numbers. What has no type of file is no file that could be cut: an array of the kernel's, which is as
+    // long as it is mapped, or it could not be. It stays mapped as the page does, and is read by whole atomic words.
+    unsafe {
+        if status(table)?.st_mode & libc::S_IFMT != 0 {
+            return None;
+        }
+        let (rights, flags) = (libc::PROT_READ, libc::MAP_SHARED);
+        let address = libc::mmap(null_mut(), ThreadTable::SIZE, rights, flags, table, 0);
+        if address == libc::MAP_FAILED { None } else { Some(&*address.cast::<ThreadTable>()) }
+    }
+}
+
 /// Puts private zeros in the place of a page: whoever is just looking at it finds that nothing holds.
 pub(crate) fn cover(page: *const Page) {
+    cover_with_zeros(page.cast(), SIZE);
+}
+
+/// The same for the table: nothing is known of any thread.
+pub(crate) fn cover_threads(table: *const ThreadTable) {
+    cover_with_zeros(table.cast(), ThreadTable::SIZE);
+}
+
+fn cover_with_zeros(memory: *const c_void, size: usize) {
     let (rights, flags) = (
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED,
     );
-    // SAFETY: it was mapped by `map` with this size, and nothing else lies there.
-    unsafe { libc::mmap(page as *mut c_void, SIZE, rights, flags, -1, 0) };
+    // SAFETY: it was mapped here with this size, and nothing else lies there.
+    unsafe { libc::mmap(memory.cast_mut(), size, rights, flags, -1, 0) };
 }
 
 fn close(fd: c_int) {

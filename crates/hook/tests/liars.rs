@@ -8,7 +8,7 @@ use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 
-use cosched_page::{Hello, SIZE};
+use cosched_page::{Hello, SIZE, ThreadTable};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::net::{
     AddressFamily, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -55,7 +55,7 @@ fn host(name: &str, hello: Vec<u8>, files: Vec<OwnedFd>) -> OwnedFd {
 fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
     let workshop = Workshop::new();
     let Some(program) = workshop.linked("regions.c") else { return };
-    let hello = Hello::bytes().to_vec();
+    let hello = Hello::default().bytes().to_vec();
     let word = |at: usize| u64::from_ne_bytes(hello[at..at + 8].try_into().unwrap());
     // Magic, form, a heartbeat of the future, and one thread for everybody.
     let page = [word(0), word(8), u64::MAX, 1 << 32 | 1];
@@ -83,10 +83,17 @@ fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
         command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &name);
         assert_eq!(good(command.output().unwrap()), "4 4 4 sum 1501500\n", "case {i}");
     }
-    // The same with nothing wrong is taken: the cases above were refused for what is wrong with them.
-    let name = format!("cosched-liar-{}", std::process::id());
-    let _listener = host(&name, hello, vec![memory(size, true, &page)]);
-    let mut command = command(&program, &[], None);
-    command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &name);
-    assert_eq!(good(command.output().unwrap()), "1 1 1 sum 1501500\n");
+    // The same with nothing wrong is taken: the cases above were refused for what is wrong with them. It is also taken where a
+    // table of threads is promised and missing, or a file that could be cut.
+    let promised = Hello { threads: true }.bytes().to_vec();
+    let file = memory(ThreadTable::SIZE as u64, true, &[]);
+    let fine = [(hello, None), (promised.clone(), None), (promised, Some(file))];
+    for (i, (bytes, table)) in fine.into_iter().enumerate() {
+        let name = format!("cosched-liar-{}-fine-{i}", std::process::id());
+        let files = [memory(size, true, &page)].into_iter().chain(table).collect();
+        let _listener = host(&name, bytes, files);
+        let mut command = command(&program, &[], None);
+        command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &name);
+        assert_eq!(good(command.output().unwrap()), "1 1 1 sum 1501500\n", "case {i}");
+    }
 }

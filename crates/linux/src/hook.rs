@@ -1,9 +1,10 @@
-//! The other end of the hook: a door for each malleable program, and what makes its processes come to it.
+//! The other end of the hook: a door for each program that has it inside, and what makes its processes come to it.
 //!
-//! A program whose workload file says `malleable = true` is started with the hook's library preloaded and the name of its
-//! [`Door`] in its environment. Each of its processes that wants threads connects, and gets a [page](cosched_page) of its own.
-//! What processes ask for becomes one number for the program, the most that any of them wants; the grant holds for each of
-//! them.
+//! A program whose workload file says `malleable = true` or `barrier = "donate"` is started with the hook's library preloaded
+//! and the name of its [`Door`] in its environment. Each of its processes that has a use for it connects, and gets a
+//! [page](cosched_page) of its own. What processes ask for becomes one number of threads for the program, the most that any of
+//! them wants; the grant holds for each of them. Where the barriers are the hook's, the
+//! [table of threads](crate::runstate) comes with the page.
 //!
 //! Everything that comes in may be a lie. A process that is not of the program is sent away, one that says what makes no
 //! sense is not heard, and a program that knocks without end is not heard any more ([`Door::hear`]); it has what it wants
@@ -13,5 +14,17 @@ mod door;
 mod guest;
 mod preload;
 
-pub use door::{Door, Heard};
+use std::path::PathBuf;
+
+pub use cosched_page::BARRIER_WAY;
+pub use door::{Door, Heard, Uses};
 pub use preload::{LIBRARY, NoLibrary, library, preloaded};
+
+/// The library inside a program, and what it is there for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hook {
+    /// Its file.
+    pub library: PathBuf,
+    /// What cosched does by it.
+    pub uses: Uses,
+}

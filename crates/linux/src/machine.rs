@@ -14,10 +14,12 @@
 //! The parts: `program` is one live program with its freezer and its pinning,
 //! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
 //! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
-//! at what programs hold and who stopped them. `grants` hears malleable programs and answers them. `attached` has programs that no shim is the parent of: they ran before
+//! at what programs hold and who stopped them. `grants` hears malleable programs and answers them, `barriers` tells
+//! programs what their threads do. `attached` has programs that no shim is the parent of: they ran before
 //! cosched came, or keep its place at the terminal.
 
 mod attached;
+mod barriers;
 mod config;
 mod freezes;
 mod grants;
@@ -60,6 +62,7 @@ use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
 use crate::signals::{INTERRUPTIONS, interruption};
 use crate::undo::{self, Log, LogError, Restored};
+use barriers::States;
 pub use config::{Config, Job, Note, Origin};
 use inspect::Inspector;
 use observe::Observer;
@@ -135,6 +138,7 @@ pub struct Linux {
     unreaped: Vec<Launched>,
     inspector: Inspector,
     observer: Observer,
+    states: States,
     orphanage: Orphanage,
     queue: Vec<Event>,
     asks: Option<Arc<Asks>>,
@@ -153,10 +157,11 @@ impl Linux {
     /// When one of them cannot be had; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
+        let states = barriers::states_for(&config.jobs, &proc);
         let open = proc.fds(std::process::id() as i32)?.len();
-        let malleable = config.jobs.iter().filter(|job| job.hook.is_some()).count();
+        let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
         let counted = config.count.is_some();
-        let open_files = Raised::for_programs(config.jobs.len(), malleable, counted, open)?;
+        let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;
@@ -200,6 +205,7 @@ impl Linux {
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
             observer: Observer::default(),
+            states,
             orphanage,
             proc,
             executable: config.executable,
@@ -228,6 +234,7 @@ impl Linux {
             roots: config.roots,
             last_beat: Nanos::ZERO,
         };
+        linux.tell_of_lacking_states();
         linux.attach_all()?;
         Ok(linux)
     }
@@ -382,8 +389,7 @@ impl Machine for Linux {
                     self.with(id, |linux, live| linux.signal(live, signal)).unwrap_or(());
                 }
                 Step::Observe(observe) => self.observe(observe)?,
-                // No policy of this version has a rule for a single thread.
-                Step::ApplyThread(..) => {}
+                Step::ApplyThread(id, rule) => self.rule(id, rule)?,
             }
         }
         Ok(())

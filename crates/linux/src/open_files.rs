@@ -18,7 +18,7 @@ pub const VISITORS: usize = 16;
 const DOORS: usize = 2;
 /// Files for one program: its shim's socket and the two of its freezer.
 const EACH: usize = 3;
-/// The door of a malleable program, and sockets of its first processes.
+/// The door of a program that has the hook inside, and sockets of its first processes.
 const DOOR: usize = 6;
 /// Counters of one program, if they are wanted.
 const COUNTERS: usize = 4;
@@ -70,20 +70,20 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Raises the limit, provided that it is enough then for so many programs, of which so many are malleable, beside the
-    /// `open` files that are there already.
+    /// Raises the limit, provided that it is enough then for so many programs, of which so many have the hook inside, beside
+    /// the `open` files that are there already.
     ///
     /// # Errors
     /// When it is not enough.
     pub fn for_programs(
         programs: usize,
-        malleable: usize,
+        hooked: usize,
         counted: bool,
         open: usize,
     ) -> Result<Raised, TooFewFiles> {
         let found = FileLimit::own();
         let each = EACH + if counted { COUNTERS } else { 0 };
-        let needed = open + ONCE + DOORS * VISITORS + programs * each + malleable * DOOR;
+        let needed = open + ONCE + DOORS * VISITORS + programs * each + hooked * DOOR;
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }

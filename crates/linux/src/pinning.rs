@@ -5,20 +5,24 @@
 //! bound by somebody else (taskset, `OMP_PROC_BIND`, hwloc). Such a thread is
 //! only ever *narrowed* to what its own mask and ours have in common, and if that is
 //! nothing it is left where it is and reported. Threads are born with their
-//! creator's mask, so the list of threads is walked until a walk finds nobody new.
+//! creator's mask, so the list of threads is walked until a walk finds nobody new. A single thread may be given CPUs of its
+//! own, of those of its program; what it starts is born with them, too, and is put back with all others.
 //!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
 
+mod apart;
+
 use std::collections::{HashMap, HashSet};
 
-use cosched_core::{CpuSet, ProgramId, Refusal};
+use cosched_core::{CpuSet, MaskOwner, ProgramId, Refusal};
 
 use crate::affinity::{self, AffinityError};
 use crate::cgroup::{self, Dir, Version};
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
 use crate::undo::{Log, LogError, Record};
+use apart::Apart;
 
 /// More walks than any program needs that does not start threads faster than they can be bound.
 const MOST_WALKS: usize = 50;
@@ -53,12 +57,16 @@ pub struct Masks {
     last: CpuSet,
     /// Threads that were bound by somebody else: their own mask, and what we made of it.
     users: HashMap<Process, (CpuSet, CpuSet)>,
+    /// Threads whose CPUs are not simply their program's.
+    apart: Apart,
 }
 
 impl Masks {
     /// For a program that is started with `first` where it would have had `found`.
     pub fn new(program: ProgramId, found: CpuSet, first: Option<CpuSet>) -> Masks {
-        Masks { program, found, last: first.unwrap_or(found), users: HashMap::new() }
+        let last = first.unwrap_or(found);
+        let (users, apart) = (HashMap::new(), Apart::default());
+        Masks { program, found, last, users, apart }
     }
 
     fn bind(
@@ -95,7 +103,9 @@ impl Masks {
                 let present = outcome(affinity::get(thread.pid));
                 let bound = present.and_then(|present| match present {
                     Some(present) => {
-                        let is_ours = before == Some(present) && ours.contains(&present);
+                        let is_known = ours.contains(&present)
+                            || self.apart.gave(thread.pid, &present, &self.last);
+                        let is_ours = before == Some(present) && is_known;
                         self.bind_thread(thread, (present, is_ours), target, cpus.is_none(), log)
                     }
                     None => Ok(()),
@@ -109,6 +119,67 @@ impl Masks {
         }
         self.last = target;
         refused.map_or(Ok(()), |why| Err(PinError::Refused(why)))
+    }
+
+    /// Gives one thread CPUs of its own, of those of its program; `None` takes that back.
+    fn bind_one(
+        &mut self,
+        thread: Process,
+        cpus: Option<CpuSet>,
+        (tree, proc): (&Tree, &Proc),
+        log: &mut Log,
+    ) -> Result<(), PinError> {
+        if self.apart.is_new() {
+            self.meet_strangers(tree, proc);
+        }
+        let Some(present) = outcome(affinity::get(thread.pid))? else { return Ok(()) };
+        if !self.is_ours(thread.pid, &present) {
+            self.apart.meets(thread, present);
+            return Err(PinError::Refused(Refusal::ChangedByOther));
+        }
+        self.apart.rule(thread, cpus);
+        let wanted = self.apart.target(thread.pid, &self.last);
+        if wanted == present {
+            return Ok(());
+        }
+        if wanted != self.last {
+            self.apart.announce((self.program, self.found), thread, wanted, log)?;
+        }
+        outcome(affinity::set(thread.pid, &wanted)).map(|_| ())
+    }
+
+    /// Remembers whom somebody else has bound, before anybody has such a mask from us.
+    fn meet_strangers(&mut self, tree: &Tree, proc: &Proc) {
+        for process in tree.members(proc) {
+            for tid in proc.threads(process.pid).unwrap_or_default() {
+                let known = proc.thread_stat(process.pid, tid).ok().zip(affinity::get(tid).ok());
+                let stranger = known.filter(|(_, present)| !self.is_ours(tid, present));
+                if let Some((stat, present)) = stranger {
+                    self.apart.meets(stat.into(), present);
+                }
+            }
+        }
+    }
+
+    /// Takes back what single threads were given, also of those to whom no list of processes leads any more.
+    fn forget_rules(&mut self, proc: &Proc) {
+        let all = self.last;
+        let is_bound = |(thread, expected): &(Process, CpuSet)| {
+            let present = thread.look(proc).and_then(|_| affinity::get(thread.pid).ok());
+            present == Some(*expected)
+        };
+        let expected = |thread: Process| (thread, self.apart.target(thread.pid, &all));
+        let bound: Vec<_> = self.apart.threads().map(expected).filter(is_bound).collect();
+        self.apart.end();
+        for (thread, _) in bound {
+            // It may have ended just now; what cannot be put back is tried again by whoever reads the log.
+            let _ = affinity::set(thread.pid, &self.found);
+        }
+    }
+
+    /// Whether a thread has this mask from us, or from whoever started the program.
+    fn is_ours(&self, tid: i32, present: &CpuSet) -> bool {
+        [self.found, self.last].contains(present) || self.apart.gave(tid, present, &self.last)
     }
 
     fn bind_thread(
@@ -125,7 +196,7 @@ impl Masks {
             _ => Some(present),
         };
         let wanted = match own {
-            None => target,
+            None => self.apart.target(thread.pid, &target),
             Some(own) if release => own,
             Some(own) => own.intersection(&target),
         };
@@ -133,10 +204,14 @@ impl Masks {
             return Err(PinError::Refused(Refusal::NoCpuLeft));
         }
         if let Some(own) = own {
+            self.apart.meets(thread, own);
             log.note(Record::UserMask { program: self.program, thread, mask: own })?;
             self.users.insert(thread, (own, wanted));
         }
         if wanted != present {
+            if own.is_none() && wanted != target {
+                self.apart.announce((self.program, self.found), thread, wanted, log)?;
+            }
             outcome(affinity::set(thread.pid, &wanted))?;
         }
         Ok(())
@@ -169,6 +244,46 @@ impl Pinning {
                     })
                 })
             }
+        }
+    }
+
+    /// Gives one thread CPUs of its own, of those of its program, which hold until they are taken back by `None`.
+    ///
+    /// # Errors
+    /// Why it is not so; also where somebody else has bound the thread.
+    pub fn bind_one(
+        &mut self,
+        thread: Process,
+        cpus: Option<CpuSet>,
+        place: (&Tree, &Proc),
+        log: &mut Log,
+    ) -> Result<(), PinError> {
+        match self {
+            Pinning::Masks(masks) => masks.bind_one(thread, cpus, place, log),
+            // Masks inside a cpuset would do; nobody asks for both.
+            Pinning::Cpuset(_) => Err(PinError::Refused(Refusal::NotSupported)),
+        }
+    }
+
+    /// Takes back what single threads were given.
+    pub fn forget_rules(&mut self, proc: &Proc) {
+        if let Pinning::Masks(masks) = self {
+            masks.forget_rules(proc);
+        }
+    }
+
+    /// Who decides on which CPUs a thread may run.
+    pub fn owner(&mut self, tid: i32, proc: &Proc) -> MaskOwner {
+        let Pinning::Masks(masks) = self else { return MaskOwner::Cosched };
+        match affinity::get(tid) {
+            Ok(present) if !masks.is_ours(tid, &present) => {
+                // Who has ended meanwhile is nobody's.
+                if let Ok(thread) = Process::find(proc, tid) {
+                    masks.apart.meets(thread, present);
+                }
+                MaskOwner::User
+            }
+            _ => MaskOwner::Cosched,
         }
     }
 }

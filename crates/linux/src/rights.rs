@@ -80,7 +80,7 @@ impl Ability {
             }
             Ability::NegativeNice => "quanta that begin on time under load",
             Ability::RealTime => "no preemption among siblings, as in a fixed-priority class",
-            Ability::Bpf => "exact lock wait times and run states",
+            Ability::Bpf => "exact lock wait times, and barriers that know which threads run",
             Ability::Pmu => {
                 "cache misses, instructions and memory bandwidth: cgreedy and fair progress without figures given by hand"
             }

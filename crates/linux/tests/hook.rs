@@ -8,10 +8,10 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cosched_linux::hook::{Door, Heard};
+use cosched_linux::hook::{Door, Heard, Uses};
 use cosched_page::{Hello, Page, Request, Rule, SIZE};
 use proptest::prelude::*;
-use rustix::fs::ftruncate;
+use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
@@ -22,6 +22,7 @@ use rustix::net::{
 struct Process {
     socket: OwnedFd,
     memory: OwnedFd,
+    table: Option<OwnedFd>,
     page: *mut Page,
 }
 
@@ -31,20 +32,21 @@ impl Process {
         let socket = knock(door).ok()?;
         door.hear(now, |_| true);
         let mut bytes = [0; Hello::SIZE];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
         let mut parts = [IoSliceMut::new(&mut bytes)];
         recvmsg(&socket, &mut parts, &mut control, RecvFlags::DONTWAIT).ok()?;
-        let memory = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
+        let mut files = control.drain().find_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(files) => Some(files),
             _ => None,
         })?;
-        assert!(Hello::is(&bytes));
+        let (memory, table) = (files.next()?, files.next());
+        assert_eq!(Hello::read(&bytes), Some(Hello { threads: table.is_some() }));
         let rights = ProtFlags::READ | ProtFlags::WRITE;
         // SAFETY: memory of this size, wherever the kernel likes.
         let page =
             unsafe { mmap(std::ptr::null_mut(), SIZE, rights, MapFlags::SHARED, &memory, 0) };
-        Some(Process { socket, memory, page: page.unwrap().cast() })
+        Some(Process { socket, memory, table, page: page.unwrap().cast() })
     }
 
     fn page(&self) -> &Page {
@@ -132,7 +134,7 @@ proptest! {
 
     #[test]
     fn liars_hurt_nobody(acts in prop::collection::vec(act(), 0..60), wanted in 2u16.., grant in 1u16..) {
-        let mut door = Door::open().unwrap();
+        let mut door = Door::open(Uses::THREADS).unwrap();
         let honest = Process::enter(&mut door, 0).unwrap();
         let (mut liars, mut sockets) = (Vec::new(), Vec::new());
         for act in acts {
@@ -171,14 +173,14 @@ proptest! {
         door.grant(Some(grant), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
-        prop_assert_eq!(rule, Rule { managed: true, grant: Some(grant), cpus: 2 });
+        prop_assert_eq!(rule, Rule { managed: true, donate: false, grant: Some(grant), cpus: 2 });
         prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(grant)));
     }
 }
 
 #[test]
 fn the_program_wants_what_the_neediest_of_its_processes_wants() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
     a.ask(1, 4);
     assert_eq!(door.hear(0, |_| true).wanted, Some(4));
@@ -192,7 +194,7 @@ fn the_program_wants_what_the_neediest_of_its_processes_wants() {
 
 #[test]
 fn what_is_no_process_of_the_program_is_sent_away() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     let stranger = knock(&door).unwrap();
     door.hear(0, |pid| pid != std::process::id() as i32);
     assert!(!door.is_used());
@@ -201,7 +203,7 @@ fn what_is_no_process_of_the_program_is_sent_away() {
 
 #[test]
 fn who_knocks_without_end_is_not_heard_any_more_and_has_what_it_wants() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     let noisy = Process::enter(&mut door, 0).unwrap();
     door.grant(Some(1), 1);
     let shut = (0..10_000).any(|_| {
@@ -215,7 +217,7 @@ fn who_knocks_without_end_is_not_heard_any_more_and_has_what_it_wants() {
 
 #[test]
 fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     let busy = Process::enter(&mut door, 0).unwrap();
     for number in 1..50_000 {
         busy.ask(number, 3);
@@ -229,7 +231,7 @@ fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
 
 #[test]
 fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     assert_eq!(door.ticks(), None);
     let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
     a.page().tick(5);
@@ -245,11 +247,40 @@ fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
 
 #[test]
 fn nobody_has_to_ask_any_more_once_the_program_is_let_go() {
-    let mut door = Door::open().unwrap();
+    let mut door = Door::open(Uses::THREADS).unwrap();
     let process = Process::enter(&mut door, 0).unwrap();
     assert!(process.page().rule().managed);
     process.ask(1, 4);
     door.hear(0, |_| true);
     door.release();
     assert_eq!((process.page().answered(), process.page().rule()), (1, Rule::default()));
+}
+
+#[test]
+fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
+    let mut door = Door::open(Uses { threads: false, barriers: true }).unwrap();
+    let process = Process::enter(&mut door, 0).unwrap();
+    let rule = process.page().rule();
+    assert!(rule.donate && !rule.managed && process.table.is_none());
+    door.grant(Some(1), 2);
+    let rule = process.page().rule();
+    assert!(rule.donate && rule.cpus == 2);
+    assert_eq!(rule.bound(4), 4, "what is granted is not for it");
+    door.release();
+    assert!(!process.page().rule().donate);
+}
+
+#[test]
+fn a_table_that_is_offered_comes_with_the_page_until_the_program_is_let_go() {
+    let table = || memfd_create("table", MemfdFlags::CLOEXEC).unwrap();
+    let mut door = Door::open(Uses { threads: true, barriers: true }).unwrap();
+    assert!(Process::enter(&mut door, 0).unwrap().table.is_none());
+    let inode = |file: &OwnedFd| fstat(file).unwrap().st_ino;
+    let offered = table();
+    let same = inode(&offered);
+    door.offer(offered);
+    let process = Process::enter(&mut door, 0).unwrap();
+    assert_eq!(process.table.as_ref().map(inode), Some(same));
+    door.release();
+    assert!(!door.offers() && Process::enter(&mut door, 0).unwrap().table.is_none());
 }

@@ -13,7 +13,7 @@ use cosched_core::{
     Settings, Step,
 };
 use cosched_linux::ground::{FreezerRung, Wishes};
-use cosched_linux::hook::LIBRARY;
+use cosched_linux::hook::{Hook, LIBRARY, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
 use cosched_linux::procfs::Proc;
@@ -77,7 +77,7 @@ fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> L
             stderr: Output::Inherit,
             freezable_for_sure: true,
             grouped_by_user: true,
-            hook: malleable.then_some(library),
+            hook: malleable.then_some(Hook { library, uses: Uses::THREADS }),
         }],
         asks: None,
         notes: channel().0,

@@ -9,25 +9,34 @@
 //!   magic                                   request: number, threads, whether it waits
 //!   version and size                        progress: ticks so far
 //!   heartbeat: when cosched was alive
-//!   rule: managed, grant, CPUs
+//!   rule: managed, barriers, grant, CPUs
 //!   answer: number of the last request that is answered
 //! ```
 //!
 //! Either side may lie, die or be of another version. So a page has no pointers and no lengths, every word is read and written
 //! whole, any value of it means something harmless, and a program only ever takes the *smaller* of the grant and what it
 //! wanted itself. No word is read by the side that writes it.
+//!
+//! Where the rule says that the program's barriers are ours, a second memory may come along: the [`ThreadTable`], which the
+//! program only reads.
 
 #![no_std]
 #![forbid(unsafe_code)]
+
+mod threads;
+
+pub use threads::{ENTRIES, Entry, RunState, ThreadTable};
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The variable that names cosched's socket: an abstract UNIX socket that keeps messages apart.
 pub const SOCKET: &str = "COSCHED_HOOK";
+/// The variable that names how to wait at barriers, for comparisons.
+pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -114,6 +123,12 @@ impl Page {
         Rule::unpacked(self.cosched.rule.load(Ordering::Acquire))
     }
 
+    /// Whether what the [`ThreadTable`] says is believed, at `now`, milliseconds of the monotonic clock.
+    #[inline]
+    pub fn believes_threads(&self, now: u64) -> bool {
+        self.rule().donate && self.is_fresh(now)
+    }
+
     /// The number of the last request that was answered.
     pub fn answered(&self) -> u32 {
         self.cosched.answer.load(Ordering::Acquire) as u32
@@ -139,6 +154,8 @@ fn form() -> u64 {
 pub struct Rule {
     /// Whether cosched wants to be asked at all.
     pub managed: bool,
+    /// Whether the barriers of the program are ours, and what the table of threads says is true.
+    pub donate: bool,
     /// The most threads that a region may have; `None`: as many as it wants.
     pub grant: Option<u16>,
     /// How many CPUs the program has; 0: not known.
@@ -157,12 +174,14 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        u64::from(self.managed) << 32 | u64::from(self.cpus) << 16 | grant
+        let flags = u64::from(self.donate) << 1 | u64::from(self.managed);
+        flags << 32 | u64::from(self.cpus) << 16 | grant
     }
 
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
-        Rule { managed: word >> 32 & 1 == 1, cpus: (word >> 16) as u16, grant }
+        let is_set = |bit: u32| word >> bit & 1 == 1;
+        Rule { managed: is_set(32), donate: is_set(33), grant, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -187,26 +206,33 @@ impl Request {
     }
 }
 
-/// The message that comes with the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hello;
+/// The message that comes with the page's descriptor.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hello {
+    /// Whether a second descriptor comes, of the [`ThreadTable`].
+    pub threads: bool,
+}
 
 impl Hello {
     /// How long it is, bytes.
-    pub const SIZE: usize = 16;
+    pub const SIZE: usize = 24;
 
     /// As it is sent.
-    pub fn bytes() -> [u8; Hello::SIZE] {
+    pub fn bytes(self) -> [u8; Hello::SIZE] {
         let mut bytes = [0; Hello::SIZE];
-        let (magic, rest) = bytes.split_at_mut(8);
-        magic.copy_from_slice(&MAGIC.to_ne_bytes());
-        rest.copy_from_slice(&form().to_ne_bytes());
+        let words = [MAGIC, form(), u64::from(self.threads)];
+        for (place, word) in bytes.chunks_exact_mut(8).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
         bytes
     }
 
-    /// Whether this is one, of this version.
-    pub fn is(message: &[u8]) -> bool {
-        message == Hello::bytes()
+    /// What a message says; `None`: it is none of this version.
+    pub fn read(message: &[u8]) -> Option<Hello> {
+        [false, true]
+            .map(|threads| Hello { threads })
+            .into_iter()
+            .find(|hello| message == hello.bytes())
     }
 }
 
@@ -227,9 +253,9 @@ mod tests {
     fn what_is_written_is_read_whatever_it_is() {
         let page = Page::default();
         for rule in [
-            Rule { managed: true, grant: Some(u16::MAX), cpus: 0 },
-            Rule { managed: true, grant: None, cpus: u16::MAX },
-            Rule { managed: false, grant: Some(1), cpus: 3 },
+            Rule { managed: true, donate: false, grant: Some(u16::MAX), cpus: 0 },
+            Rule { managed: true, donate: true, grant: None, cpus: u16::MAX },
+            Rule { managed: false, donate: true, grant: Some(1), cpus: 3 },
         ] {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);
@@ -260,6 +286,15 @@ mod tests {
     }
 
     #[test]
+    fn threads_are_believed_only_while_the_rule_says_so_and_cosched_lives() {
+        let page = Page::default();
+        page.beat(10_000);
+        assert!(!page.believes_threads(10_000));
+        page.set_rule(Rule { donate: true, ..Rule::default() });
+        assert!(page.believes_threads(10_000) && !page.believes_threads(10_001 + STALE));
+    }
+
+    #[test]
     fn both_halves_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
         assert_eq!(size_of::<Page>(), 128);
         assert!(size_of::<Page>() <= SIZE);
@@ -267,9 +302,12 @@ mod tests {
 
     #[test]
     fn only_a_hello_of_this_version_is_one() {
-        let mut bytes = Hello::bytes();
-        assert!(Hello::is(&bytes) && !Hello::is(&bytes[..15]) && !Hello::is(&[]));
-        bytes[12] ^= 1;
-        assert!(!Hello::is(&bytes));
+        for hello in [false, true].map(|threads| Hello { threads }) {
+            let mut bytes = hello.bytes();
+            assert_eq!(Hello::read(&bytes), Some(hello));
+            assert_eq!((Hello::read(&bytes[..23]), Hello::read(&[])), (None, None));
+            bytes[12] ^= 1;
+            assert_eq!(Hello::read(&bytes), None);
+        }
     }
 }

@@ -78,9 +78,9 @@ pub struct FairOptions {
     pub distribution: bool,
     /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
     pub sequential: bool,
-    /// Nothing is estimated: each tick of a program is a microsecond alone. Only a simulator can tell that (the
-    /// paper's optimal policy).
-    pub by_ticks: bool,
+    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
+    /// policy).
+    pub optimal: bool,
 }
 
 impl Default for FairOptions {
@@ -90,7 +90,7 @@ impl Default for FairOptions {
             training_limit: Some(0.02),
             distribution: true,
             sequential: true,
-            by_ticks: false,
+            optimal: false,
         }
     }
 }
@@ -171,11 +171,10 @@ impl FairProgress {
             match *cause {
                 Cause::Arrived(id) => {
                     self.known.meet(id);
-                    plan.observe.extend(MEASURES.map(|measure| Observe {
-                        program: Some(id),
-                        measure,
-                        period: Nanos::NEVER,
-                    }));
+                    let (program, period) = (Some(id), Nanos::NEVER);
+                    let observe = |measure| Observe { program, measure, period };
+                    plan.observe.extend(MEASURES.map(observe));
+                    plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
                 }
                 Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
                     self.known.forget(id);

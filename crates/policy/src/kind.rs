@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use cosched_core::workload::{Place, Places, shown};
-use cosched_core::{Nanos, Policy};
+use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::bandwidth::Slowdowns;
 use crate::fair_progress::{FairOptions, FairProgress};
@@ -16,6 +16,7 @@ use crate::minwait::Minwait;
 use crate::placement::Placement;
 use crate::quantum::SHORTEST;
 use crate::rounds::Rounds;
+use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
 
@@ -45,6 +46,8 @@ pub enum Kind {
     Faithful,
     /// The paper on fair-progress scheduling.
     FairProgress,
+    /// The slides on thread shuffling.
+    Shuffling,
     /// Sections 4.2 and 4.3; the algorithm is ours.
     AdaptiveGreedy,
     /// The same.
@@ -66,6 +69,8 @@ pub struct Options {
     pub faithful: FaithfulOptions,
     /// What the machine can carry, and how much training may cost (`fair-progress` only).
     pub fair: FairOptions,
+    /// Between which CPUs threads are moved, and when (`shuffling` only).
+    pub shuffling: ShufflingOptions,
 }
 
 impl Default for Options {
@@ -77,6 +82,7 @@ impl Default for Options {
             slowdowns: None,
             faithful: FaithfulOptions::default(),
             fair: FairOptions::default(),
+            shuffling: ShufflingOptions::default(),
         }
     }
 }
@@ -172,6 +178,14 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
+    /// There are no sockets to shuffle between.
+    #[error("policy '{policy}': {why}")]
+    NoSockets {
+        /// The policy.
+        policy: Kind,
+        /// What is missing, and what to do about it.
+        why: SocketsError,
+    },
     /// The quantum is outside what makes sense.
     #[error(
         "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
@@ -185,7 +199,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -196,6 +210,7 @@ impl Kind {
         Kind::Minwait,
         Kind::Faithful,
         Kind::FairProgress,
+        Kind::Shuffling,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
     ];
@@ -213,6 +228,7 @@ impl Kind {
             Kind::Minwait => "minwait",
             Kind::Faithful => "faithful",
             Kind::FairProgress => "fair-progress",
+            Kind::Shuffling => "shuffling",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
         }
@@ -236,6 +252,9 @@ impl Kind {
             }
             Kind::FairProgress => {
                 "at every quantum those that have come least far, by what they would have done alone"
+            }
+            Kind::Shuffling => {
+                "everything at once; threads that wait equally long for locks share a socket"
             }
             Kind::AdaptiveGreedy => {
                 "greedy, with thread counts of malleable programs chosen per round"
@@ -266,17 +285,32 @@ impl Kind {
 
     /// Whether it can have programs that run already: it freezes nobody, and moves nobody to another cgroup or session.
     pub const fn attaches(self) -> bool {
-        matches!(self, Kind::Linux | Kind::Faithful)
+        matches!(self, Kind::Linux | Kind::Faithful | Kind::Shuffling)
     }
 
-    /// Whether it measures programs while they run ([`Options::faithful`]).
+    /// Whether it measures programs while they run.
     pub const fn measures(self) -> bool {
+        self.gives_slices() || self.shuffles()
+    }
+
+    /// Whether it gives threads slices by what they wait for ([`Options::faithful`]).
+    pub const fn gives_slices(self) -> bool {
         matches!(self, Kind::Faithful)
     }
 
     /// Whether it keeps slowdowns equal by what it measures of memory ([`Options::fair`]).
     pub const fn equalises(self) -> bool {
         matches!(self, Kind::FairProgress)
+    }
+
+    /// Whether it moves threads between sockets ([`Options::shuffling`]).
+    pub const fn shuffles(self) -> bool {
+        matches!(self, Kind::Shuffling)
+    }
+
+    /// Whether it says on which CPUs programs run, or single threads of theirs.
+    pub const fn binds(self) -> bool {
+        self.makes_gangs() || self.shuffles()
     }
 
     /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
@@ -318,6 +352,25 @@ impl Kind {
         Ok(())
     }
 
+    /// Whether it has something to decide on such a machine, of which these CPUs may be used.
+    ///
+    /// # Errors
+    /// For `shuffling`, when there are no two sockets to shuffle between.
+    pub fn check_machine(
+        self,
+        options: &Options,
+        topology: &Topology,
+        usable: &CpuSet,
+    ) -> Result<(), Unfit> {
+        match self.shuffles() {
+            true => {
+                let checked = options.shuffling.sockets.check(topology, usable);
+                checked.map_err(|why| Unfit::NoSockets { policy: self, why })
+            }
+            false => Ok(()),
+        }
+    }
+
     /// The policy itself, at the beginning of a run.
     ///
     /// # Errors
@@ -355,6 +408,7 @@ impl Kind {
                 let peak = peak.ok_or(Unfit::NoPeak { policy: self })?;
                 Box::new(FairProgress::new(options, peak))
             }
+            Kind::Shuffling => Box::new(Shuffling::new(options.shuffling.clone())),
             Kind::AdaptiveGreedy => {
                 let grants = Grants::new(greedy::turns, options.quantum);
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))

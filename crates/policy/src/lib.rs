@@ -14,6 +14,7 @@
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
 //! | `fair-progress` | those that have come least far by what they would have done alone | `fair_progress.rs` |
+//! | `shuffling` | everybody, and threads that wait for locks alike on one socket | `shuffling.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
@@ -47,6 +48,7 @@ mod minwait;
 mod placement;
 mod quantum;
 mod rounds;
+mod shuffling;
 mod unit;
 mod unmanaged;
 
@@ -64,3 +66,4 @@ pub use faithful::{
 };
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};
+pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};

@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, CpuSet, Directive, Exit, IpBin, MachineSample, Nanos, Plan, Policy, Profile, Program,
-    ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
+    Cause, CpuSet, Directive, Exit, IpBin, LockShare, MachineSample, MaskOwner, Nanos, Plan,
+    Policy, Profile, Program, ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
@@ -124,6 +124,7 @@ pub(crate) struct Scene {
     pub(crate) threads: Vec<Thread>,
     pub(crate) samples: Vec<Sample>,
     pub(crate) ips: Vec<IpBin>,
+    pub(crate) locks: Vec<LockShare>,
     machine: MachineSample,
 }
 
@@ -140,6 +141,7 @@ impl Scene {
             threads: Vec::new(),
             samples: Vec::new(),
             ips: Vec::new(),
+            locks: Vec::new(),
             machine: MachineSample::default(),
         }
     }
@@ -154,7 +156,7 @@ impl Scene {
             threads: &self.threads,
             samples: &self.samples,
             ips: &self.ips,
-            locks: &[],
+            locks: &self.locks,
             machine: &self.machine,
         }
     }
@@ -210,6 +212,16 @@ impl<P: Policy> Lab<P> {
                 }
                 Directive::Leave => {}
             }
+        }
+        let mut ruled = BTreeSet::new();
+        for (id, rule) in &plan.threads {
+            assert!(ruled.insert(*id), "{id:?} is in one plan twice: {plan:?}");
+            let world = self.scene.world();
+            let thread = world.thread(*id).unwrap_or_else(|| panic!("unknown {id:?} in {plan:?}"));
+            assert_eq!(thread.mask_owner, MaskOwner::Cosched, "{id:?} is not ours: {plan:?}");
+            let cpus = rule.cpus.unwrap_or(self.scene.cpus);
+            assert!(cpus.is_subset(&self.scene.cpus), "{id:?} on unknown CPUs: {plan:?}");
+            assert!(!cpus.is_empty(), "{id:?} on no CPU: {plan:?}");
         }
         for wake in &plan.wake {
             assert!(wake.at > self.scene.now, "a wake-up in the past: {plan:?}");

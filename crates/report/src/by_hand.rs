@@ -118,6 +118,7 @@ pub(crate) fn context() -> Context {
         solo: Some(ms(solo)),
         terms: None,
         environment: None,
+        barrier: None,
     };
     Context {
         policy: "greedy".to_owned(),

@@ -103,6 +103,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::LeastProgress { .. }
         | Why::Trained { .. }
         | Why::BesideTrained
+        | Why::Shuffled { .. }
+        | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }
         | Why::OtherGang { .. }

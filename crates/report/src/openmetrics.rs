@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use cosched_core::Actuator;
-use cosched_core::live::{ChosenSlice, Snapshot, Standing, State};
+use cosched_core::live::{ChosenSlice, Shuffled, Snapshot, Standing, State};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
@@ -65,6 +65,7 @@ pub fn text(snapshot: &Snapshot) -> String {
     each("cosched_program_weight", "gauge", None, help, |program| Some(program.weight.to_string()));
 
     slices(&mut page, snapshot);
+    moves(&mut page, snapshot);
 
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "Where the program is in its life.");
@@ -112,6 +113,31 @@ fn slices(page: &mut Page, snapshot: &Snapshot) {
             page.sample(name, &labels, u8::from(program.actuator == Some(actuator)));
         }
     }
+}
+
+/// Where the policy moves threads between groups of CPUs: how often, and for what.
+fn moves(page: &mut Page, snapshot: &Snapshot) {
+    let shuffled = || {
+        let alive = |program: &&Standing| program.state != State::Ended;
+        let programs = snapshot.programs.iter().filter(alive);
+        programs.filter_map(|program| Some((program.name.as_str(), program.shuffled?)))
+    };
+    if shuffled().next().is_none() {
+        return;
+    }
+    let mut each = |name, kind, unit, help, value: fn(Shuffled) -> f64| {
+        page.family(name, kind, unit, help);
+        for (program, shuffled) in shuffled() {
+            page.sample(&sample_name(name, kind), &[("program", program)], value(shuffled));
+        }
+    };
+    let help = "How often a thread of the program was moved to another group of CPUs.";
+    each("cosched_program_moves", "counter", None, help, |shuffled| shuffled.moves as f64);
+    let help = "Groups of CPUs that the program's threads are bound to; 0: they run anywhere.";
+    each("cosched_program_groups", "gauge", None, help, |shuffled| shuffled.groups.into());
+    let help = "Share of its threads' time at locks that this was decided for.";
+    let locks = "cosched_program_lock_contention_ratio";
+    each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
 }
 
 const SECONDS: Option<&str> = Some("seconds");
@@ -173,7 +199,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::standing::{faithful, snapshot};
+    use crate::standing::{faithful, shuffling, snapshot};
 
     /// The name of a sample's family, as the specification derives it.
     fn family<'n>(sample: &'n str, kind: &str) -> &'n str {
@@ -187,7 +213,12 @@ mod tests {
 
     #[test]
     fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
-        let text = text(&faithful());
+        for text in [text(&faithful()), text(&shuffling())] {
+            check_families(&text);
+        }
+    }
+
+    fn check_families(text: &str) {
         let (mut families, mut kind, mut name) = (BTreeSet::new(), "", "");
         for line in text.lines() {
             if let Some(words) = line.strip_prefix("# TYPE ") {
@@ -260,9 +291,23 @@ mod tests {
     }
 
     #[test]
+    fn moved_threads_are_counted_with_what_they_were_moved_for() {
+        let told = text(&shuffling());
+        for line in [
+            "cosched_program_moves_total{program=\"solver\"} 5",
+            "cosched_program_groups{program=\"solver\"} 2",
+            "cosched_program_lock_contention_ratio{program=\"solver\"} 0.62",
+        ] {
+            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+        }
+        assert!(!told.contains("moves_total{program=\"sort\"}"), "{told}");
+        assert!(!text(&faithful()).contains("cosched_program_moves"));
+    }
+
+    #[test]
     fn every_metric_is_documented() {
         let documentation = include_str!("../../../docs/live.md");
-        let text = text(&faithful()) + &text(&snapshot());
+        let text = text(&faithful()) + &text(&shuffling()) + &text(&snapshot());
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let sample = line.split(['{', ' ']).next().unwrap();
             assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");

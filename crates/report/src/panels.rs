@@ -17,6 +17,7 @@ mod grants;
 mod machine;
 mod over_time;
 mod predicted;
+mod shuffles;
 mod snapshot;
 mod times;
 
@@ -213,6 +214,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     grants::threads,
     predicted::slowdowns,
     equals::treatment,
+    shuffles::shuffles,
 ];
 
 /// What there is to see in a run.
@@ -244,8 +246,9 @@ mod tests {
 
     #[test]
     fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
-        for panel in [testkit::gang(), testkit::faithful(), testkit::adaptive()].iter().flat_map(of)
-        {
+        let runs =
+            [testkit::gang(), testkit::faithful(), testkit::adaptive(), testkit::shuffling()];
+        for panel in runs.iter().flat_map(of) {
             let table = panel.table();
             assert!(!table.rows.is_empty(), "{}", panel.id);
             assert!(table.rows.iter().all(|row| row.len() == table.head.len()), "{}", panel.id);

@@ -11,7 +11,7 @@ mod tests;
 use std::cmp::Ordering;
 
 use cells::Rates;
-use cosched_core::live::{ChosenSlice, Snapshot, Standing, State};
+use cosched_core::live::{Snapshot, Standing, State};
 
 /// What the rows are ordered by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -209,7 +209,8 @@ fn switches(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
 fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
     let program = |i: usize| &now.programs[i];
     let largest = |a: f64, b: f64| b.total_cmp(&a);
-    let of = |i: usize, figure: fn(ChosenSlice) -> f64| program(i).slice.map_or(-1.0, figure);
+    let locks = |i: usize| program(i).lock_contention().unwrap_or(-1.0);
+    let slice = |i: usize| program(i).slice.map_or(-1.0, |slice| slice.slice_seconds);
     let compare = |a: usize, b: usize| -> Ordering {
         match view.order {
             Order::Workload => Ordering::Equal,
@@ -218,12 +219,8 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
             Order::Running => largest(program(a).running_seconds, program(b).running_seconds),
             Order::Waiting => largest(program(a).waiting_seconds, program(b).waiting_seconds),
             Order::Turns => program(b).turns.cmp(&program(a).turns),
-            Order::Locks => {
-                largest(of(a, |slice| slice.lock_contention), of(b, |slice| slice.lock_contention))
-            }
-            Order::Slice => {
-                largest(of(a, |slice| slice.slice_seconds), of(b, |slice| slice.slice_seconds))
-            }
+            Order::Locks => largest(locks(a), locks(b)),
+            Order::Slice => largest(slice(a), slice(b)),
             Order::Actuator => program(b).actuator.cmp(&program(a).actuator),
         }
     };

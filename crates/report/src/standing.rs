@@ -1,6 +1,6 @@
 //! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
 
-use cosched_core::live::{ChosenSlice, Quantum, SCHEMA, Snapshot, Standing, State};
+use cosched_core::live::{ChosenSlice, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use cosched_core::{Actuator, CpuSet, Exit, Why};
 
 /// Three programs under the policy gang.
@@ -52,6 +52,22 @@ pub(crate) fn faithful() -> Snapshot {
     snapshot
 }
 
+/// The same under shuffling: the solver's threads were moved, and sort hardly waits.
+pub(crate) fn shuffling() -> Snapshot {
+    let mut snapshot = faithful();
+    snapshot.policy = "shuffling".into();
+    for program in &mut snapshot.programs {
+        (program.slice, program.actuator, program.tried) = (None, None, None);
+    }
+    let solver = &mut snapshot.programs[0];
+    let shuffled = Shuffled { threads: 8, groups: 2, moves: 5, lock_contention: 0.62 };
+    solver.shuffled = Some(shuffled);
+    let (threads, moved, groups) = (8, 3, 2);
+    let (lock_time, before, after) = (0.62, 0.2, 0.05);
+    solver.why = Some(Why::Shuffled { threads, moved, groups, lock_time, before, after });
+    snapshot
+}
+
 fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> Standing {
     Standing {
         name: name.into(),
@@ -76,5 +92,6 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         slice: None,
         actuator: None,
         tried: None,
+        shuffled: None,
     }
 }

@@ -122,6 +122,24 @@ pub(crate) fn adaptive() -> RunResult {
     }
 }
 
+/// The same as `linux`, where threads of program `a` were shuffled, and let go later.
+pub(crate) fn shuffling() -> RunResult {
+    let decision = |at_seconds, why| DecisionResult {
+        at_seconds,
+        reasons: vec![Reason { program: Some(ProgramId::first(0)), why }],
+    };
+    let (threads, moved, groups) = (8, 3, 2);
+    let (lock_time, before, after) = (0.6, 0.2, 0.05);
+    RunResult {
+        policy: "shuffling".into(),
+        decisions: vec![
+            decision(0.1, Why::Shuffled { threads, moved, groups, lock_time, before, after }),
+            decision(0.3, Why::Unbound { lock_time: 0.01 }),
+        ],
+        ..linux()
+    }
+}
+
 fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult {
     let running: f64 = timeline.iter().map(|span| span.1 - span.0).sum();
     let gaps = timeline.windows(2).map(|spans| spans[1].0 - spans[0].1);
@@ -147,5 +165,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         left_running: false,
         terms: None,
         environment: None,
+        barrier: None,
     }
 }

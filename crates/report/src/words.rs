@@ -73,6 +73,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::TriesThreads { .. } => {
             "it is being tried how fast it is with another number of threads"
         }
+        Why::Shuffled { .. } => "threads that wait alike at locks share a socket",
+        Why::Unbound { .. } => {
+            "its threads hardly wait at locks any more, and run where the kernel likes"
+        }
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -109,6 +113,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Trained { .. } => "trained",
         Why::BesideTrained => "beside trained",
         Why::AwaitsTraining => "awaits training",
+        Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
+        Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Deviation { .. } => "not as wanted",
@@ -162,6 +168,14 @@ fn figures(why: &Why) -> Option<String> {
         }
         Why::TriesThreads { threads, asked } => {
             Some(format!("{threads} of the {asked} that it asks for"))
+        }
+        Why::Shuffled { threads, moved, groups, lock_time, .. } => Some(format!(
+            "{moved} of {} moved between {groups} sockets; {:.0} % of the time at locks",
+            count((*threads).into(), "thread", "threads"),
+            lock_time * 100.0
+        )),
+        Why::Unbound { lock_time } => {
+            Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))

@@ -1,21 +1,19 @@
 //! What a simulator knows and nobody else: how long work takes alone.
 //!
-//! Each mix of a program is priced as one thread on an idle machine. So a program's ticks are, in the simulator,
-//! microseconds of what it has done as if it had been alone: for policies that need no estimate (the optimal policy of
-//! the FPS paper, whose speeds alone come from runs before), and to hold estimates against. Of a program with several
+//! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy of the FPS paper, whose
+//! speeds alone come from runs before, and to hold estimates against. Of a program with several
 //! threads it is the time with the work shared out evenly, and without what they do to each other.
 
 use crate::prices::{Kind, Prices};
 use crate::world::World;
 
 impl World {
-    /// Microseconds that so many instructions of each mix take a program alone, all its threads together.
-    pub(crate) fn ticks(&self, run: usize, instructions: &[f64]) -> f64 {
+    /// Nanoseconds that so many instructions of each mix take a program alone, all its threads together.
+    pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
         let threads = f64::from(self.programs[run].model.threads);
         let rates = self.rates_alone(run);
         instructions.iter().zip(rates).map(|(count, rate)| count / rate).sum::<f64>()
             / threads
-            / 1e3
     }
 
     /// Instructions per nanosecond of one thread, for each mix.

@@ -3,7 +3,7 @@
 use cosched_core::Nanos;
 
 use crate::fair::Arrival;
-use crate::model::{Model, Op};
+use crate::model::{AtBarrier, Model, Op};
 use crate::sync::Gate;
 use crate::thread::{Doing, Place, Thread, Tid, Waiting};
 use crate::world::World;
@@ -49,6 +49,10 @@ impl World {
                 self.barrier(tid, program, Gate::OfTheTeam, team)
             }
             Op::Acquire(number) => self.acquire(tid, program, usize::from(number)),
+            Op::Fetch { lock, lines } => {
+                self.fetch(tid, program, usize::from(lock), lines);
+                self.go_on(tid)
+            }
             Op::Release(number) => {
                 self.release(tid, program, usize::from(number));
                 self.go_on(tid)
@@ -140,26 +144,39 @@ impl World {
 
     /// A thread is at a barrier of so many threads.
     fn barrier(&mut self, tid: Tid, program: usize, gate: Gate, threads: u16) -> bool {
+        let now = self.now;
         let barrier = self.programs[program].sync.barrier(gate);
         match self.threads[tid as usize].waiting {
             Waiting::Barrier { round } if round != barrier.round => return self.go_on(tid),
-            Waiting::Barrier { round } => {
-                return self.wait(tid, program, Waiting::Barrier { round });
-            }
+            Waiting::Barrier { round } => return self.wait_for_siblings(tid, program, round),
             _ => {}
+        }
+        if barrier.waiters.is_empty() {
+            barrier.began = now;
         }
         if barrier.waiters.len() + 1 < usize::from(threads) {
             barrier.waiters.push(tid);
             let round = barrier.round;
-            return self.wait(tid, program, Waiting::Barrier { round });
+            return self.wait_for_siblings(tid, program, round);
         }
         barrier.round += 1;
+        let took = now - barrier.began;
         let mut waiters = std::mem::take(&mut barrier.waiters);
         for waiter in waiters.drain(..) {
             self.signal(tid, waiter);
         }
-        self.programs[program].sync.barrier(gate).waiters = waiters;
+        let program = &mut self.programs[program];
+        program.sync.barrier(gate).waiters = waiters;
+        program.delays.book_barrier(took);
         self.go_on(tid)
+    }
+
+    /// A thread is at a barrier that is not open.
+    fn wait_for_siblings(&mut self, tid: Tid, program: usize, round: u64) -> bool {
+        match self.programs[program].model.barrier {
+            Some(AtBarrier::Donate) => self.wait_donating(tid, round),
+            Some(AtBarrier::Spin) | None => self.wait(tid, program, Waiting::Barrier { round }),
+        }
     }
 
     /// One thread has brought what another waits for: whoever spins on a CPU sees it, whoever sleeps is woken.
@@ -214,6 +231,7 @@ impl World {
                 return self.wait_spinning(tid, Waiting::Lock, spin.0);
             }
         }
+        self.takes_over(tid, program, number);
         self.go_on(tid)
     }
 
@@ -223,6 +241,7 @@ impl World {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
         lock.holder = None;
+        lock.given_back = Some((tid, threads[tid as usize].cpu));
         let find = |is: &dyn Fn(&Thread) -> bool| {
             lock.waiters.iter().position(|waiter| is(&threads[*waiter as usize]))
         };

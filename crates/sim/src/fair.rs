@@ -34,6 +34,14 @@ enum Next {
     At(usize),
 }
 
+/// Where a thread stands in a queue: relative to the least virtual runtime there (CFS) or to the average (EEVDF).
+#[derive(Clone, Copy, Debug)]
+struct Stand {
+    base: f64,
+    vruntime: f64,
+    deadline: f64,
+}
+
 impl World {
     /// The weight of a thread: its nice value's; where its program has a share of its own, that
     /// share divided among the program's runnable threads.
@@ -329,6 +337,72 @@ impl World {
                 self.least(cpu);
             }
             Order::RoundRobin { .. } | Order::Solaris { .. } => {}
+        }
+    }
+
+    /// Two threads, whose accounts are up to date, exchange their places in the order of turns: virtual runtimes, and
+    /// deadlines. Each is taken relative to its queue, since those of two CPUs cannot be compared.
+    pub(crate) fn trade_places(&mut self, one: Tid, other: Tid) {
+        let (first, second) = (self.stand(one), self.stand(other));
+        self.stand_at(one, first.base, &second);
+        self.stand_at(other, second.base, &first);
+    }
+
+    /// Where a thread stands in its queue.
+    fn stand(&mut self, tid: Tid) -> Stand {
+        let cpu = usize::from(self.threads[tid as usize].cpu);
+        let base = match self.kernel.order {
+            Order::Eevdf { .. } => self.average(cpu).0,
+            _ => self.least(cpu),
+        };
+        let turn = &self.threads[tid as usize].turn;
+        Stand { base, vruntime: turn.vruntime - base, deadline: turn.deadline - base }
+    }
+
+    fn stand_at(&mut self, tid: Tid, base: f64, stand: &Stand) {
+        let thread = &mut self.threads[tid as usize];
+        thread.turn.vruntime = base + stand.vruntime;
+        thread.turn.deadline = base + stand.deadline;
+        let (place, cpu) = (thread.place, usize::from(thread.cpu));
+        if place == Place::Running {
+            self.begin_turn(tid, cpu);
+        }
+        self.refresh_turn(tid);
+    }
+
+    /// Who comes next, by the position in its queue, on a CPU whose thread would let others run; or else after how many
+    /// nanoseconds that is worth another try. As `sched_yield`: CFS passes a thread over only for one that is not much ahead of
+    /// it (`skip`, in `pick_next_entity`); under EEVDF its turn counts as used up (`yield_task_fair`, up to Linux 6.17).
+    pub(crate) fn next_if_yielding(&mut self, tid: Tid, cpu: usize) -> Result<usize, u64> {
+        let own = self.threads[tid as usize].turn;
+        match self.kernel.order {
+            Order::Cfs { wakeup, .. } => {
+                self.cpus[cpu].current = None;
+                let next = self.next_in(cpu);
+                self.cpus[cpu].current = Some(tid);
+                let next = next.ok_or(u64::MAX)?;
+                let second = &self.cpus[cpu].queue[next];
+                let most = wakeup.0 as f64 * self.stretch / second.weight;
+                let too_much = second.vruntime - own.vruntime - most;
+                if too_much > ROUNDING {
+                    Err((too_much * own.weight).ceil() as u64)
+                } else {
+                    Ok(next)
+                }
+            }
+            _ => {
+                let thread = &mut self.threads[tid as usize];
+                thread.turn.deadline = own.vruntime + own.slice / own.weight;
+                thread.protected = f64::NEG_INFINITY;
+                if let Some(next) = self.next_in(cpu) {
+                    return Ok(next);
+                }
+                // When the average has come to whoever is the least ahead of it.
+                let least = self.cpus[cpu].queue.iter().map(|turn| turn.vruntime);
+                let least = least.fold(f64::INFINITY, f64::min);
+                let (average, all) = self.average(cpu);
+                Err(((least - average) * all).max(0.0).ceil() as u64)
+            }
         }
     }
 

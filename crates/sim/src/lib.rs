@@ -22,6 +22,8 @@ mod balance;
 mod behave;
 mod cache;
 mod contention;
+mod delays;
+mod donate;
 mod fair;
 pub mod hardware;
 mod kernel;
@@ -42,6 +44,7 @@ mod tally;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod transfer;
 mod world;
 
 pub use hardware::Hardware;

@@ -8,6 +8,7 @@ use cosched_core::{
 };
 
 use crate::cache::{Lines, Presence};
+use crate::delays::Delays;
 use crate::fair::Arrival;
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
@@ -146,6 +147,7 @@ impl Sim {
             model,
             reading: Reading::new(world.now, usize::from(threads)),
             tally: Tally::default(),
+            delays: Delays::default(),
         };
         let run = known.unwrap_or(world.programs.len() as u16);
         match known {
@@ -260,6 +262,7 @@ impl World {
                 let program = &self.programs[usize::from(run)];
                 let (id, tids) = (program.id, program.tids());
                 let one_by_one = program.model.script.contains(&Op::Create);
+                self.begin_share(usize::from(run));
                 for tid in tids.take(if one_by_one { 1 } else { usize::MAX }) {
                     self.make_runnable(tid, Arrival::Fresh);
                 }
@@ -307,6 +310,7 @@ impl World {
             let slot = self.sleep_slot(tid);
             self.agenda.clear(slot);
         }
+        self.end_share(run, self.programs[run].alive);
         self.programs[run].alive = 0;
         self.exit(run, exit);
     }
@@ -330,6 +334,7 @@ impl World {
             voluntary_switches: used.switches[0],
             involuntary_switches: used.switches[1],
             counts,
+            waits: self.waits(run, used),
             ..Usage::default()
         };
         self.tell(Happening::Exited(self.programs[run].id, exit, usage));

@@ -47,6 +47,13 @@ pub enum Op {
     Meet,
     /// Take a lock.
     Acquire(u16),
+    /// Right after that: so many cache lines of the data that a lock guards come from the CPU on which it was given back last.
+    Fetch {
+        /// Which lock.
+        lock: u16,
+        /// How many lines.
+        lines: u32,
+    },
     /// Give it back.
     Release(u16),
     /// Put an item into a bounded queue.
@@ -109,6 +116,15 @@ impl Mix {
     }
 }
 
+/// How threads wait at barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AtBarrier {
+    /// As everywhere else: they spin as long as [`Model::spin`] says, then sleep. What is meant where nothing is said.
+    Spin,
+    /// They give their CPUs to siblings that are late and have none, and never sleep (the time donating barrier).
+    Donate,
+}
+
 /// A program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
@@ -122,6 +138,8 @@ pub struct Model {
     pub imbalance: f64,
     /// How long a waiting thread spins on its CPU before it sleeps; [`Nanos::NEVER`] for always.
     pub spin: Nanos,
+    /// How a thread waits at a barrier. If set, what that costs is told ([`Waits`](cosched_core::Waits)).
+    pub barrier: Option<AtBarrier>,
     /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so long at most (the
     /// adaptive mutexes of Solaris).
     pub adaptive: Option<Nanos>,
@@ -142,6 +160,7 @@ impl Model {
             mixes: vec![mix],
             imbalance: 0.0,
             spin: Nanos::ZERO,
+            barrier: None,
             adaptive: None,
             barriers: 0,
             locks: 0,

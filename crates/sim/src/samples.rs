@@ -3,7 +3,7 @@
 //! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
 //! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
 //! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
-//! mix always looks the same. A program's ticks are microseconds [alone](crate::alone).
+//! mix always looks the same. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
@@ -70,12 +70,13 @@ impl World {
     }
 
     fn read_program(&mut self, run: usize, asked: &dyn Fn(Measure) -> bool, into: &mut Arena) {
+        let by_mix = asked(Measure::InstructionPointers) || asked(Measure::Alone);
         let fresh = Reading {
             at: self.now,
             frozen: self.frozen(run),
             used: self.programs[run].tids().map(|tid| self.used(tid)).collect(),
             locks: self.lock_waits(run),
-            mixes: self.by_mix(run),
+            mixes: if by_mix { self.by_mix(run) } else { Vec::new() },
         };
         let last = std::mem::replace(&mut self.programs[run].reading, fresh);
         let now = &self.programs[run].reading;
@@ -85,7 +86,8 @@ impl World {
         let before = last.mixes.iter().copied().chain(std::iter::repeat(0.0));
         let computed: Vec<f64> =
             now.mixes.iter().zip(before).map(|(now, last)| now - last).collect();
-        let ticks = asked(Measure::Progress).then(|| self.ticks(run, &computed) as u64);
+        let alone = asked(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
+        let missing = asked(Measure::Progress);
         let frozen = Nanos(now.frozen - last.frozen);
         let sample = |thread: Option<ThreadId>, used: Used| Sample {
             program: id,
@@ -103,11 +105,12 @@ impl World {
             llc_references: asked(Measure::Counters).then_some(used.references as u64),
             llc_misses: asked(Measure::Counters).then_some(used.misses as u64),
             memory_bytes: asked(Measure::Counters).then_some((used.misses * LINE) as u64),
-            progress: ticks,
+            progress: None,
+            alone: alone.filter(|_| thread.is_none()),
             voluntary_switches: asked(Measure::CpuTime).then_some(used.switches[0]),
             involuntary_switches: asked(Measure::CpuTime).then_some(used.switches[1]),
             co_runners: co_runners as u16,
-            quality: Quality::Exact,
+            quality: if missing { Quality::Missing } else { Quality::Exact },
         };
         let each: Vec<Used> =
             now.used.iter().zip(&last.used).map(|(now, last)| now.since(last)).collect();
@@ -207,6 +210,7 @@ impl Used {
     pub(crate) fn since(&self, before: &Used) -> Used {
         Used {
             ran: self.ran - before.ran,
+            spun: self.spun - before.spun,
             queued: self.queued - before.queued,
             waited: self.waited - before.waited,
             instructions: self.instructions - before.instructions,
@@ -219,6 +223,7 @@ impl Used {
     pub(crate) fn plus(self, other: Used) -> Used {
         Used {
             ran: self.ran + other.ran,
+            spun: self.spun + other.spun,
             queued: self.queued + other.queued,
             waited: self.waited + other.waited,
             instructions: self.instructions + other.instructions,

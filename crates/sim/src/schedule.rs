@@ -69,6 +69,12 @@ impl World {
 
     pub(crate) fn enqueue(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         self.catch_up(cpu);
+        self.come_to(tid, cpu, how);
+        self.is_queued(tid, cpu, how);
+    }
+
+    /// Gives a thread a place in a queue, about which nobody there has been told yet. Accounts on that CPU are up to date.
+    fn come_to(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
         if usize::from(thread.cpu) != cpu {
@@ -78,7 +84,6 @@ impl World {
         }
         let turn = thread.turn;
         self.cpus[cpu].queue.push(turn);
-        self.is_queued(tid, cpu, how);
     }
 
     /// Books the running thread's time before somebody comes; under EEVDF, its turn may be found to be over on the way
@@ -92,7 +97,27 @@ impl World {
         }
     }
 
+    /// A queued thread comes to the queue of another CPU, and interrupts nobody there.
+    pub(crate) fn bring(&mut self, tid: Tid, from: usize, to: usize) {
+        if let Some(current) = self.cpus[from].current {
+            self.account(current);
+        }
+        self.leave_queue(tid, from);
+        self.come_to(tid, to, Arrival::Moved);
+        self.count_queued(tid, to);
+    }
+
     fn is_queued(&mut self, tid: Tid, cpu: usize, how: Arrival) {
+        self.count_queued(tid, cpu);
+        if self.preempts(tid, cpu, how) {
+            self.unsettle(cpu);
+        } else {
+            self.start_clock(cpu);
+        }
+        self.stir_waiters(tid, cpu);
+    }
+
+    fn count_queued(&mut self, tid: Tid, cpu: usize) {
         let now = self.now;
         let thread = &mut self.threads[tid as usize];
         thread.place = Place::Queued;
@@ -100,11 +125,6 @@ impl World {
         let rank = thread.turn.rank;
         self.waiting_changes(cpu, true, rank);
         self.load_changes(cpu, true);
-        if self.preempts(tid, cpu, how) {
-            self.unsettle(cpu);
-        } else {
-            self.start_clock(cpu);
-        }
     }
 
     /// Ticks are needed only where somebody waits.
@@ -241,6 +261,7 @@ impl World {
         match place {
             Place::Running => {
                 self.account(tid);
+                self.give_back(cpu);
                 self.keep_average(cpu);
                 let lingers = to == Place::Blocked && self.lingers(tid, cpu);
                 if lingers {
@@ -330,6 +351,10 @@ impl World {
             self.pull(cpu);
             next = self.next_in(cpu);
         }
+        // With its own place in the order of turns, whoever runs may be the next, too.
+        if next.is_some() && self.give_back(cpu) {
+            next = self.next_in(cpu);
+        }
         if let Some(next) = next {
             let before = self.cpus[cpu].current;
             self.switch(cpu, next);
@@ -342,10 +367,17 @@ impl World {
         }
     }
 
+    /// The thread on a CPU, whose account is up to date, lets the one at a position of the queue have it.
+    pub(crate) fn yield_to(&mut self, cpu: usize, next: usize) {
+        self.switch(cpu, next);
+        self.start_clock(cpu);
+    }
+
     /// Puts the thread at a position of the queue on the CPU.
     fn switch(&mut self, cpu: usize, next: usize) {
         let now = self.now;
-        if let Some(current) = self.cpus[cpu].current.take() {
+        let before = self.cpus[cpu].current.take();
+        if let Some(current) = before {
             self.tally_loss(current, self.cpus[cpu].queue[next].program);
             let thread = &mut self.threads[current as usize];
             thread.place = Place::Queued;
@@ -382,6 +414,9 @@ impl World {
         self.unprice(cpu);
         if !self.cpus[cpu].ticking {
             self.set_clock(cpu);
+        }
+        if let Some(before) = before {
+            self.stir_waiters(before, cpu);
         }
     }
 }

@@ -45,6 +45,15 @@ pub(crate) struct Barrier {
     pub(crate) round: u64,
     /// Who has arrived since.
     pub(crate) waiters: Vec<Tid>,
+    /// When the first of them did, nanoseconds.
+    pub(crate) began: u64,
+}
+
+impl Barrier {
+    /// With room for so many.
+    fn of(threads: usize) -> Barrier {
+        Barrier { round: 0, waiters: Vec::with_capacity(threads), began: 0 }
+    }
 }
 
 /// A mutex.
@@ -55,6 +64,8 @@ pub(crate) struct Lock {
     pub(crate) waiters: VecDeque<Tid>,
     /// How long each thread of the program has slept for it, nanoseconds.
     pub(crate) waited: Vec<u64>,
+    /// Who gave it back last, and on which CPU.
+    pub(crate) given_back: Option<(Tid, u16)>,
 }
 
 /// A queue of items between two stages of a pipeline.
@@ -81,19 +92,17 @@ impl Sync {
         };
         // Filled one by one: a clone would not keep the room that was made.
         Sync {
-            barriers: (0..model.barriers)
-                .map(|_| Barrier { round: 0, waiters: Vec::with_capacity(threads) })
-                .collect(),
+            barriers: (0..model.barriers).map(|_| Barrier::of(threads)).collect(),
             locks: (0..model.locks)
-                .map(|_| Lock { holder: None, waiters: waiters(), waited: vec![0; threads] })
+                .map(|_| Lock { waiters: waiters(), waited: vec![0; threads], ..Lock::default() })
                 .collect(),
             queues: model.queues.iter().map(channel).collect(),
             team: Team {
                 threads: model.threads,
                 asked: 0,
                 waits: false,
-                entry: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
-                meeting: Barrier { round: 0, waiters: Vec::with_capacity(threads) },
+                entry: Barrier::of(threads),
+                meeting: Barrier::of(threads),
             },
         }
     }

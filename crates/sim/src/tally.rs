@@ -19,12 +19,20 @@ pub struct Tally {
     pub by_sibling: u64,
     /// Before that, in favour of another program's thread.
     pub by_other: u64,
-    /// Of these three: the thread held a lock.
+    /// A thread that waited at a barrier gave its CPU to a sibling that was late.
+    pub donated: u64,
+    /// It let whoever came next have it.
+    pub yielded: u64,
+    /// Of the first three: the thread held a lock.
     pub holders: u64,
     /// Switches because a thread waited for a lock.
     pub for_locks: u64,
     /// Of these: the lock's holder had lost its CPU, and waited for one.
     pub holder_queued: u64,
+    /// How often a lock went from one thread to another in the same package.
+    pub transfers_inside: u64,
+    /// To one in another package.
+    pub transfers_across: u64,
     /// How often a thread was given a CPU.
     pub turns: u64,
     /// Changes of priority after a turn that was used up (time sharing).
@@ -45,9 +53,13 @@ impl Tally {
             expired: self.expired - before.expired,
             by_sibling: self.by_sibling - before.by_sibling,
             by_other: self.by_other - before.by_other,
+            donated: self.donated - before.donated,
+            yielded: self.yielded - before.yielded,
             holders: self.holders - before.holders,
             for_locks: self.for_locks - before.for_locks,
             holder_queued: self.holder_queued - before.holder_queued,
+            transfers_inside: self.transfers_inside - before.transfers_inside,
+            transfers_across: self.transfers_across - before.transfers_across,
             turns: self.turns - before.turns,
             changes_expired: self.changes_expired - before.changes_expired,
             changes_slept: self.changes_slept - before.changes_slept,
@@ -167,7 +179,10 @@ impl World {
 
     /// A running thread loses its CPU to one of a program.
     pub(crate) fn tally_loss(&mut self, tid: Tid, to: u16) {
-        let thread = &self.threads[tid as usize];
+        let thread = &mut self.threads[tid as usize];
+        if std::mem::take(&mut thread.yields) {
+            return;
+        }
         let (expired, holds) = (thread.expired, thread.holds > 0);
         let sibling = thread.turn.program == to;
         let tally = self.tally(tid);
@@ -177,6 +192,16 @@ impl World {
             (false, false) => tally.by_other += 1,
         }
         tally.holders += u64::from(holds);
+    }
+
+    /// A running thread is about to leave its CPU of its own accord, and stays runnable: for a sibling, or for whoever comes next.
+    pub(crate) fn tally_yield(&mut self, tid: Tid, donates: bool) {
+        self.threads[tid as usize].yields = true;
+        let tally = self.tally(tid);
+        match donates {
+            true => tally.donated += 1,
+            false => tally.yielded += 1,
+        }
     }
 
     /// A running thread goes to sleep.

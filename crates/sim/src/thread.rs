@@ -52,6 +52,10 @@ pub(crate) struct Thread {
     pub(crate) dispatch: Dispatch,
     /// Its turn was over when it was last looked at, and it still runs.
     pub(crate) expired: bool,
+    /// It leaves its CPU of its own accord, and stays runnable.
+    pub(crate) yields: bool,
+    /// The sibling whose place in the order of turns it has, and which has its own.
+    pub(crate) gift: Option<Tid>,
     /// How many locks it holds.
     pub(crate) holds: u16,
     /// Counts the threads that had its position before.
@@ -102,6 +106,8 @@ pub(crate) struct Pace {
 pub(crate) struct Used {
     /// CPU time, nanoseconds.
     pub(crate) ran: u64,
+    /// Of that, spent looking at memory until it changes.
+    pub(crate) spun: u64,
     /// Time in queues.
     pub(crate) queued: u64,
     /// Time asleep at barriers, locks and queues.
@@ -191,6 +197,8 @@ impl Thread {
             rule: None,
             dispatch: Dispatch::default(),
             expired: false,
+            yields: false,
+            gift: None,
             holds: 0,
             generation: 0,
             used: Used::default(),
@@ -208,6 +216,9 @@ impl Thread {
         self.used.ran += passed;
         if fair && self.turn.rank == 0 {
             self.turn.vruntime += passed as f64 / self.turn.weight;
+        }
+        if matches!(self.doing, Doing::Spin { .. }) {
+            self.used.spun += passed;
         }
         let owed = self.owes.min(passed as f64);
         self.owes -= owed;

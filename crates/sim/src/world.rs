@@ -9,6 +9,7 @@ use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Sett
 
 use crate::agenda::Agenda;
 use crate::cache::{Cache, Presence};
+use crate::delays::{Delays, Shares};
 use crate::hardware::Hardware;
 use crate::kernel::Kernel;
 use crate::model::Model;
@@ -74,6 +75,8 @@ pub(crate) struct World {
     pub(crate) watch: Option<Watch>,
     /// Who came to a CPU when, if that is to be kept.
     pub(crate) switches: Option<Vec<Switch>>,
+    /// What share of the machine a thread has a right to.
+    pub(crate) shares: Shares,
 }
 
 /// A CPU goes over to a thread, or to nobody.
@@ -176,6 +179,8 @@ pub(crate) struct Program {
     pub(crate) reading: Reading,
     /// How its threads lost their CPUs, since it began.
     pub(crate) tally: Tally,
+    /// What its barriers took, and what share of the machine its threads had a right to.
+    pub(crate) delays: Delays,
 }
 
 impl Program {
@@ -228,6 +233,7 @@ impl World {
             raised: 0,
             watch: None,
             switches: None,
+            shares: Shares::default(),
         }
     }
 
@@ -334,6 +340,7 @@ impl World {
     /// A running thread has come to its horizon.
     fn done(&mut self, tid: Tid) {
         match self.threads[tid as usize].doing {
+            Doing::Spin { .. } if self.is_donor(tid) => self.look_around(tid),
             Doing::Spin { .. } => self.block(tid),
             Doing::Nothing | Doing::Compute { .. } => {
                 self.stir(tid);
@@ -391,6 +398,7 @@ impl World {
     pub(crate) fn end(&mut self, tid: Tid) {
         self.take_off(tid, Place::Ended);
         let program = self.program_of(tid);
+        self.end_share(program, 1);
         self.programs[program].alive -= 1;
         if self.programs[program].alive == 0 {
             self.exit(program, Exit::Code(0));

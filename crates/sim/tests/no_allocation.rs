@@ -8,7 +8,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cosched_core::{Machine, Nanos, ProgramId, Settings, Step};
-use cosched_sim::model::{Mix, Op};
+use cosched_sim::model::{AtBarrier, Mix, Op};
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 struct Counting;
@@ -53,12 +53,16 @@ fn no_event_allocates_once_everything_has_its_size() {
         Model::barriers(8, u32::MAX, 2e5, streaming, Nanos::from_micros(50)),
         Model::lock(12, u32::MAX, 1e5, 1e4, Mix::computing(1.0), Nanos::from_micros(20)),
         sleeper,
+        Model {
+            barrier: Some(AtBarrier::Donate),
+            ..Model::barriers(8, u32::MAX, 1e5, Mix::computing(1.0), Nanos::ZERO)
+        },
     ];
     let hardware = Hardware::words("package:2 core:4 pu:2 bus=package:10 bus=machine:15").unwrap();
     for kernel in Kernel::NAMES.iter().filter_map(|name| Kernel::named(name)) {
         let jobs = models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
         let mut sim = Sim::new(hardware.clone(), kernel, jobs.collect(), Costs::MEASURED, 1);
-        for slot in 0..3 {
+        for slot in 0..4 {
             sim.submit(&[Step::Start(ProgramId::first(slot), Settings::default())]).unwrap();
         }
         let mut events = Vec::with_capacity(64);

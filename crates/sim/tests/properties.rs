@@ -7,7 +7,7 @@ mod stage;
 use std::collections::BTreeMap;
 
 use cosched_core::{CpuSet, Event, Happening, Nanos, ProgramId, Settings, Step};
-use cosched_sim::model::{Mix, Op};
+use cosched_sim::model::{AtBarrier, Mix, Op};
 use cosched_sim::{Hardware, Kernel, Model, Switch};
 use proptest::prelude::*;
 use stage::Stage;
@@ -21,6 +21,7 @@ struct Work {
     threads: u16,
     rounds: u32,
     spin: Nanos,
+    donates: bool,
     parts: Vec<Part>,
 }
 
@@ -52,8 +53,17 @@ fn part() -> impl Strategy<Value = Part> {
 
 fn work() -> impl Strategy<Value = Work> {
     let spin = prop_oneof![Just(Nanos::ZERO), Just(Nanos::from_micros(50)), Just(Nanos::NEVER)];
-    (0u64..5000, 1u16..7, 1u32..6, spin, proptest::collection::vec(part(), 1..5))
-        .prop_map(|(at, threads, rounds, spin, parts)| Work { at, threads, rounds, spin, parts })
+    let parts = proptest::collection::vec(part(), 1..5);
+    (0u64..5000, 1u16..7, 1u32..6, spin, any::<bool>(), parts).prop_map(
+        |(at, threads, rounds, spin, donates, parts)| Work {
+            at,
+            threads,
+            rounds,
+            spin,
+            donates,
+            parts,
+        },
+    )
 }
 
 fn asked() -> impl Strategy<Value = (u64, Asked)> {
@@ -97,6 +107,7 @@ impl Work {
             script,
             mixes: vec![plain, cached],
             spin: self.spin,
+            barrier: self.donates.then_some(AtBarrier::Donate),
             barriers: 1,
             locks: 1,
             ..Model::parallel(self.threads, 0.0, plain)

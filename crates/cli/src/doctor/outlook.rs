@@ -41,6 +41,7 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
         Kind::FairProgress => {
             ("cannot work here yet: simulated machines only".to_owned(), Vec::new())
         }
+        Kind::Shuffling => shuffling(rights),
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
             let by_hand = without(
@@ -71,8 +72,7 @@ fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
 }
 
 fn faithful(rights: &Rights) -> (String, Vec<&'static str>) {
-    let locks =
-        if rights.has(Ability::Bpf) { "measured in the kernel" } else { "estimated from /proc" };
+    let locks = lock_times(rights);
     let slices =
         if rights.has(Ability::Slices) { "slices per thread" } else { "scheduling classes only" };
     let gains = [
@@ -81,6 +81,17 @@ fn faithful(rights: &Rights) -> (String, Vec<&'static str>) {
         without(rights, &[Ability::Pmu], "hardware counters: cache misses count, too"),
     ];
     (format!("lock times {locks}, {slices}"), gains.into_iter().flatten().collect())
+}
+
+fn shuffling(rights: &Rights) -> (String, Vec<&'static str>) {
+    let locks = lock_times(rights);
+    let gains = without(rights, &[Ability::Bpf], "BPF: lock times are exact");
+    (format!("lock times {locks}, binding of threads by affinity"), gains.into_iter().collect())
+}
+
+/// Where times at locks come from.
+fn lock_times(rights: &Rights) -> &'static str {
+    if rights.has(Ability::Bpf) { "measured in the kernel" } else { "estimated from /proc" }
 }
 
 fn gangs(rights: &Rights) -> (String, Vec<&'static str>) {

@@ -28,6 +28,7 @@ pub(super) fn text(report: &Report) -> String {
         policies.add_row([outlook.policy, &outlook.uses, &gains]);
     }
     parts.push(policies.to_string());
+    parts.push(report.barriers.text());
 
     let missing = rights.rights.iter().filter(|right| !right.available);
     let remedies: Vec<String> = missing

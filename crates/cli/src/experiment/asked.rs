@@ -7,7 +7,7 @@
 use clap::Parser;
 use cosched_policy::Kind;
 
-use crate::args::{HowArgs, MeasureArgs, PolicyArgs};
+use crate::args::{BarrierArgs, HowArgs, MeasureArgs, PolicyArgs};
 use crate::choices;
 use crate::failure::Failure;
 
@@ -27,6 +27,8 @@ pub(super) struct Asked {
     options: PolicyArgs,
     #[command(flatten)]
     measure: MeasureArgs,
+    #[command(flatten)]
+    waiting: BarrierArgs,
     /// All of it as words of a shell.
     #[arg(skip)]
     pub(super) words: String,
@@ -64,7 +66,7 @@ impl Asked {
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
         let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, fair } =
             self.options.clone();
-        let MeasureArgs { interval, actuators, no_guard, quanta, usual_class } =
+        let MeasureArgs { interval, actuators, no_guard, quanta, shuffle, usual_class } =
             self.measure.clone();
         HowArgs {
             policy: PolicyArgs {
@@ -80,8 +82,10 @@ impl Asked {
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
+                shuffle: shuffle.or(&all.measure.shuffle),
                 usual_class: usual_class.or(all.measure.usual_class),
             },
+            waiting: BarrierArgs { barrier: self.waiting.barrier.or(all.waiting.barrier) },
             ..all.clone()
         }
     }
@@ -92,6 +96,7 @@ mod tests {
     use std::time::Duration;
 
     use cosched_core::Actuator;
+    use cosched_core::workload::Barrier;
 
     use super::*;
     use crate::experiment::Way;
@@ -114,6 +119,8 @@ mod tests {
         let how = Way::asked("fixed=faithful --no-guard --actuators batch").unwrap().how(&all());
         assert_eq!(how.measure.actuators, Some(vec![Actuator::Batch]));
         assert!(how.measure.no_guard && !all().measure.no_guard);
+        let how = Way::asked("donating=linux --barrier donate").unwrap().how(&all());
+        assert_eq!((how.waiting.barrier, all().waiting.barrier), (Some(Barrier::Donate), None));
         let plain = "gang".parse::<Way>().unwrap();
         assert_eq!(plain.how(&all()).policy.quantum, Some(Duration::from_millis(20)));
     }

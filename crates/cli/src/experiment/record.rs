@@ -183,8 +183,8 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 17] {
-    let fair = &how.policy.fair;
+fn settings(how: &HowArgs) -> [(&'static str, Value); 23] {
+    let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -204,6 +204,12 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 17] {
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
         ("--quanta", told(&how.measure.quanta)),
+        ("--barrier", told(&how.waiting.barrier)),
+        ("--groups", told(&shuffle.groups)),
+        ("--group-by", told(&shuffle.group_by)),
+        ("--threshold", told(&shuffle.threshold)),
+        ("--hysteresis", told(&shuffle.hysteresis)),
+        ("--sort-by", told(&shuffle.sort_by)),
         ("--freezer", told(&how.freezer)),
         ("--pinning", told(&how.pinning)),
         ("--grace", told(&Some(how.grace))),
@@ -224,7 +230,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 14] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -241,6 +247,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 14] {
         freezable,
         group,
         malleable,
+        barrier,
         model,
     } = spec;
     let repeat = match repeat {
@@ -261,6 +268,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 14] {
         ("freezable", json!(freezable)),
         ("group", json!(group)),
         ("malleable", json!(malleable)),
+        ("barrier", json!(barrier)),
         ("model", json!(model)),
     ]
 }

@@ -184,6 +184,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
             solo: None,
             terms: None,
             environment: Some(spec.env.clone()),
+            barrier: None,
         }],
     }
 }

@@ -4,6 +4,8 @@
 //! alone and a turnaround mean the same. With a policy of gangs, wherever its threads fit the
 //! machine: then it gets the CPUs that its placement gives it, as it will beside others.
 //!
+//! A program alone waits at barriers of its own: what others are worth is measured against that.
+//!
 //! Where the machine has hardware counters, its cache misses are counted along the way; those of
 //! the run in the middle are kept.
 
@@ -12,7 +14,7 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Repeat, Workload};
+use cosched_core::workload::{Barrier, ProgramSpec, Repeat, Workload};
 use cosched_core::{Counts, Nanos, Profile, Quality};
 use cosched_policy::Kind;
 
@@ -105,8 +107,13 @@ pub(super) fn run_alone(
     how: &HowArgs,
 ) -> Result<Alone, Stop> {
     let fits = usize::from(session.threads(spec)) <= session.usable.cpus.len();
-    let alone =
-        ProgramSpec { start: Nanos::ZERO, repeat: Repeat::Times(1), group: None, ..spec.clone() };
+    let alone = ProgramSpec {
+        start: Nanos::ZERO,
+        repeat: Repeat::Times(1),
+        group: None,
+        barrier: Some(Barrier::Own),
+        ..spec.clone()
+    };
     let outputs = crate::out::hidden()?;
     let mut ran = session.execute(&Request {
         workload: &Workload { programs: vec![alone] },

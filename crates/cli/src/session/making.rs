@@ -1,19 +1,18 @@
 //! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
 use cosched_core::Policy;
 use cosched_core::engine::{Engine, Watch};
 use cosched_core::result::{NONE, RunResult, Rungs};
-use cosched_core::workload::{OPENMP, ProgramSpec};
+use cosched_core::workload::{Barrier, OPENMP, ProgramSpec};
 use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
 use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
-use cosched_linux::hook;
+use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::undo;
@@ -109,6 +108,7 @@ impl Session {
             error => Failure::broken(error),
         })?;
         let rungs = rungs(request.kind, &machine);
+        let lacks = machine.lacks_states().map(ToString::to_string);
         let cpu_before = own_cpu_seconds();
         let mut progress = match request.origins {
             // The terminal is the program's.
@@ -130,7 +130,11 @@ impl Session {
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
-        let context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
+        let mut context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
+        let barriers = context.programs.iter_mut().filter_map(|program| program.barrier.as_mut());
+        for barrier in barriers.filter(|barrier| barrier.way == Barrier::Donate) {
+            barrier.lacks.clone_from(&lacks);
+        }
         let result = RunResult::new(&outcome, &context);
         let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
         let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
@@ -160,9 +164,19 @@ impl Session {
                 hook: None,
             });
         }
-        let hook = (spec.malleable && origin == Origin::Started).then(|| library_for(spec));
+        let barrier = request.how.barrier(spec);
+        let uses = Uses {
+            threads: spec.malleable && origin == Origin::Started,
+            barriers: barrier == Barrier::Donate,
+        };
+        let is_inside = uses.threads || barrier != Barrier::Own;
+        let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
-        if hook.is_some() {
+        env.retain(|(name, _)| name != BARRIER_WAY);
+        if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
+            env.push((BARRIER_WAY.into(), barrier.name().into()));
+        }
+        if uses.threads {
             say_threads(&mut env, self.threads(spec));
         }
         let order = Order {
@@ -185,7 +199,7 @@ impl Session {
             stderr: output(file("stderr"), Output::Inherit),
             freezable_for_sure: spec.freezable == Some(true),
             grouped_by_user: spec.group.is_some(),
-            hook: hook.transpose()?,
+            hook,
         })
     }
 }
@@ -198,11 +212,13 @@ fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
     }
 }
 
-/// The library by which a program asks for threads.
-fn library_for(spec: &ProgramSpec) -> Result<PathBuf, Failure> {
+/// The library inside a program for these uses.
+fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
     let executable = std::env::current_exe().map_err(Failure::broken)?;
-    let refused = |error| Failure::Input(format!("{}: malleable: {error}", spec.places.command));
-    hook::library(&executable).map_err(refused)
+    let what = if uses.threads { "malleable" } else { "barrier" };
+    let refused = |error| Failure::Input(format!("{}: {what}: {error}", spec.places.command));
+    let library = hook::library(&executable).map_err(refused)?;
+    Ok(Hook { library, uses })
 }
 
 /// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
@@ -224,10 +240,9 @@ fn rungs(kind: Kind, machine: &Linux) -> Rungs {
         Some(ShareRung::Cgroup) => ", shares by cgroup",
         Some(ShareRung::Autogroup) => ", shares by autogroup",
     };
-    let (freezing, pinning) = match kind.makes_gangs() {
-        true => (machine.ground().freezer().name(), machine.ground().pinning().name()),
-        false => (NONE, NONE),
-    };
+    let machine = machine.ground();
+    let freezing = if kind.makes_gangs() { machine.freezer().name() } else { NONE };
+    let pinning = if kind.binds() { machine.pinning().name() } else { NONE };
     Rungs { freezing: freezing.to_owned(), pinning: format!("{pinning}{share}") }
 }
 

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup};
-use cosched_core::result::{Context, NONE, ProgramContext, Rungs, Terms};
-use cosched_core::workload::ProgramSpec;
+use cosched_core::result::{BarrierResult, Context, NONE, ProgramContext, Rungs, Terms};
+use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
 
 use super::{HEARTBEAT, Origins, Request, Session, watched};
@@ -83,6 +83,9 @@ impl Session {
                     memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
                 }),
                 environment: started.then(|| environment::given(spec)),
+                barrier: Some(request.how.barrier(spec))
+                    .filter(|way| started && *way != Barrier::Own)
+                    .map(|way| BarrierResult { way, lacks: None }),
             };
         Context {
             policy: request.kind.to_string(),

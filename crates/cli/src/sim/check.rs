@@ -43,6 +43,7 @@ const QUICK: f64 = 0.05;
 
 /// Runs everything on both machines, and shows how far they are apart.
 pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
+    args.how.check_own_barriers("sim check")?;
     args.how.check_use(&POLICIES)?;
     let here = Session::here()?;
     let hardware = this::hardware(&here, args.machine.as_deref())?;

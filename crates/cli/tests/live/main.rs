@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attach;
+mod barriers;
 mod bonds;
 mod ends;
 mod exec;
@@ -26,6 +27,7 @@ mod orphans;
 mod outputs;
 mod policies;
 mod rights;
+mod shuffling;
 mod support;
 mod top;
 mod traps;

@@ -3,7 +3,7 @@
 //! Policies give reasons for what *changes*, so the last reason about each program is kept until the next
 //! one. That is all that a board does between two snapshots: some words are copied per decision.
 
-use super::{ChosenSlice, Quantum, SCHEMA, Snapshot, Standing, State};
+use super::{ChosenSlice, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use crate::engine::{Beat, Entry};
 use crate::plan::{Plan, Why};
 use crate::program::Usage;
@@ -36,6 +36,7 @@ pub struct Board {
     entries: Vec<Entry>,
     whys: Vec<Option<Why>>,
     treatments: Vec<Treatment>,
+    shuffles: Vec<Option<Shuffled>>,
     quantum: Option<Quantum>,
 }
 
@@ -44,7 +45,8 @@ impl Board {
     pub fn new(about: About, entries: Vec<Entry>) -> Board {
         let (whys, treatments) =
             (vec![None; entries.len()], vec![Treatment::default(); entries.len()]);
-        Board { whys, treatments, quantum: None, about, entries }
+        let shuffles = vec![None; entries.len()];
+        Board { whys, treatments, shuffles, quantum: None, about, entries }
     }
 
     /// Takes note of a policy's reasons.
@@ -54,8 +56,10 @@ impl Board {
                 // Why it runs or waits stays what it was.
                 (Some(_), why) if why.is_of_threads() => {}
                 (Some(id), why) => {
-                    self.whys[usize::from(id.slot)] = Some(why);
-                    self.treatments[usize::from(id.slot)].learn(&why);
+                    let slot = usize::from(id.slot);
+                    self.whys[slot] = Some(why);
+                    self.shuffles[slot] = Shuffled::after(self.shuffles[slot], &why);
+                    self.treatments[slot].learn(&why);
                 }
                 (None, Why::Quantum { round, gang, gangs, length }) => {
                     let length = Some(length).filter(|length| *length != Nanos::NEVER);
@@ -126,6 +130,7 @@ impl Board {
             slice: treatment.chosen.map(ChosenSlice::from),
             actuator: treatment.in_force,
             tried: treatment.tried,
+            shuffled: self.shuffles[usize::from(slot)],
         }
     }
 }

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
-    CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
-    Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
+    BarrierResult, CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own,
+    ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 use crate::program::{Exit, Usage};
 use crate::time::Nanos;
+use crate::waits::Waits;
 
 /// What the engine does not know of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -54,6 +55,8 @@ pub struct ProgramContext {
     pub terms: Option<Terms>,
     /// Variables that it was given beside what it inherited, where it was run.
     pub environment: Option<BTreeMap<String, String>>,
+    /// How its threads waited at barriers, if not in its own way.
+    pub barrier: Option<BarrierResult>,
 }
 
 impl RunResult {
@@ -164,6 +167,7 @@ fn program(
         usage: Usage {
             user_seconds: to_microseconds(usage.user_seconds),
             system_seconds: to_microseconds(usage.system_seconds),
+            waits: usage.waits.map(to_the_microsecond),
             ..usage
         },
         timeline: outcome
@@ -174,6 +178,7 @@ fn program(
         left_running: outcome.left_running,
         terms: context.terms.clone(),
         environment: context.environment.clone(),
+        barrier: context.barrier.clone(),
     }
 }
 
@@ -197,8 +202,21 @@ fn usage(completions: &[Completion]) -> Usage {
         involuntary_switches: sum.involuntary_switches + one.involuntary_switches,
         max_rss_kib: sum.max_rss_kib.max(one.max_rss_kib),
         counts: sum.counts + one.counts,
+        waits: sum.waits.map_or(one.waits, |waits| Some(waits + one.waits.unwrap_or_default())),
     });
     sum.unwrap_or_default()
+}
+
+/// What is a time is written like every other time.
+fn to_the_microsecond(waits: Waits) -> Waits {
+    Waits {
+        useful_seconds: to_microseconds(waits.useful_seconds),
+        spun_seconds: to_microseconds(waits.spun_seconds),
+        lag_seconds: to_microseconds(waits.lag_seconds),
+        latency_seconds: to_microseconds(waits.latency_seconds),
+        longest_latency_seconds: to_microseconds(waits.longest_latency_seconds),
+        ..waits
+    }
 }
 
 fn interruption(ended: Ended) -> Option<&'static str> {

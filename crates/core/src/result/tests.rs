@@ -9,6 +9,7 @@ use crate::engine::outcome::{
 use crate::machine::Interruption;
 use crate::plan::Why;
 use crate::time::Nanos;
+use crate::waits::Waits;
 
 fn completion(at: Nanos, exit: Exit) -> Completion {
     let usage = Usage {
@@ -87,6 +88,7 @@ fn context() -> Context {
                 memory_gigabytes_per_second: None,
             }),
             environment: None,
+            barrier: None,
         }],
     }
 }
@@ -124,6 +126,25 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
     assert_eq!(file["metrics"]["weighted_speedup"], json!(0.3));
     assert_eq!(file["metrics"]["cpu_utilisation"], json!(2.0 / 12.0));
     assert_eq!(file["metrics"]["responsiveness_max_seconds"], json!(2.0));
+}
+
+#[test]
+fn what_waiting_cost_is_summed_over_runs_and_left_out_where_nobody_told() {
+    let mut told = outcome();
+    let mut completion = told.programs[0].completions[0];
+    completion.usage.waits = Some(Waits {
+        useful_seconds: 1.000_000_2,
+        barriers: 3,
+        longest_latency_seconds: 0.5,
+        ..Waits::default()
+    });
+    told.programs[0].completions = vec![completion; 2];
+    let expected = json!({
+        "useful_seconds": 2.0, "spun_seconds": 0.0, "lag_seconds": 0.0, "barriers": 6,
+        "latency_seconds": 0.0, "longest_latency_seconds": 0.5, "donations": 0
+    });
+    assert_eq!(written(&told)["programs"][0]["usage"]["waits"], expected);
+    assert_eq!(written(&outcome())["programs"][0]["usage"].get("waits"), None);
 }
 
 #[test]

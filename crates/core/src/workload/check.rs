@@ -14,7 +14,7 @@ use toml::Spanned;
 use super::error::{Origin, Place, Problem, WorkloadError};
 use super::file::{Draft, Runs, Words};
 use super::names::{self, Names};
-use super::{MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
+use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
 /// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the other.
@@ -122,6 +122,8 @@ impl<'a> Checker<'a> {
             freezable: draft.freezable.map(Spanned::into_inner),
             group: self.optional("group", draft.group, group)?,
             malleable: draft.malleable.is_some_and(Spanned::into_inner),
+            barrier: self
+                .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>())?,
             model: draft.model.map(Spanned::into_inner),
         })
     }

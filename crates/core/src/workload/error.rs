@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::check::{LONGEST_WORD, WEIGHTS};
 use super::found::Found;
 use super::shown::{escaped, shown, shown_path};
-use super::{MAX_BYTES, MAX_PROGRAMS};
+use super::{Barrier, MAX_BYTES, MAX_PROGRAMS};
 
 /// Why a workload was refused. Nothing has been started.
 #[derive(Debug, thiserror::Error)]
@@ -147,6 +147,9 @@ pub enum Problem {
     ClosedDirectory(PathBuf),
     #[error("is empty; name a group, or leave the key out to have it found out")]
     EmptyGroup,
+    #[error("is '{}', but must be one of {}; leave it out for barriers of the program's own",
+        shown(.0), Barrier::ALL.map(Barrier::name).join(", "))]
+    Barrier(String),
 }
 
 /// A place in a file or on the command line.

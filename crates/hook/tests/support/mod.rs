@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cosched_linux::hook::{Door, LIBRARY};
+use cosched_linux::hook::{Door, LIBRARY, Uses};
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
@@ -37,13 +37,22 @@ impl Host {
 
     /// The same, but nobody is let in for a while.
     pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
+        Host::with(Uses::THREADS, by, grant)
+    }
+
+    /// Says that barriers are cosched's, and grants no threads.
+    pub(crate) fn donating() -> Host {
+        Host::with(Uses { threads: false, barriers: true }, Duration::ZERO, 1)
+    }
+
+    fn with(uses: Uses, by: Duration, grant: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
         let stop = Arc::new(AtomicBool::new(false));
         let thread = {
             let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
             std::thread::spawn(move || {
-                let mut door = Door::open().unwrap();
+                let mut door = Door::open(uses).unwrap();
                 door.grant(Some(grant), 3);
                 tell.send(door.name().to_owned()).unwrap();
                 std::thread::sleep(by);
@@ -162,6 +171,16 @@ impl Workshop {
     /// Compiles with gcc and OpenMP.
     pub(crate) fn openmp(&self, name: &str, with: &[&str]) -> Option<PathBuf> {
         self.compile("gcc", name, "program", &[&["-fopenmp"], with].concat())
+    }
+
+    /// Compiles with clang and LLVM's OpenMP.
+    pub(crate) fn llvm(&self, name: &str) -> Option<PathBuf> {
+        const RUNTIME: &str = "/usr/lib/x86_64-linux-gnu/libomp.so.5";
+        let runtimes = ["-fopenmp=libomp", "-l:libomp.so.5"];
+        let with = if Path::new(RUNTIME).exists() { &runtimes[..] } else { &runtimes[..1] };
+        // Without the development package there is no libomp.so for the linker, only the runtime.
+        std::os::unix::fs::symlink(RUNTIME, self.path("libomp.so")).unwrap();
+        self.compile("clang", name, "program", with)
     }
 
     /// Compiles a program that is linked with the hook's library.

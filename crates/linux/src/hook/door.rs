@@ -18,6 +18,8 @@ use rustix::net::{
 use rustix::time::Timespec;
 
 use super::guest::Guest;
+use crate::procfs::Proc;
+use crate::runstate::numbers_alike;
 
 const LISTENER: u64 = 0;
 /// How many connections may wait to be taken.
@@ -38,9 +40,26 @@ pub struct Heard {
     pub shut: bool,
 }
 
+/// What cosched does for a program by its door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Uses {
+    /// It decides how many threads parallel regions have.
+    pub threads: bool,
+    /// The barriers are the hook's.
+    pub barriers: bool,
+}
+
+impl Uses {
+    /// Of a malleable program.
+    pub const THREADS: Uses = Uses { threads: true, barriers: false };
+}
+
 /// The door of one program.
 #[derive(Debug)]
 pub struct Door {
+    uses: Uses,
+    /// The states of threads, for barriers, where they are written down.
+    table: Option<OwnedFd>,
     name: String,
     epoll: OwnedFd,
     /// `None`: it is shut.
@@ -56,11 +75,11 @@ pub struct Door {
 }
 
 impl Door {
-    /// Opens one at which no rule holds yet but that it wants to be asked.
+    /// Opens one at which no rule holds yet but what it is there for.
     ///
     /// # Errors
     /// When there are no more descriptors.
-    pub fn open() -> io::Result<Door> {
+    pub fn open(uses: Uses) -> io::Result<Door> {
         let secret = RandomState::new().hash_one(std::process::id());
         let name = format!("cosched-{}-{secret:016x}", std::process::id());
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
@@ -71,12 +90,14 @@ impl Door {
         let data = epoll::EventData::new_u64(LISTENER);
         epoll::add(&epoll, &listener, data, epoll::EventFlags::IN)?;
         Ok(Door {
+            uses,
+            table: None,
             name,
             epoll,
             listener: Some(listener),
             guests: BTreeMap::new(),
             next: LISTENER + 1,
-            rule: Rule { managed: true, ..Rule::default() },
+            rule: Rule { managed: uses.threads, donate: uses.barriers, ..Rule::default() },
             came: 0,
             since: 0,
             ticks: 0,
@@ -86,6 +107,21 @@ impl Door {
     /// The name of its socket.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// What it is there for.
+    pub fn uses(&self) -> Uses {
+        self.uses
+    }
+
+    /// Whether whoever comes gets a table.
+    pub fn offers(&self) -> bool {
+        self.table.is_some()
+    }
+
+    /// Whoever comes from now on gets this table of the states of threads, if it numbers threads as this process does.
+    pub fn offer(&mut self, table: OwnedFd) {
+        self.table = Some(table);
     }
 
     /// Whether a process is connected.
@@ -146,9 +182,10 @@ impl Door {
             match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => {
                     knocked += 1;
-                    if self.guests.len() < MOST_GUESTS && peer(&socket).is_some_and(admits) {
+                    let room = self.guests.len() < MOST_GUESTS;
+                    if let Some(peer) = peer(&socket).filter(|peer| room && admits(*peer)) {
                         // One that cannot be let in finds its socket closed, and has what it wants.
-                        let _ = self.let_in(socket, now);
+                        let _ = self.let_in(socket, peer, now);
                     }
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -160,8 +197,9 @@ impl Door {
         knocked
     }
 
-    fn let_in(&mut self, socket: OwnedFd, now: u64) -> io::Result<()> {
-        let guest = Guest::welcome(socket, self.rule, now)?;
+    fn let_in(&mut self, socket: OwnedFd, peer: i32, now: u64) -> io::Result<()> {
+        let table = self.table.as_ref().filter(|_| numbers_alike(&Proc::default(), peer));
+        let guest = Guest::welcome(socket, self.rule, table.map(AsFd::as_fd), now)?;
         let data = epoll::EventData::new_u64(self.next);
         epoll::add(&self.epoll, &guest, data, epoll::EventFlags::IN)?;
         self.guests.insert(self.next, guest);
@@ -176,6 +214,7 @@ impl Door {
     }
 
     fn shut(&mut self) {
+        self.table = None;
         self.guests.clear();
         self.listener = None;
         self.came = 0;
@@ -184,11 +223,13 @@ impl Door {
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        self.set(Rule { managed: true, grant, cpus });
+        let Uses { threads, barriers } = self.uses;
+        self.set(Rule { managed: threads, donate: barriers, grant, cpus });
     }
 
-    /// From now on everybody has what it wants, and nobody has to ask.
+    /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
     pub fn release(&mut self) {
+        self.table = None;
         self.set(Rule::default());
     }
 

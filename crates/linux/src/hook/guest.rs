@@ -76,17 +76,23 @@ pub(super) struct News {
 }
 
 impl Guest {
-    /// Gives the process at the other end of a socket a page on which this holds.
-    pub(super) fn welcome(socket: OwnedFd, rule: Rule, now: u64) -> io::Result<Guest> {
+    /// Gives the process at the other end of a socket a page on which this holds, and the table of threads if there is one.
+    pub(super) fn welcome(
+        socket: OwnedFd,
+        rule: Rule,
+        table: Option<BorrowedFd<'_>>,
+        now: u64,
+    ) -> io::Result<Guest> {
         let (shared, memory) = Shared::new()?;
         shared.page().set_rule(rule);
         shared.page().beat(now);
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        let files = [memory.as_fd()];
+        let files: Vec<BorrowedFd<'_>> = [memory.as_fd()].into_iter().chain(table).collect();
         control.push(SendAncillaryMessage::ScmRights(&files));
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-        sendmsg(&socket, &[IoSlice::new(&Hello::bytes())], &mut control, flags)?;
+        let hello = Hello { threads: table.is_some() }.bytes();
+        sendmsg(&socket, &[IoSlice::new(&hello)], &mut control, flags)?;
         Ok(Guest { socket, shared, heard: 0, wanted: 0, waits: false })
     }
 

@@ -17,14 +17,14 @@ const INSTALLED: &str = "../lib/cosched";
 pub enum NoLibrary {
     /// It is nowhere.
     #[error(
-        "{LIBRARY} is in none of {}; install the whole package, build it with `cargo build -p cosched-hook`, or leave \
-         malleable = true out", shown(.0)
+        "{LIBRARY} is in none of {}; install the whole package, build it with `cargo build -p cosched-hook`, or leave out \
+         what asks for it", shown(.0)
     )]
     Missing(Vec<PathBuf>),
     /// The dynamic linker could not be told of it.
     #[error(
-        "{}: the dynamic linker takes no library whose path has a space or a colon in it; move it, or leave malleable = \
-         true out", .0.display()
+        "{}: the dynamic linker takes no library whose path has a space or a colon in it; move it, or leave out what \
+         asks for it", .0.display()
     )]
     Unspeakable(PathBuf),
 }

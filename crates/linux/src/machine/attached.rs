@@ -2,7 +2,7 @@
 //!
 //! cosched is not the parent of what they start, so it does not see orphans of theirs: such a program is its first process
 //! with all that descends from it, and ends with that process. A pidfd tells when. How it ended is known only of
-//! cosched's own children. Nothing of them is moved or bound, and none is ever ended by cosched. What is
+//! cosched's own children. Nothing of them is moved to another cgroup, and none is ever ended by cosched. What is
 //! changed of them is in the undo log beforehand, as always.
 //!
 //! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the terminal sends
@@ -21,10 +21,11 @@ use rustix::process::{
 };
 
 use super::program::{Live, Parent};
-use super::{Linux, MachineError, Origin, key};
+use super::{Job, Linux, MachineError, Origin, key};
 use crate::asks::Ask;
 use crate::children::{self, Child};
 use crate::ground::PinningRung;
+use crate::hook::Door;
 use crate::procfs::Proc;
 use crate::tree::Process;
 use crate::undo::Record;
@@ -47,7 +48,7 @@ impl Linux {
             self.tell(Happening::Exited(id, Exit::Unknown, Usage::default()));
             return Ok(());
         };
-        self.take_over_from(id, process, end, Settings::default())
+        self.take_over_from(id, process, end, Settings::default(), None)
     }
 
     /// Starts a program in cosched's own place.
@@ -56,13 +57,18 @@ impl Linux {
         id: ProgramId,
         settings: Settings,
     ) -> Result<(), MachineError> {
-        let order = &self.jobs[usize::from(id.slot)].order;
+        let Job { order, hook, .. } = &self.jobs[usize::from(id.slot)];
+        let mut env = order.env.clone();
+        let door = match hook.as_ref().map(|hook| self.open_door(id, hook, &mut env)) {
+            Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
+            opened => opened.and_then(Result::ok),
+        };
         let (found, files) = (self.punctual.found(), self.open_files.found());
         let mut command = Command::new(&order.executable);
         if let Some((name, arguments)) = order.argv.split_first() {
             command.arg0(name).args(arguments);
         }
-        command.env_clear().envs(order.env.iter().map(|(key, value)| (key, value)));
+        command.env_clear().envs(env);
         command.current_dir(&order.cwd);
         // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and takes no lock.
         unsafe {
@@ -80,7 +86,7 @@ impl Linux {
             Ok((process, pidfd_open(pid_of(process), PidfdFlags::empty())?))
         });
         match started {
-            Ok((process, end)) => self.take_over_from(id, process, end, settings),
+            Ok((process, end)) => self.take_over_from(id, process, end, settings, door),
             Err(error) => {
                 let errno = error.raw_os_error().unwrap_or(libc::EIO);
                 self.cannot_start(id, errno, &format!("it cannot be executed: {error}"))
@@ -94,16 +100,19 @@ impl Linux {
         process: Process,
         end: OwnedFd,
         settings: Settings,
+        door: Option<Door>,
     ) -> Result<(), MachineError> {
         let plot = self.ground.plot(id, false, &self.cpus)?;
         let by_mask = self.ground.pinning() == PinningRung::Affinity;
         let mut live = Live::new(id, None, plot, self.ground.freezer(), by_mask)?;
         live.expect_mask(self.own_mask, None);
         live.at_start = settings;
+        live.door = door;
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
         self.observer.begin_at(id, process, &self.clock)?;
         self.begin(&mut live, process)?;
+        self.grant(&mut live, &settings);
         self.live.insert(id, live);
         self.count_if_wanted(id);
         Ok(())
@@ -121,6 +130,7 @@ impl Linux {
         });
         // What it has left running, as far as it was ever seen, gets back what was found.
         self.schedule(&mut live, &Settings::default())?;
+        live.pinning.forget_rules(&self.proc);
         self.settle_end(live)
     }
 

@@ -10,6 +10,7 @@ use crate::asks::Asks;
 use crate::counters::Events;
 use crate::cpu_time::Roots;
 use crate::ground::Wishes;
+use crate::hook::Hook;
 use crate::launch::{Order, Output};
 use crate::tree::Process;
 
@@ -69,9 +70,8 @@ pub struct Job {
     pub freezable_for_sure: bool,
     /// Whether the user has said which programs it belongs together with.
     pub grouped_by_user: bool,
-    /// The library by which it asks for threads, if it lets cosched choose their number; only for what cosched starts
-    /// below a shim.
-    pub hook: Option<PathBuf>,
+    /// The library inside it, if it has one; only threads of what cosched starts below a shim are granted.
+    pub hook: Option<Hook>,
 }
 
 /// Something that the user should be told about a program.

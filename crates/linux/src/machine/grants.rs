@@ -4,18 +4,16 @@
 //! answer. A policy that does not grant threads leaves the number open, and the program has what it wants. A frozen program's
 //! request waits until it runs; it would not notice an answer before.
 
-use std::path::Path;
-
 use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings};
 use cosched_page::BEAT;
+use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 
 use super::program::Live;
 use super::{DOOR, Linux, key};
 use crate::clock;
-use crate::hook::{Door, preloaded};
-use crate::launch::Order;
+use crate::hook::{Door, Hook, preloaded};
 
 const NANOS: u64 = 1_000_000;
 
@@ -24,12 +22,12 @@ impl Linux {
     pub(super) fn open_door(
         &self,
         id: ProgramId,
-        library: &Path,
-        order: &mut Order,
+        hook: &Hook,
+        env: &mut Vec<(OsString, OsString)>,
     ) -> io::Result<Door> {
-        let door = Door::open()?;
+        let door = Door::open(hook.uses)?;
         self.poll.add(door.as_fd(), DOOR | key(id))?;
-        preloaded(&mut order.env, library, door.name());
+        preloaded(env, &hook.library, door.name());
         Ok(door)
     }
 
@@ -40,27 +38,34 @@ impl Linux {
         let admits = |pid| tree.members(proc).iter().any(|process| process.pid == pid);
         let Some(door) = &mut live.door else { return };
         let heard = door.hear(clock::monotonic() / NANOS, admits);
+        let grants = door.uses().threads;
         if heard.shut {
-            self.note(id, "asks for threads without end: it is not heard any more, and has as many as it wants");
+            self.note(
+                id,
+                "asks without end: it is not heard any more, and is as it would be without cosched",
+            );
+            self.rest_states();
         }
-        if let Some(threads) = heard.wanted {
+        // Whose threads are not decided on does not ask, but for lies.
+        if let Some(threads) = heard.wanted.filter(|_| grants) {
             self.tell(Happening::Requested { program: id, threads, blocked: heard.blocked });
         }
     }
 
     /// Gives a program so many threads; who waits for that is answered.
     pub(super) fn grant(&mut self, live: &mut Live, settings: &Settings) {
+        self.offer_states(live);
         let cpus = settings.cpus.unwrap_or(self.cpus).len();
-        match &mut live.door {
-            Some(door) => door.grant(settings.grant, u16::try_from(cpus).unwrap_or(u16::MAX)),
-            None if settings.grant.is_some() => {
-                self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
-            }
-            None => {}
+        let takes = live.door.as_ref().is_some_and(|door| door.uses().threads);
+        if settings.grant.is_some() && !takes {
+            self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
+        }
+        if let Some(door) = &mut live.door {
+            door.grant(settings.grant, u16::try_from(cpus).unwrap_or(u16::MAX));
         }
     }
 
-    /// When malleable programs have to be told again that cosched is alive.
+    /// When programs that have the hook inside have to be told again that cosched is alive.
     pub(super) fn next_beat(&self) -> Nanos {
         let is_used = |live: &Live| live.door.as_ref().is_some_and(Door::is_used);
         match self.live.values().any(is_used) {

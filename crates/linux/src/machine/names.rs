@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::ThreadId;
+use cosched_core::{ProgramId, ThreadId};
 
 use crate::monitor::ThreadUse;
 
@@ -10,26 +10,48 @@ use crate::monitor::ThreadUse;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     slots: BTreeMap<(i32, i32), ThreadId>,
+    named: BTreeMap<ThreadId, Named>,
     next: u32,
     free: Vec<ThreadId>,
 }
 
+/// Who has a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Named {
+    /// Its program.
+    pub(super) program: ProgramId,
+    /// Its process.
+    pub(super) process: i32,
+    /// Itself.
+    pub(super) thread: i32,
+}
+
 impl Names {
-    /// The name of a thread, which it keeps until it is forgotten.
-    pub(super) fn of(&mut self, thread: &ThreadUse) -> ThreadId {
+    /// The name of a thread of a program, which it keeps until it is forgotten.
+    pub(super) fn of(&mut self, program: ProgramId, thread: &ThreadUse) -> ThreadId {
+        let ThreadUse { process, thread, .. } = *thread;
         let (next, free) = (&mut self.next, &mut self.free);
-        *self.slots.entry((thread.process, thread.thread)).or_insert_with(|| match free.pop() {
+        let id = *self.slots.entry((process, thread)).or_insert_with(|| match free.pop() {
             Some(used) => ThreadId { generation: used.generation + 1, ..used },
             None => {
                 *next += 1;
                 ThreadId { slot: *next - 1, generation: 0 }
             }
-        })
+        });
+        self.named.insert(id, Named { program, process, thread });
+        id
+    }
+
+    /// Who has a name; `None` once he is forgotten.
+    pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
+        self.named.get(&id).copied()
     }
 
     /// It has ended, or is none of ours any more.
     pub(super) fn forget(&mut self, thread: &ThreadUse) {
-        self.free.extend(self.slots.remove(&(thread.process, thread.thread)));
+        let id = self.slots.remove(&(thread.process, thread.thread));
+        id.iter().for_each(|id| _ = self.named.remove(id));
+        self.free.extend(id);
     }
 }
 
@@ -37,15 +59,31 @@ impl Names {
 mod tests {
     use super::*;
 
+    const P: ProgramId = ProgramId::first(0);
+
+    fn thread(thread: i32) -> ThreadUse {
+        ThreadUse::of_nothing(0, thread)
+    }
+
     #[test]
     fn a_slot_is_used_again_with_another_generation() {
-        let thread = |thread: i32| ThreadUse::of_nothing(0, thread);
         let mut names = Names::default();
-        let first = names.of(&thread(10));
-        assert_eq!(names.of(&thread(10)), first);
-        assert_ne!(names.of(&thread(11)).slot, first.slot);
+        let first = names.of(P, &thread(10));
+        assert_eq!(names.of(P, &thread(10)), first);
+        assert_ne!(names.of(P, &thread(11)).slot, first.slot);
         names.forget(&thread(10));
-        let again = names.of(&thread(12));
+        let again = names.of(P, &thread(12));
         assert_eq!((again.slot, again.generation), (first.slot, first.generation + 1));
+    }
+
+    #[test]
+    fn a_name_leads_to_its_thread_until_that_is_forgotten() {
+        let mut names = Names::default();
+        let first = names.of(P, &thread(10));
+        assert_eq!(names.who(first), Some(Named { program: P, process: 1, thread: 10 }));
+        names.forget(&thread(10));
+        let again = names.of(ProgramId::first(1), &thread(12));
+        assert_eq!(names.who(first), None);
+        assert_eq!(names.who(again).map(|named| named.thread), Some(12));
     }
 }

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{Arena, MaskOwner, Measure, Nanos, Observe, ProgramId, Sample, Thread};
+use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, Sample, Thread, ThreadId};
 
 use super::Linux;
-use super::names::Names;
+use super::names::{Named, Names};
 use super::program::Live;
 use super::samples::{of_program, of_thread, with_counts};
 use crate::background;
@@ -112,6 +112,11 @@ impl Observer {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
     }
 
+    /// Who has a name that policies know.
+    pub(super) fn who(&self, id: ThreadId) -> Option<Named> {
+        self.names.who(id)
+    }
+
     /// Begins with a program before its first instruction.
     pub(super) fn begin_below(
         &mut self,
@@ -205,7 +210,7 @@ impl Observer {
     fn read(
         &mut self,
         id: ProgramId,
-        live: &Live,
+        live: &mut Live,
         clock: &Clock,
         into: &mut Arena,
     ) -> Result<Option<Unseen>, FileError> {
@@ -240,9 +245,10 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
+        let proc = Proc::default();
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
-            let name = self.names.of(thread);
+            let name = self.names.of(id, thread);
             // A thread that came or went meanwhile was there for a part of the interval.
             let lived: Nanos = thread.time.iter().copied().sum();
             let sample =
@@ -255,7 +261,7 @@ impl Observer {
                     program: id,
                     cpu: thread.cpu.unwrap_or_default(),
                     on_cpu: thread.in_activity(Activity::Running),
-                    mask_owner: MaskOwner::Cosched,
+                    mask_owner: live.pinning.owner(thread.thread, &proc),
                 }),
                 Some(_) => {}
             }
@@ -370,7 +376,7 @@ impl Linux {
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
         for id in due {
-            let Some(live) = self.live.get(&id) else { continue };
+            let Some(live) = self.live.get_mut(&id) else { continue };
             match self.observer.read(id, live, &self.clock, into)? {
                 Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
                 Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),

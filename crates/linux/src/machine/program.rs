@@ -36,7 +36,7 @@ pub(super) struct Live {
     pub(super) session: Option<i32>,
     /// What counts its instructions and cache misses, if anything does.
     pub(super) counters: Option<Counters>,
-    /// Where its processes ask for threads, if it is malleable.
+    /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
     /// How its command ended, once it has.
     pub(super) ended: Option<(Exit, Usage)>,

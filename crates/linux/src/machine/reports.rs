@@ -91,6 +91,7 @@ impl Linux {
         self.observer.forget(live.id);
         // Whoever of it goes on has what it wants.
         live.door = None;
+        self.rest_states();
         if members.is_empty() {
             live.remove_cgroups();
             // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.

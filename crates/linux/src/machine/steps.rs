@@ -3,10 +3,12 @@
 use std::os::fd::AsFd;
 
 use cosched_core::{
-    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, Usage,
+    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, ThreadId,
+    ThreadRule, Usage,
 };
 use rustix::process::Signal as Raw;
 
+use super::names::Named;
 use super::orphans::note_strays;
 use super::program::{Live, Parent, State};
 use super::{Linux, MachineError, Origin, key};
@@ -36,7 +38,7 @@ impl Linux {
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
         order.cpus = settings.cpus.filter(|_| by_mask);
-        let door = match job.hook.as_ref().map(|library| self.open_door(id, library, &mut order)) {
+        let door = match job.hook.as_ref().map(|hook| self.open_door(id, hook, &mut order.env)) {
             Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             opened => opened.and_then(Result::ok),
         };
@@ -101,6 +103,7 @@ impl Linux {
         errno: i32,
         why: &str,
     ) -> Result<(), MachineError> {
+        self.rest_states();
         self.note(id, format!("could not be started: {why}"));
         self.tell(Happening::Exited(id, Exit::Failed(errno), Usage::default()));
         Ok(())
@@ -180,6 +183,29 @@ impl Linux {
         }
     }
 
+    /// Gives one thread CPUs of its own, or takes them back. Who has ended meanwhile needs none.
+    pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
+        let Some(Named { program, process, thread }) = self.observer.who(id) else {
+            return Ok(());
+        };
+        let Ok(stat) = self.proc.thread_stat(process, thread) else { return Ok(()) };
+        if rule.slice.is_some() {
+            self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
+        }
+        let bind = |linux: &mut Linux, live: &mut Live| {
+            let place = (&live.tree, &linux.proc);
+            live.pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
+        };
+        match self.with(program, bind).unwrap_or(Ok(())) {
+            Ok(()) => Ok(()),
+            Err(PinError::Refused(why)) => {
+                self.tell(Happening::Refused(program, Aspect::Cpus, why));
+                Ok(())
+            }
+            Err(PinError::Log(error)) => Err(error.into()),
+        }
+    }
+
     /// Class, nice value and slice; where nothing was asked for yet, nothing is looked at.
     pub(super) fn schedule(
         &mut self,
@@ -207,8 +233,10 @@ impl Linux {
         if let Some(door) = &mut live.door {
             door.release();
         }
+        self.rest_states();
         self.thaw(live);
         self.schedule(live, &Settings::default())?;
+        live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())
     }
 

@@ -5,6 +5,7 @@ use std::process::{Child, Command};
 use tempfile::TempDir;
 
 use super::*;
+use crate::undo;
 
 /// A process that sleeps, and what its masks are kept with.
 struct Sleeper {
@@ -31,14 +32,20 @@ impl Sleeper {
     }
 
     fn bind(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
-        let proc = Proc::default();
-        let main = Process::find(&proc, self.pid()).unwrap();
-        let tree = Tree { main: Some(main), ..Tree::default() };
-        match self.masks.bind(cpus, &tree, &proc, &mut self.log) {
-            Ok(()) => Ok(()),
-            Err(PinError::Refused(why)) => Err(why),
-            Err(PinError::Log(error)) => panic!("{error}"),
-        }
+        let (tree, proc) = (self.tree(), Proc::default());
+        refusal(self.masks.bind(cpus, &tree, &proc, &mut self.log))
+    }
+
+    /// Its only thread gets CPUs of its own.
+    fn rule(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
+        let (tree, proc) = (self.tree(), Proc::default());
+        let thread = Process::find(&proc, self.pid()).unwrap();
+        refusal(self.masks.bind_one(thread, cpus, (&tree, &proc), &mut self.log))
+    }
+
+    fn tree(&self) -> Tree {
+        let main = Process::find(&Proc::default(), self.pid()).unwrap();
+        Tree { main: Some(main), ..Tree::default() }
     }
 
     fn cpus(&self) -> CpuSet {
@@ -55,6 +62,14 @@ impl Drop for Sleeper {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+    }
+}
+
+fn refusal(result: Result<(), PinError>) -> Result<(), Refusal> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(PinError::Refused(why)) => Err(why),
+        Err(PinError::Log(error)) => panic!("{error}"),
     }
 }
 
@@ -126,4 +141,59 @@ fn what_somebody_else_bound_is_narrowed_while_it_must_be_and_given_back_at_the_e
     assert_eq!(program.cpus(), first);
     assert_eq!(program.bind(None), Ok(()));
     assert_eq!(program.cpus(), all);
+}
+
+#[test]
+fn a_thread_gets_cpus_of_its_own_and_keeps_them_until_they_are_taken_back() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    for own in [first, second] {
+        assert_eq!(program.rule(Some(own)), Ok(()));
+        assert_eq!(program.cpus(), own);
+        assert_eq!(program.bind(None), Ok(()), "for all of the program nothing changes");
+        assert_eq!(program.cpus(), own);
+    }
+    assert_eq!(program.rule(None), Ok(()));
+    assert_eq!(program.cpus(), all);
+}
+
+#[test]
+fn a_threads_own_cpus_are_of_those_of_its_program_and_come_back_with_them() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    assert_eq!(program.rule(Some(first)), Ok(()));
+    assert_eq!(program.bind(Some(second)), Ok(()));
+    assert_eq!(program.cpus(), second);
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(program.cpus(), first);
+    program.masks.forget_rules(&Proc::default());
+    assert_eq!(program.cpus(), all);
+}
+
+#[test]
+fn a_thread_that_somebody_else_has_bound_meanwhile_is_left_where_it_is() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    assert_eq!(program.rule(Some(first)), Ok(()));
+    program.is_bound_to(second);
+    assert!(!program.masks.is_ours(program.pid(), &second));
+    assert_eq!(program.rule(Some(first)), Err(Refusal::ChangedByOther));
+    program.masks.forget_rules(&Proc::default());
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(program.cpus(), second);
+}
+
+#[test]
+fn whoever_reads_the_log_puts_single_threads_back_and_leaves_what_others_have_bound() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    assert_eq!(program.rule(Some(first)), Ok(()));
+    // No process of the program is known by the log but the thread itself.
+    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 1);
+    assert_eq!(program.cpus(), all);
+    assert_eq!(program.rule(Some(first)), Ok(()));
+    program.is_bound_to(second);
+    assert_eq!(program.bind(None), Ok(()));
+    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 0);
+    assert_eq!(program.cpus(), second);
 }

@@ -59,6 +59,11 @@ impl<T: Copy + PartialEq> Changes<T> {
     /// What a thread that now has `present` is to be given; `None` if it is to be left alone.
     pub(super) fn original(&self, thread: Process, present: T) -> Option<T> {
         let own = self.by_thread.get(&thread);
+        // What somebody has set in the meantime, and we have left as it was.
+        let kept = |change: &Change<T>| change.set == present && change.found == present;
+        if own.is_some_and(|own| own.iter().any(kept)) {
+            return None;
+        }
         let ours = own.unwrap_or(&self.all).iter().find(|change| change.set == present)?;
         // Of a thread's own changes the first tells what was there before them all.
         let source = own.and_then(|own| own.first()).unwrap_or(ours);

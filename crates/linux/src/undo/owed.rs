@@ -142,6 +142,26 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_with_cpus_of_its_own_gets_back_what_was_found_unless_somebody_has_bound_it_since() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let thread = Process { pid: 1, start_time: 1 };
+        let given = [
+            Record::Pinned { program: P, found: cpus("0-7"), set: cpus("0-3") },
+            Record::UserMask { program: P, thread, mask: cpus("0-7") },
+            Record::Pinned { program: P, found: cpus("0-7"), set: cpus("4-7") },
+        ];
+        let bound_since = Record::UserMask { program: P, thread, mask: cpus("2") };
+        let book: Book = given.into_iter().chain([bound_since]).collect();
+        let masks = &Owed::of(&book).programs[&P].masks;
+        assert_eq!(masks.original(thread, cpus("0-3")), Some(cpus("0-7")));
+        assert_eq!(masks.original(thread, cpus("4-7")), Some(cpus("0-7")));
+        assert_eq!(masks.original(thread, cpus("2")), None);
+        assert_eq!(masks.original(thread, cpus("0-7")), None);
+        let child = Process { pid: 2, start_time: 2 };
+        assert_eq!(masks.original(child, cpus("4-7")), Some(cpus("0-7")), "born with it");
+    }
+
+    #[test]
     fn a_program_once_stopped_by_signals_is_continued_even_if_another_way_is_used_now() {
         let shim = Process { pid: 1, start_time: 1 };
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };

@@ -75,14 +75,14 @@ pub enum Record {
         /// The new mask.
         set: CpuSet,
     },
-    /// A thread has a mask of its own, so it is bound to those of the program's CPUs that it
-    /// has in common with them. Undo: this very mask.
+    /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of the program's CPUs that it
+    /// has in common with them; or it is given CPUs of its own (in a [`Record::Pinned`] beside this). Undo: this very mask.
     UserMask {
         /// Its program.
         program: ProgramId,
         /// The thread.
         thread: Process,
-        /// Its own mask.
+        /// Its own mask, or the one that the program was found with.
         mask: CpuSet,
     },
     /// A thread is scheduled otherwise. Undo: as found, for it and for threads that inherited it.

@@ -167,7 +167,7 @@ impl<'a> Work<'a> {
                 busy |= self.restore_threads(process, program, &mut met);
             }
             // Where their program's first process has ended, no tree leads to them any more, nor to their siblings.
-            for thread in program.attrs.threads() {
+            for thread in program.attrs.threads().chain(program.masks.threads()) {
                 if !met.contains(&thread) && thread.look(self.proc).is_some() {
                     busy |= self.restore_threads(thread, program, &mut met);
                 }

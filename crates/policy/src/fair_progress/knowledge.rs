@@ -33,6 +33,11 @@ impl Knowledge {
         Knowledge { options, thresholds: Thresholds::of_peak(peak), tracked, overhead }
     }
 
+    /// Whether nothing is estimated, since the machine tells how long work takes alone.
+    pub(super) fn is_told(&self) -> bool {
+        self.options.optimal
+    }
+
     /// A program came: a concurrent region begins.
     pub(super) fn meet(&mut self, id: ProgramId) {
         begin_region(self.tracked.values_mut());
@@ -70,7 +75,7 @@ impl Knowledge {
             let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
             let trained = trained.contains(&program.id);
             let learnt = tracked.learn(segment, How { valid, trained }, cpus);
-            let known = self.options.by_ticks.then(|| segment.alone_by_ticks(cpus));
+            let known = self.options.optimal.then(|| segment.alone_as_told(cpus));
             let weight = program.weight.max(f64::MIN_POSITIVE);
             tracked.progress += known.unwrap_or(learnt.alone) / weight;
             useful |= learnt.useful && trained;
@@ -119,7 +124,7 @@ impl Knowledge {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
-        if self.options.by_ticks || !self.overhead.allows(self.options.training_limit) {
+        if self.options.optimal || !self.overhead.allows(self.options.training_limit) {
             return None;
         }
         if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {

@@ -24,8 +24,8 @@ pub(super) struct Segment {
     delayed: f64,
     /// Instructions or ticks.
     work: Option<f64>,
-    /// Ticks alone.
-    ticks: Option<f64>,
+    /// Seconds that the work would have taken alone, where the machine tells.
+    told: Option<f64>,
     /// Cache lines over the memory bus.
     lines: Option<f64>,
     /// Where in its code it was.
@@ -48,7 +48,7 @@ impl Segment {
             on_cpu: sample.on_cpu.as_secs_f64(),
             delayed: sample.run_delay.map_or(0.0, Nanos::as_secs_f64),
             work: instructions.or(sample.progress).map(|work| work as f64),
-            ticks: sample.progress.map(|ticks| ticks as f64),
+            told: sample.alone.map(Nanos::as_secs_f64),
             lines: bytes.or(sample.llc_misses.map(|misses| misses as f64)),
             vector: BlockVector::new(bins),
         })
@@ -82,10 +82,10 @@ impl Segment {
         used * relative_speed + waited
     }
 
-    /// The same, where each of its ticks is a microsecond alone.
-    pub(super) fn alone_by_ticks(&self, cpus: usize) -> f64 {
+    /// The same, as the machine tells it.
+    pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
         let waited = self.alone(0.0, cpus);
-        self.ticks.map_or_else(|| self.alone(1.0, cpus), |ticks| waited + ticks / 1e6)
+        self.told.map_or_else(|| self.alone(1.0, cpus), |told| waited + told)
     }
 }
 
@@ -172,8 +172,8 @@ mod tests {
     }
 
     #[test]
-    fn where_ticks_are_microseconds_alone_they_are_the_progress() {
-        let known = Sample { progress: Some(30_000), ..sample() };
-        assert!((segment(known).unwrap().alone_by_ticks(1) - 0.03).abs() < 1e-12);
+    fn where_the_machine_tells_how_long_work_takes_alone_that_is_the_progress() {
+        let known = Sample { alone: Some(MS(30)), ..sample() };
+        assert!((segment(known).unwrap().alone_as_told(1) - 0.03).abs() < 1e-12);
     }
 }

@@ -234,9 +234,9 @@ fn nobody_is_frozen_for_longer_than_allowed_however_far_ahead() {
 }
 
 #[test]
-fn where_ticks_tell_the_time_alone_nothing_is_trained() {
-    let by_ticks = FairOptions { by_ticks: true, ..fair(None) };
-    let mut bench = Bench::new(by_ticks, 4, singles(8), &[60.0; 8]);
+fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
+    let optimal = FairOptions { optimal: true, ..fair(None) };
+    let mut bench = Bench::new(optimal, 4, singles(8), &[60.0; 8]);
     for _ in 0..50 {
         assert!(!bench.is_training());
         bench.quantum();

@@ -112,6 +112,7 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
     let threads = pairs.clone().any(|(one, other)| one.threads != other.threads);
     // Older files do not tell it.
+    let barrier = pairs.clone().any(|(one, other)| one.barrier != other.barrier);
     let environment = pairs.any(|(one, other)| {
         let told = one.environment.as_ref().zip(other.environment.as_ref());
         told.is_some_and(|(one, other)| one != other)
@@ -119,6 +120,7 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let differ = [
         ("threads", threads),
         ("environment", environment),
+        ("barrier", barrier),
         ("policy", one.policy != other.policy),
         ("placement", one.placement != other.placement),
         ("quantum_seconds", one.quantum_seconds != other.quantum_seconds),

@@ -7,7 +7,8 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::result::{ProgramResult, RunResult, Simulation};
+use cosched_core::result::{BarrierResult, ProgramResult, RunResult, Simulation};
+use cosched_core::workload::Barrier;
 use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
@@ -76,6 +77,8 @@ pub struct ProgramStory {
     pub scheduled: Option<Actuator>,
     /// The threads that it was granted, in order of time; empty under policies that decide on none.
     pub grants: Vec<Grant>,
+    /// How its threads waited at barriers; `None`: in its own way.
+    pub barrier: Option<BarrierResult>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
     /// All that in words; the first sentence is its sum.
@@ -265,6 +268,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         trials: slices::trials(history.result, slot),
         scheduled: slices::scheduled(history.result, slot),
         grants: grants::grants(history.result, slot),
+        barrier: program.barrier.clone(),
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
@@ -383,10 +387,21 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     }
     lines.extend(slices::in_words(&story.slices, &story.trials, story.scheduled, program));
     lines.extend(grants::in_words(&story.grants));
+    lines.extend(story.barrier.as_ref().map(barriers));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));
     lines
+}
+
+/// Where its threads waited for each other, in words.
+fn barriers(barrier: &BarrierResult) -> String {
+    let at = "Its threads waited for each other at barriers of cosched";
+    match (barrier.way, &barrier.lacks) {
+        (Barrier::Donate, None) => format!("{at}, where whoever waited knew which of them ran."),
+        (_, Some(why)) => format!("{at}, where nobody knew which of them ran: {why}."),
+        (way, None) => format!("{at}, in the way '{way}'."),
+    }
 }
 
 /// A program in one sentence.

@@ -1,7 +1,8 @@
 //! The words, on a run made by hand.
 
 use cosched_core::engine::outcome::Decision;
-use cosched_core::result::{DecisionResult, RunResult};
+use cosched_core::result::{BarrierResult, DecisionResult, RunResult};
+use cosched_core::workload::Barrier;
 use cosched_core::{Actuator, Exit, ProgramId, Reason, Why};
 
 use super::*;
@@ -243,4 +244,19 @@ fn what_was_tried_is_told_with_what_came_of_it() {
     let last = other.sentences.last().unwrap();
     assert_eq!(last, "Nothing was done with them: its threads were scheduled as found.");
     assert!(other.trials.is_empty() && other.scheduled == Some(Actuator::None));
+}
+
+#[test]
+fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know() {
+    let told = |way, lacks: Option<&str>| {
+        let mut run = run();
+        run.programs[A].barrier = Some(BarrierResult { way, lacks: lacks.map(str::to_owned) });
+        let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
+        sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
+    };
+    assert!(told(Barrier::Donate, None).ends_with("whoever waited knew which of them ran."));
+    assert!(told(Barrier::Donate, Some("no right")).ends_with("which of them ran: no right."));
+    assert!(told(Barrier::Spin, None).ends_with("in the way 'spin'."));
+    let own = Story::of(&run(), Some(A)).programs.remove(0);
+    assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }

@@ -23,7 +23,7 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Colum
     Column { name, meaning, least, right: true }
 }
 
-const COUNT: usize = 14;
+const COUNT: usize = 15;
 const PROGRAM: usize = 0;
 const GANG: usize = 2;
 const CPUS: usize = 3;
@@ -31,10 +31,11 @@ const CPUS: usize = 3;
 const CPU_TIME: usize = 8;
 const SWITCHES: usize = 9;
 const TURNS: usize = 10;
-/// In the place of gangs and turns, where the policy chooses slices.
+/// In the place of gangs and turns, where the policy chooses slices, or moves threads between groups of CPUs.
 const LOCKS: usize = 11;
 const SLICE: usize = 12;
-const WHY: usize = 13;
+const MOVED: usize = 13;
+const WHY: usize = 14;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
@@ -48,8 +49,13 @@ const COLUMNS: [Column; COUNT] = [
     right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
     right("SW/s", 6, "context switches of its threads per second, likewise"),
     right("TURNS", 6, "how often it began to run"),
-    right("LOCK", 5, "share of its threads' time at locks, where the policy chooses slices"),
+    right("LOCK", 5, "share of its threads' time at locks, where the policy decides by it"),
     right("SLICE", 6, "the slice chosen for that; both in the place of GANG and TURNS"),
+    right(
+        "MOVED",
+        6,
+        "how often a thread was moved to another group of CPUs; in the place of SLICE",
+    ),
     left(
         "WHY",
         10,
@@ -89,13 +95,16 @@ impl Columns {
         }
         let mut widths = COLUMNS.map(|column| column.least);
         let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
-        let others = match of(|program| program.slice.is_some()) {
-            true => [GANG, TURNS],
-            false => [LOCKS, SLICE],
+        let (slices, moves) =
+            (of(|program| program.slice.is_some()), of(|program| program.shuffled.is_some()));
+        let others: &[usize] = match (slices, moves) {
+            (true, _) => &[GANG, TURNS, MOVED],
+            (false, true) => &[GANG, TURNS, SLICE],
+            (false, false) => &[LOCKS, SLICE, MOVED],
         };
-        [CPU_TIME, SWITCHES].iter().chain(&others).for_each(|column| widths[*column] = 0);
+        [CPU_TIME, SWITCHES].iter().chain(others).for_each(|column| widths[*column] = 0);
         if others.contains(&GANG) {
-            // Who chooses slices binds nobody: the room is better used for reasons.
+            // Whoever does that binds no program as a whole: the room is better used for reasons.
             widths[CPUS] = COLUMNS[CPUS].name.len();
         }
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();
@@ -142,7 +151,9 @@ impl Columns {
 /// What a row says, column by column.
 fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let known = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
-    let slice = program.slice.filter(|_| program.state != State::Ended);
+    let alive = program.state != State::Ended;
+    let (slice, shuffled) = (program.slice.filter(|_| alive), program.shuffled.filter(|_| alive));
+    let at_locks = program.lock_contention().filter(|_| alive);
     [
         program.name.clone(),
         state(program),
@@ -155,8 +166,9 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
         program.turns.to_string(),
-        known(slice.map(|slice| format!("{:.0} %", 100.0 * slice.lock_contention))),
+        known(at_locks.map(|share| format!("{:.0} %", 100.0 * share))),
         known(slice.map(|slice| words::span(nanos(slice.slice_seconds)))),
+        known(shuffled.map(|shuffled| shuffled.moves.to_string())),
         why(program),
     ]
 }

@@ -2,7 +2,7 @@ use cosched_core::Why;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::standing::{faithful, snapshot};
+use crate::standing::{faithful, shuffling, snapshot};
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -65,6 +65,19 @@ fn under_a_policy_that_chooses_slices_locks_and_slices_stand_in_the_place_of_gan
     for key in ['l', 'c', 'a'] {
         assert_eq!(names(key), ["short", "sort", "solver"], "{key}, turned round");
     }
+}
+
+#[test]
+fn under_a_policy_that_moves_threads_it_is_told_how_many_and_for_what() {
+    let lines = frame(&shuffling(), None, View::default(), 80, Some(24));
+    assert_eq!(
+        texts(&lines)[ABOVE - 1..ABOVE + 2],
+        [
+            "PROGRAM STATE   CPUS THR SHARE    RUN s   WAIT s  LOCK  MOVED WHY",
+            "solver  runs    -      2  52 %      1.2      1.1  62 %      5 3 shuffled",
+            "sort    runs    -      2  38 %      0.9      1.5     -      - left to the kernel",
+        ]
+    );
 }
 
 #[test]

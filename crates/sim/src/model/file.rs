@@ -13,7 +13,7 @@ use cosched_core::Nanos;
 use serde::Deserialize;
 
 use super::pipeline::Pipeline;
-use super::{Mix, Model, Op};
+use super::{AtBarrier, Mix, Model, Op};
 
 /// Why a model cannot be used: the key and what is wrong with it.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,8 @@ struct Description {
     /// How long a waiting thread spins: a time, or "forever".
     #[serde(default = "no_time")]
     spin: String,
+    /// How it waits at a barrier: "spin" or "donate".
+    barrier: Option<String>,
     /// How long a thread spins for a lock, only while its holder is on a CPU.
     adaptive: Option<String>,
     #[serde(default)]
@@ -98,6 +100,9 @@ struct Critical {
     /// Of these, under a second lock, taken while the first is held.
     #[serde(default)]
     nested: f64,
+    /// Cache lines of the data that the first lock guards: they come along with it.
+    #[serde(default)]
+    lines: u32,
 }
 
 /// With a sleep that never ends, neither does a run: policies that take turns always have another one to give.
@@ -140,6 +145,7 @@ impl Model {
             mixes,
             imbalance: read.imbalance,
             spin: time("spin", &read.spin)?,
+            barrier: read.barrier.map(|text| at_barrier(&text)).transpose()?,
             barriers: u16::from(barriers),
             adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
             locks: 2,
@@ -301,8 +307,12 @@ impl Writer {
         check("phase.critical.nested", nested, "0 or more, and less than its instructions", |x| {
             (0.0..critical.instructions).contains(&x)
         })?;
-        let mut body =
-            vec![compute(outside), Op::Acquire(0), compute(critical.instructions - nested)];
+        check("phase.critical.lines", f64::from(critical.lines), "at most 1000000", |x| x <= 1e6)?;
+        let mut body = vec![compute(outside), Op::Acquire(0)];
+        if critical.lines > 0 {
+            body.push(Op::Fetch { lock: 0, lines: critical.lines });
+        }
+        body.push(compute(critical.instructions - nested));
         if nested > 0.0 {
             body.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
         }
@@ -353,6 +363,18 @@ fn time(key: &'static str, text: &str) -> Result<Nanos, ModelError> {
     })
 }
 
+fn at_barrier(text: &str) -> Result<AtBarrier, ModelError> {
+    match text {
+        "spin" => Ok(AtBarrier::Spin),
+        "donate" => Ok(AtBarrier::Donate),
+        _ => Err(ModelError::Value {
+            key: "barrier",
+            found: format!("\"{text}\""),
+            wanted: "\"spin\" (as long as `spin` says, then sleep) or \"donate\"",
+        }),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -384,6 +406,15 @@ mod tests {
     }
 
     #[test]
+    fn how_threads_wait_at_barriers_can_be_said() {
+        let barrier =
+            |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9")).unwrap().barrier;
+        assert_eq!(barrier(""), None);
+        assert_eq!(barrier("barrier = 'spin'"), Some(AtBarrier::Spin));
+        assert_eq!(barrier("barrier = 'donate'"), Some(AtBarrier::Donate));
+    }
+
+    #[test]
     fn critical_sections_take_their_part_of_a_thread_s_instructions() {
         let text =
             "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100 }";
@@ -391,6 +422,16 @@ mod tests {
         assert_eq!(model.script[0], Op::Compute { instructions: 400.0, mix: 0 });
         assert_eq!(model.script[2], Op::Compute { instructions: 100.0, mix: 0 });
         assert_eq!(model.script[4], Op::Repeat { from: 0, times: 2, counter: 3 });
+    }
+
+    #[test]
+    fn the_data_that_a_lock_guards_comes_after_the_lock() {
+        let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100, lines = 6 }";
+        let model = read(text).unwrap();
+        assert_eq!(model.script[1..3], [Op::Acquire(0), Op::Fetch { lock: 0, lines: 6 }]);
+        assert_eq!(model.script[5], Op::Repeat { from: 0, times: 2, counter: 3 });
+        let many = read(&text.replace("= 6", "= 1000001")).unwrap_err().to_string();
+        assert!(many.contains("phase.critical.lines is 1000001"), "{many}");
     }
 
     #[test]
@@ -444,6 +485,10 @@ mod tests {
         assert_eq!(
             told("startup_instructions = -1\n[[phase]]"),
             "startup_instructions is -1, but must be from 0 to 1e18"
+        );
+        assert_eq!(
+            told("barrier = 'give'\n[[phase]]"),
+            "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) or \"donate\""
         );
         assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
         assert!(

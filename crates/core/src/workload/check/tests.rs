@@ -45,6 +45,7 @@ fn every_key_is_read() {
         freezable = true
         group = "solver"
         malleable = true
+        barrier = "donate"
     "#;
     let expected = ProgramSpec {
         places: places((4, 19), (5, 19), "conjugate"),
@@ -62,6 +63,7 @@ fn every_key_is_read() {
         freezable: Some(true),
         group: Some("solver".into()),
         malleable: true,
+        barrier: Some(Barrier::Donate),
         model: None,
     };
     assert_eq!(parse(text).unwrap().programs, [expected]);
@@ -85,6 +87,7 @@ fn only_the_command_is_required() {
         freezable: None,
         group: None,
         malleable: false,
+        barrier: None,
         model: None,
     };
     assert_eq!(program(""), expected);
@@ -102,6 +105,7 @@ fn values_out_of_range_are_refused_with_the_remedy() {
         ("threads = 0", "threads is 0, but must be from 1 to 65535; leave the key out"),
         ("threads = -1", "threads is -1, but must be"),
         ("threads = 65536", "threads is 65536, but must be"),
+        ("barrier = 'gang'", "barrier is 'gang', but must be one of own, donate, spin, block,"),
         ("weight = 0", "weight is 0.0, but must be from 0.01 to 100; leave the key out"),
         ("weight = 1e300", "weight is 1e300, but must be from 0.01 to 100"),
         ("weight = -1.5", "weight is -1.5, but must be"),

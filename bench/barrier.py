@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+"""barrier.py: what barriers gain that know which threads run. `make bench-barrier` runs it.
+
+In each cell (see storms.py) all ways of waiting are run in turn (A B C, B C A): the runtime's own, those that people can set
+(passive, LLVM's runtime), the fixed ones of cosched's barrier, and `donate`. Then `donate` is held against the way that was
+best there. In company the program and its company are run alone, too, in the same rounds: for unfairness.
+
+It writes barrier.json (for scripts; docs/barrier-benchmark.md describes it) and barrier.md into --out. Only the standard
+library is needed. A way or cell that cannot be had here is left out, and said so.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import time
+
+import barrier_verdicts
+import ratio
+import storms
+from barrier_verdicts import SOLO, SOLO_COMPANY
+from gang import Cosched, elapsed, plain_environment, say
+from monitor import in_turn
+
+SCHEMA = "cosched-bench-barrier/1"
+
+
+def main():
+    options = arguments()
+    began = time.time()
+    plain_environment()
+    ways, left_out = possible(options)
+    report = {
+        "schema": SCHEMA,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "rounds": options.runs,
+        "seconds": options.seconds,
+        "cpus": len(os.sched_getaffinity(0)),
+        "states": states(options),
+        "ways": list(ways),
+        "left_out": left_out,
+        "cells": [],
+    }
+    chosen = chosen_cells(options, left_out)
+    for number, cell in enumerate(chosen):
+        so_far = (time.time() - began) / 60
+        rest = f"about {so_far / number * (len(chosen) - number):.0f} min left" if number else "the first"
+        say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {elapsed(began)} so far, {rest}")
+        report["cells"].append(measured(options, cell, ways))
+        barrier_verdicts.judge(report)
+        save(options.out, report)
+    say(f"done in {elapsed(began)}: {options.out}/barrier.json and barrier.md")
+    print("\n".join(barrier_verdicts.sentences(report)))
+    failed = [cell["cell"] for cell in report["cells"] if cell["failed"]]
+    if failed:
+        sys.exit(f"bench: programs failed in {', '.join(failed)}: their figures count nowhere")
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
+    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
+    parser.add_argument("--seconds", type=float, default=0.4, help="of each run")
+    parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
+    options = parser.parse_args()
+    if not os.access(options.cosched, os.X_OK):
+        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
+    if options.runs < ratio.FEWEST:
+        say(f"{options.runs} rounds show no difference with certainty: that takes {ratio.FEWEST}")
+    options.cosched = Cosched(options.cosched.resolve())
+    options.out = options.out.resolve()
+    options.folder = options.out / "barrier"
+    try:
+        shutil.rmtree(options.folder, ignore_errors=True)
+        options.folder.mkdir(parents=True)
+        # Nothing of an earlier run may pass for this one's.
+        for name in ["barrier.json", "barrier.md"]:
+            (options.out / name).unlink(missing_ok=True)
+    except OSError as error:
+        parser.error(f"--out: {error}")
+    return options
+
+
+def possible(options):
+    """The keys that each way adds, of those that can be had here, and why the others cannot."""
+    ways, left_out = dict(storms.WAYS), {}
+    if runtime := storms.llvm_runtime():
+        ways["llvm"] = {"env": {"LD_PRELOAD": runtime}}
+    else:
+        left_out["llvm"] = "there is no libomp.so.5 here (Debian, Ubuntu: apt-get install libomp5-14, or a newer number)"
+        say(f"llvm is left out: {left_out['llvm']}")
+        del ways["llvm"]
+    tried = options.cosched("run", "--policy", "linux", "--barrier", "donate", "--", "true", stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE)
+    if tried.returncode != 0:
+        sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
+    return ways, left_out
+
+
+def states(options):
+    """Whether waiting threads can know which others run, as cosched tells it."""
+    done = options.cosched("doctor", "--json", stdout=subprocess.PIPE)
+    found = json.loads(done.stdout)["barriers"]
+    if not found["states"]:
+        say(f"donate knows nothing here: {found['detail']}")
+    return found["states"]
+
+
+def chosen_cells(options, left_out):
+    """The cells that were asked for and can be had."""
+    found = storms.all_cells(options.seconds)
+    if options.cells:
+        parts = options.cells.split(",")
+        found = [cell for cell in found if any(part in cell.name for part in parts)]
+        if not found:
+            sys.exit("bench: --cells: no cell is called like that")
+    if any(cell.groups for cell in found):
+        tried = options.cosched("run", "--policy", "linux-groups", "--", "true", stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE)
+        if tried.returncode != 0:
+            left_out["groups"] = tried.stderr.strip().splitlines()[0]
+            say(f"groups are left out: {left_out['groups']}")
+            found = [cell for cell in found if not cell.groups]
+    return found
+
+
+class Failed(Exception):
+    """A program of a run ended badly."""
+
+
+def measured(options, cell, ways):
+    """What all ways make of one cell. One that fails is no reason to throw the others away."""
+    folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
+    folder.mkdir()
+    everybody = [program.name for program in cell.programs]
+    runs = {way: run(options, cell, folder, way, ways[way], everybody) for way in cell.ways(ways)}
+    if cell.company:
+        runs |= {solo: run(options, cell, folder, solo, {}, [name])
+                 for solo, name in [(SOLO, storms.MAIN), (SOLO_COMPANY, storms.COMPANY)]}
+    found = {"cell": cell.name, "runtime": cell.runtime, "threads": cell.threads, "company": cell.company,
+             "company_threads": cell.company_threads, "groups": cell.groups,
+             "filled": cell.fills(len(os.sched_getaffinity(0))), "failed": False, "runs": {}}
+    try:
+        told = in_turn(options.runs, runs)
+    except Failed as why:
+        say(f"{cell.name} failed: {why}")
+        return {**found, "failed": True}
+    found["runs"] = {way: {key: [one[key] for one in rounds] for key in rounds[0]} for way, rounds in told.items()}
+    return found
+
+
+def run(options, cell, folder, way, added, names):
+    """One run of the programs with these names in a way, to be made as often as wanted."""
+    file = folder / f"{way}.toml"
+    file.write_text(cell.in_way(added, names))
+    rounds = iter(range(options.runs))
+
+    def one():
+        out = folder / f"{way}-{next(rounds)}"
+        done = options.cosched("run", file, "--policy", cell.policy, "--out", out, "--json", stdout=subprocess.DEVNULL,
+                               stderr=subprocess.PIPE)
+        if options.cosched.interrupted:
+            raise KeyboardInterrupt
+        if done.returncode != 0:
+            raise Failed(f"{way}, see {out}: {done.stderr.strip()}")
+        return storms.read(out, names)
+
+    return one
+
+
+def save(out, report):
+    (out / "barrier.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "barrier.md").write_text("\n".join(barrier_verdicts.markdown(report)) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; what was measured before is in barrier.json")

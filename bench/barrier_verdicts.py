@@ -1,0 +1,123 @@
+"""barrier_verdicts.py: what the rounds of the barrier bench say. Everything here follows from the report alone.
+
+The time of a way is that of a round of the main program, so below 1 is faster. The *best* way of a cell is that of the others
+with the least median time; as in verdicts.py, there is a second figure with the one that was best in all other rounds.
+Unfairness is the paper's (section 5.2): the larger speed-up over the smaller one, each relative to the same program alone with the
+runtime's own barrier, in the same round.
+"""
+
+import statistics
+
+import verdicts
+from gang import interval
+from ratio import geometric_mean, ratio
+from storms import COMPANY, MAIN
+from verdicts import met
+
+OURS, DEFAULT = "donate", "default"
+SOLO, SOLO_COMPANY = "solo", "solo-company"
+# The most that is good enough: over the best way on average and in the worst cell, of unfairness where company could fill the
+# CPUs, and alone over the runtime's own barrier.
+MEAN, WORST, UNFAIR, ALONE = 1.03, 1.10, 1.15, 1.01
+
+
+def judge(report):
+    """Adds what follows to every cell, and to the report as a whole."""
+    judged = [cell for cell in report["cells"] if not cell["failed"]]
+    for cell in judged:
+        judge_cell(cell)
+    report["summary"] = summary(judged) if judged else None
+
+
+def judge_cell(cell):
+    rounds = {way: told[MAIN] for way, told in cell["runs"].items() if way not in (SOLO, SOLO_COMPANY)}
+    others = [way for way in rounds if way != OURS]
+    cell["best"] = verdicts.best(others, rounds)
+    cell["ways"] = {way: {"median_us": statistics.median(times), "ours": ratio(rounds[OURS], times),
+                          "unfairness": unfairness(cell, way)} for way, times in rounds.items()}
+    cell["ours_to_best"] = cell["ways"][cell["best"]]["ours"]
+    cell["ours_to_best_of_other_rounds"] = verdicts.apart(others, rounds, OURS)
+
+
+def unfairness(cell, way):
+    """In the middle of the rounds; None without company."""
+    if not cell["company"]:
+        return None
+    runs = cell["runs"]
+
+    def speeds(solo, name):
+        return [alone / time for alone, time in zip(runs[solo][name], runs[way][name], strict=True)]
+
+    pairs = zip(speeds(SOLO, MAIN), speeds(SOLO_COMPANY, COMPANY), strict=True)
+    return statistics.median(max(pair) / min(pair) for pair in pairs)
+
+
+def summary(cells):
+    """Over all cells, with the bars."""
+    mean = geometric_mean(cell["ours_to_best"]["value"] for cell in cells)
+    worst = max(cells, key=lambda cell: cell["ours_to_best"]["value"])
+    others = [cell["ours_to_best_of_other_rounds"] for cell in cells]
+    names = dict.fromkeys(way for cell in cells for way in cell["ways"] if way != OURS)
+    to_each = {way: geometric_mean(cell["ways"][way]["ours"]["value"] for cell in cells if way in cell["ways"])
+               for way in names}
+    filled = [cell for cell in cells if cell["company"] and cell["filled"]]
+    unfair = max(filled, key=lambda cell: cell["ways"][OURS]["unfairness"], default=None)
+    alone = [cell for cell in cells if not cell["company"]]
+    slowest = max(alone, key=lambda cell: cell["ways"][DEFAULT]["ours"]["value"], default=None)
+    return {
+        "cells": len(cells),
+        "geometric_mean": mean,
+        "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
+        "worst": {"cell": worst["cell"], "best": worst["best"], **worst["ours_to_best"]},
+        "ours_to_each_way": to_each,
+        "unfairest": unfair and {"cell": unfair["cell"], "unfairness": unfair["ways"][OURS]["unfairness"]},
+        "slowest_alone": slowest and {"cell": slowest["cell"], **slowest["ways"][DEFAULT]["ours"]},
+        "bars": {
+            "geometric_mean": met(mean <= MEAN),
+            "worst": met(worst["ours_to_best"]["value"] <= WORST),
+            "every_fixed_way": met(all(value < 1 for value in to_each.values())),
+            "unfairness": met(unfair["ways"][OURS]["unfairness"] <= UNFAIR) if unfair else "not measured",
+            "alone": met(slowest["ways"][DEFAULT]["ours"]["value"] <= ALONE) if slowest else "not measured",
+        },
+    }
+
+
+def sentences(report):
+    """What people want to know."""
+    if not (found := report.get("summary")):
+        yield "No cell was measured."
+        return
+    bars, worst = found["bars"], found["worst"]
+    other = found["geometric_mean_of_other_rounds"]
+    yield (f"donate over the best way, geometric mean of {found['cells']} cells: {found['geometric_mean']:.3f}; at most "
+           f"{MEAN:.2f}: {bars['geometric_mean']}." + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
+    yield f"The worst cell, {worst['cell']} (best: {worst['best']}): {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
+    each = ", ".join(f"{way} {value:.3f}" for way, value in found["ours_to_each_way"].items())
+    yield f"donate over each way, geometric means: {each}; all below 1: {bars['every_fixed_way']}."
+    if unfair := found["unfairest"]:
+        yield (f"The unfairest cell where company could fill the CPUs, {unfair['cell']}: {unfair['unfairness']:.2f}; at most "
+               f"{UNFAIR:.2f}: {bars['unfairness']}.")
+    if slowest := found["slowest_alone"]:
+        yield (f"Alone, over the runtime's own barrier at worst, {slowest['cell']}: {interval(slowest)}; at most {ALONE:.2f}: "
+               f"{bars['alone']}.")
+
+
+def markdown(report):
+    """The report as a table: microseconds of a round, and unfairness in brackets."""
+    yield (f"{report['cpus']} CPUs; {report['rounds']} rounds of {report['seconds']:g} s; run states "
+           f"{'known' if report['states'] else 'not known'}; {report['started_at']}.\n")
+    yield from (f"- {sentence}" for sentence in sentences(report))
+    yield f"\n| cell | {' | '.join(report['ways'])} | best | donate / best |"
+    yield "|---" * (len(report["ways"]) + 3) + "|"
+    for cell in report["cells"]:
+        if cell["failed"]:
+            yield f"| {cell['cell']} | failed " + "| " * (len(report["ways"]) + 1) + "|"
+            continue
+        figures = " | ".join(figure(cell["ways"].get(way)) for way in report["ways"])
+        yield f"| {cell['cell']} | {figures} | {cell['best']} | {interval(cell['ours_to_best'])} |"
+
+
+def figure(way):
+    if not way:
+        return "–"
+    return f"{way['median_us']:.4g}" + (f" ({way['unfairness']:.2f})" if way["unfairness"] else "")

@@ -1,0 +1,94 @@
+"""storms.py: what the barrier bench runs: threads that meet at barriers all the time, alone and in company.
+
+A cell is one program at one setting (runtime, threads, microseconds between two barriers), its company, and whether each program
+has a CPU cgroup of its own. Every run lasts for a fixed time and tells how long a round took: a spinning barrier beside
+a co-runner takes hundreds of times as long as alone, so that a fixed amount of work would take the night.
+"""
+
+import dataclasses
+import glob
+import re
+
+from cells import Cell, Program
+
+GRAINS = [2, 20, 200, 2000, 10_000]
+THREADS = [2, 4, 8]
+KERNELS = {"omp": "barrier-storm", "pthread": "pthread-storm"}
+COMPANIES = ["compute", "storm"]
+COMPANY_THREADS = [1, 2, 4]
+# Of a storm that is company, in microseconds.
+COMPANY_GRAIN = 100
+
+MAIN, COMPANY = "main", "company"
+# Ways of OpenMP alone.
+OPENMP = ["passive", "llvm"]
+# What each way adds to the programs of a workload file; the first one changes nothing.
+WAYS = {"default": {}, "passive": {"env": {"OMP_WAIT_POLICY": "passive"}}, "llvm": None,
+        **{barrier: {"barrier": barrier} for barrier in ["spin", "block", "spin-then-block", "yield", "donate"]}}
+
+
+@dataclasses.dataclass
+class Storm(Cell):
+    runtime: str = "omp"
+    # What runs beside it, if anything, and with how many threads.
+    company: str = None
+    company_threads: int = 0
+    groups: bool = False
+
+    @property
+    def policy(self):
+        return "linux-groups" if self.groups else "linux"
+
+    def in_way(self, added, names):
+        """The workload file of a run of the programs with these names, which have these keys, too."""
+        wanted = [program for program in self.programs if program.name in names]
+        programs = [dataclasses.replace(program, keys={**program.keys, **added}) for program in wanted]
+        return dataclasses.replace(self, programs=programs).workload(self.first)
+
+    def ways(self, found):
+        """Those of the ways found that mean something here."""
+        return [way for way in found if self.runtime == "omp" or way not in OPENMP]
+
+    def fills(self, cpus):
+        """Whether its company alone could use all CPUs."""
+        return self.company_threads >= cpus
+
+
+def all_cells(seconds):
+    """The cells, with runs of so many seconds."""
+    companies = [(None, 0), *((company, threads) for company in COMPANIES for threads in COMPANY_THREADS)]
+    return [storm(runtime, threads, grain, company, beside, groups, seconds)
+            for groups in [False, True] for runtime in KERNELS for threads in THREADS for grain in GRAINS
+            for company, beside in companies]
+
+
+def storm(runtime, threads, grain, company, beside, groups, seconds):
+    programs = [Program(MAIN, command(runtime, threads, grain))]
+    if company == "compute":
+        programs.append(Program(COMPANY, ["./bin/hog", "--threads", beside, "--for", "@AMOUNT@"]))
+    elif company:
+        programs.append(Program(COMPANY, command(runtime, beside, COMPANY_GRAIN)))
+    name = (f"{runtime} {grain}us x{threads} " + (f"+ {company} x{beside}" if company else "alone")
+            + (" groups" if groups else ""))
+    return Storm(name, runtime, threads, programs, seconds, runtime=runtime, company=company, company_threads=beside,
+                 groups=groups)
+
+
+def command(runtime, threads, grain):
+    return [f"./bin/{KERNELS[runtime]}", "--threads", threads, "--grain", grain, "--for", "@AMOUNT@"]
+
+
+def read(folder, names):
+    """What a run tells of the programs with these names: microseconds of a round."""
+    return {name: round_us((folder / f"{name}.stdout").read_text()) for name in names}
+
+
+def round_us(text):
+    return float(re.search(r" ok .* round_us=([0-9.e+-]+)", text)[1])
+
+
+def llvm_runtime():
+    """LLVM's OpenMP runtime, where distributions put it; None: nowhere."""
+    found = [path for pattern in ["/usr/lib/*/libomp.so.5", "/usr/lib/llvm-*/lib/libomp.so.5", "/usr/lib64/libomp.so*"]
+             for path in sorted(glob.glob(pattern))]
+    return found[0] if found else None

@@ -1,0 +1,140 @@
+//! The options of the policy `shuffling`: between which CPUs threads are moved, and when.
+
+use clap::Args;
+use cosched_policy::{GroupBy, ShufflingOptions, Sockets, SortBy};
+
+use crate::choices;
+
+/// How threads are shuffled.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ShuffleArgs {
+    /// The groups of CPUs between which threads are moved, such as 0-3,4-7; '+' joins CPUs that lie apart, as in
+    /// 0-3+8-11,4-7+12-15 (shuffling)
+    #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
+    pub(crate) groups: Option<Sockets>,
+    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) (shuffling) [default: the widest of these of
+    /// which there are several]
+    #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
+    pub(crate) group_by: Option<GroupBy>,
+    /// Above this mean share of their time at locks a program's threads are shuffled: 0 to 1 (shuffling) [default: 0.1]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) threshold: Option<f64>,
+    /// By so much of their time the threads of a group have to be nearer to each other for threads to be moved again: 0 to 1
+    /// (shuffling) [default: 0.02]
+    #[arg(long, value_name = "SHARE", value_parser = share)]
+    pub(crate) hysteresis: Option<f64>,
+    /// What threads are sorted by: lock (which lock, where that is known, and how long they wait), lock-time (as in the
+    /// slides), misses, birth (shuffling) [default: lock]
+    #[arg(long, value_parser = choices::sort_by(), hide_possible_values = true)]
+    pub(crate) sort_by: Option<SortBy>,
+}
+
+impl ShuffleArgs {
+    /// The first option that was given.
+    pub(super) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--groups", self.groups.is_some()),
+            ("--group-by", self.group_by.is_some()),
+            ("--threshold", self.threshold.is_some()),
+            ("--hysteresis", self.hysteresis.is_some()),
+            ("--sort-by", self.sort_by.is_some()),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+
+    /// What is not said here is as it is said there.
+    pub(crate) fn or(self, all: &ShuffleArgs) -> ShuffleArgs {
+        let says_groups = self.groups.is_some() || self.group_by.is_some();
+        let (groups, group_by) = match says_groups {
+            true => (self.groups, self.group_by),
+            false => (all.groups.clone(), all.group_by),
+        };
+        ShuffleArgs {
+            groups,
+            group_by,
+            threshold: self.threshold.or(all.threshold),
+            hysteresis: self.hysteresis.or(all.hysteresis),
+            sort_by: self.sort_by.or(all.sort_by),
+        }
+    }
+
+    /// The same for the policy; what has no option here is as usual.
+    pub(super) fn options(&self) -> ShufflingOptions {
+        let usual = ShufflingOptions::default();
+        let said = self.groups.clone().or(self.group_by.map(Sockets::By));
+        ShufflingOptions {
+            sockets: said.unwrap_or(usual.sockets),
+            threshold: self.threshold.unwrap_or(usual.threshold),
+            hysteresis: self.hysteresis.unwrap_or(usual.hysteresis),
+            sort: self.sort_by.unwrap_or(usual.sort),
+            interval: usual.interval,
+        }
+    }
+}
+
+fn groups(text: &str) -> Result<Sockets, String> {
+    Sockets::named(text).map_err(|error| error.to_string())
+}
+
+/// A part of a whole.
+fn share(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err("write a share from 0 to 1, such as 0.1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    /// A command with nothing but these options.
+    #[derive(Parser)]
+    struct Only {
+        #[command(flatten)]
+        shuffle: ShuffleArgs,
+    }
+
+    fn read(words: &[&str]) -> Result<ShuffleArgs, String> {
+        let words = ["only"].iter().chain(words);
+        Only::try_parse_from(words).map(|only| only.shuffle).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_is_said_of_groups_holds_and_all_else_is_as_usual() {
+        let usual = ShufflingOptions::default();
+        assert_eq!(read(&[]).unwrap().options(), usual);
+        let said = read(&["--group-by", "llc", "--threshold", "0.3"]).unwrap().options();
+        assert_eq!((said.sockets, said.threshold), (Sockets::By(GroupBy::Llc), 0.3));
+        let named = read(&["--groups", "0-3,4-7"]).unwrap().options();
+        assert_eq!(named.sockets, Sockets::named("0-3,4-7").unwrap());
+        assert_eq!(named.hysteresis, usual.hysteresis);
+    }
+
+    #[test]
+    fn groups_of_one_way_replace_those_of_all_in_whatever_form() {
+        let all = read(&["--groups", "0,1", "--sort-by", "misses"]).unwrap();
+        let way = read(&["--group-by", "numa"]).unwrap().or(&all).options();
+        assert_eq!((way.sockets, way.sort), (Sockets::By(GroupBy::Numa), SortBy::Misses));
+        let way = read(&[]).unwrap().or(&all).options();
+        assert_eq!(way.sockets, Sockets::named("0,1").unwrap());
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_with_the_option_and_a_remedy() {
+        for (words, said) in [
+            (["--groups", "0-3"], "more than one group"),
+            (["--groups", "0-3,3"], "CPU 3 is in two groups"),
+            (["--groups", "a,b"], "'a' is no group of CPUs"),
+            (["--threshold", "10"], "a share from 0 to 1"),
+            (["--hysteresis", "x"], "a share from 0 to 1"),
+            (["--group-by", "socket"], "package, llc, numa"),
+        ] {
+            let error = read(&words).unwrap_err();
+            assert!(error.contains(said) && error.contains(words[0]), "{error}");
+        }
+        assert!(read(&["--groups", "0,1", "--group-by", "llc"]).is_err(), "one of the two");
+    }
+}

@@ -1,0 +1,144 @@
+//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and are as they were found afterwards.
+
+use cosched_core::CpuSet;
+use cosched_linux::affinity;
+use cosched_linux::procfs::Proc;
+use rustix::process::Signal;
+
+use super::support::{Cosched, Locker, Place, eventually, skip};
+
+/// What the test may use, and two CPUs of it, each a group.
+struct Groups {
+    found: CpuSet,
+    each: [CpuSet; 2],
+}
+
+impl Groups {
+    /// `None`, with the reason said, where there are not two CPUs.
+    fn here() -> Option<Groups> {
+        let found = affinity::get(0).unwrap();
+        let one = |n| found.iter().skip(n).take(1).collect::<CpuSet>();
+        if found.len() < 2 {
+            skip("with one CPU there is nothing to shuffle between");
+            return None;
+        }
+        Some(Groups { found, each: [one(0), one(1)] })
+    }
+
+    fn words(&self) -> String {
+        self.each.map(|group| group.to_string()).join(",")
+    }
+
+    fn attach(&self, place: &Place, locker: &Locker) -> Cosched {
+        let (groups, pid) = (self.words(), locker.process.pid.to_string());
+        let options = ["--policy", "shuffling", "--interval", "20ms", "--threshold", "0"];
+        let named = ["--groups", &groups, "--out", "out", &pid];
+        place.cosched(&[&["attach"][..], &options, &named].concat())
+    }
+
+    /// Whether threads are in both groups.
+    fn are_in_use(&self, locker: &Locker) -> bool {
+        let masks = masks(locker);
+        self.each.iter().all(|group| masks.contains(group))
+    }
+
+    fn is_as_found(&self, locker: &Locker) -> bool {
+        let masks = masks(locker);
+        !masks.is_empty() && masks.iter().all(|mask| *mask == self.found)
+    }
+}
+
+/// The CPUs of each thread; those that end meanwhile are left out.
+fn masks(locker: &Locker) -> Vec<CpuSet> {
+    let tids = Proc::default().threads(locker.process.pid).unwrap_or_default();
+    tids.into_iter().filter_map(|tid| affinity::get(tid).ok()).collect()
+}
+
+#[test]
+fn threads_are_bound_to_groups_and_ctrl_c_puts_each_back() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let cosched = groups.attach(&place, &locker);
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
+    assert!(told.contains("\"shuffled\""), "{told}");
+    assert_eq!(ended.result().rungs.pinning, "affinity");
+    locker.goes_on(&place);
+    place.no_trace_is_left_of(ended.pid);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
+fn detach_puts_each_thread_back_and_says_so() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let cosched = groups.attach(&place, &locker);
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    let mut detach = place.user.command(&place.executable);
+    detach
+        .args(["detach", &locker.process.pid.to_string()])
+        .env("XDG_RUNTIME_DIR", place.path("run"));
+    let output = detach.output().unwrap();
+    let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("the CPUs that they were found with"), "{said}");
+    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    place.no_trace_is_left_of(cosched.ended().with(0).pid);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
+fn whoever_kills_cosched_finds_every_thread_as_it_was() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let cosched = groups.attach(&place, &locker);
+    let pid = cosched.pid();
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    cosched.kill();
+    eventually("the masks as found", || groups.is_as_found(&locker));
+    locker.goes_on(&place);
+    assert_eq!(locker.stop(&place), Some(7));
+    eventually("the end of the sentinel's work", || place.undo_logs().is_empty());
+    place.no_trace_is_left_of(pid);
+}
+
+#[test]
+fn a_thread_that_somebody_has_bound_is_left_alone() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let main = locker.process.pid;
+    affinity::set(main, &groups.each[1]).unwrap();
+    let cosched = groups.attach(&place, &locker);
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    assert_eq!(affinity::get(main), Ok(groups.each[1]));
+    cosched.signal(Signal::INT);
+    cosched.ended().with(130);
+    assert_eq!(affinity::get(main), Ok(groups.each[1]));
+    locker.stop(&place);
+}
+
+#[test]
+fn groups_that_cannot_be_had_are_refused_before_anything_starts() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let words = groups.words();
+    let foreign = format!("{words},1023");
+    for (options, said) in [
+        (["--groups", foreign.as_str()], "CPUs 1023 may not be used here"),
+        (["--groups", "0"], "more than one group"),
+        (["--quanta", words.as_str()], "--quanta"),
+    ] {
+        let start = ["exec", "--policy", "shuffling"];
+        let program = ["--", "touch", "started"];
+        let arguments = [&start[..], &options, &program].concat();
+        place.cosched(&arguments).ended().with(2).saying(&[said]);
+        assert!(!place.path("started").exists());
+    }
+}

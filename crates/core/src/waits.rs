@@ -1,0 +1,103 @@
+//! What the threads of a program did with their CPU time, and what waiting for each other cost them.
+//!
+//! The quantities are those of section 2.3 of the paper on the time donating barrier, with equations 1 to 3 as functions.
+//! Only a simulator can tell a look at memory that has not changed from useful work, so real programs have none of this.
+
+use std::ops::Add;
+
+use serde::{Deserialize, Serialize};
+
+/// Of all threads of a program, and of all of its runs, together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Waits {
+    /// CPU time in which threads got on, T_E, seconds.
+    pub useful_seconds: f64,
+    /// CPU time in which they only looked whether they may go on, T_WS, seconds.
+    pub spun_seconds: f64,
+    /// By how much less than their share of the machine they got, [`lag`], seconds; negative where they got more.
+    pub lag_seconds: f64,
+    /// How many barriers were opened.
+    pub barriers: u64,
+    /// From the first thread's arrival at a barrier to the last one's, T'_BL (eq. 5), summed over the barriers, seconds.
+    pub latency_seconds: f64,
+    /// The longest of these.
+    pub longest_latency_seconds: f64,
+    /// How often a waiting thread gave its CPU to a sibling that was late.
+    pub donations: u64,
+}
+
+impl Waits {
+    /// The mean latency of a barrier, seconds; `None` without barriers.
+    pub fn mean_latency_seconds(&self) -> Option<f64> {
+        (self.barriers > 0).then(|| self.latency_seconds / self.barriers as f64)
+    }
+}
+
+/// Of two runs together.
+impl Add for Waits {
+    type Output = Waits;
+
+    fn add(self, other: Waits) -> Waits {
+        Waits {
+            useful_seconds: self.useful_seconds + other.useful_seconds,
+            spun_seconds: self.spun_seconds + other.spun_seconds,
+            lag_seconds: self.lag_seconds + other.lag_seconds,
+            barriers: self.barriers + other.barriers,
+            latency_seconds: self.latency_seconds + other.latency_seconds,
+            longest_latency_seconds: self
+                .longest_latency_seconds
+                .max(other.longest_latency_seconds),
+            donations: self.donations + other.donations,
+        }
+    }
+}
+
+/// A thread's share of a machine for a time: t P w, with P CPUs and w the thread's part of all weights. The paper lets it
+/// exceed one CPU where there are more of them than threads; here it cannot.
+pub fn share(time: f64, cpus: f64, weight: f64) -> f64 {
+    time * (cpus * weight).min(1.0)
+}
+
+/// By how much less than its share a thread received, Lag = t P w - Received. Equation 1.
+pub fn lag(share: f64, received: f64) -> f64 {
+    share - received
+}
+
+/// What of the CPU time that a thread received was work, T_E = Received - T_WS. Equation 2; with [`lag`], equation 3.
+pub fn useful(received: f64, spun: f64) -> f64 {
+    received - spun
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn share_lag_and_useful_time_agree_as_in_equations_1_to_3() {
+        // 3 s on two CPUs among four equal threads: 1.5 s each. One received 1 s, of which it spun 0.25 s.
+        let share = share(3.0, 2.0, 0.25);
+        let (received, spun) = (1.0, 0.25);
+        assert_eq!((share, lag(share, received)), (1.5, 0.5));
+        assert_eq!(useful(received, spun), share - lag(share, received) - spun);
+    }
+
+    #[test]
+    fn nobody_can_have_more_than_one_cpu() {
+        assert_eq!(share(3.0, 16.0, 0.25), 3.0);
+    }
+
+    #[test]
+    fn runs_add_up_but_for_the_longest_barrier() {
+        let one = Waits {
+            barriers: 2,
+            latency_seconds: 1.0,
+            longest_latency_seconds: 0.75,
+            ..Waits::default()
+        };
+        let both =
+            one + Waits { barriers: 6, longest_latency_seconds: 0.5, latency_seconds: 1.0, ..one };
+        assert_eq!((both.barriers, both.longest_latency_seconds), (8, 0.75));
+        assert_eq!(both.mean_latency_seconds(), Some(0.25));
+        assert_eq!(Waits::default().mean_latency_seconds(), None);
+    }
+}

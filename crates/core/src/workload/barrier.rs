@@ -1,0 +1,80 @@
+//! Whose barriers the threads of a program wait at, and how.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use super::Problem;
+
+/// How threads wait for each other at barriers. All but the first are those of cosched's library inside the program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Barrier {
+    /// As the program's own runtime does it.
+    #[default]
+    Own,
+    /// Whoever waits knows whether those run that it waits for, and gives its CPU away where one does not.
+    Donate,
+    /// Looks on until the last has come. This and the following are there to be compared with.
+    Spin,
+    /// Sleeps at once.
+    Block,
+    /// Looks on for a fixed time, then sleeps.
+    SpinThenBlock,
+    /// Lets others run between looks.
+    Yield,
+}
+
+impl Barrier {
+    /// All, in the order in which they are told.
+    pub const ALL: [Barrier; 6] = [
+        Barrier::Own,
+        Barrier::Donate,
+        Barrier::Spin,
+        Barrier::Block,
+        Barrier::SpinThenBlock,
+        Barrier::Yield,
+    ];
+
+    /// As it is written down.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Barrier::Own => "own",
+            Barrier::Donate => "donate",
+            Barrier::Spin => "spin",
+            Barrier::Block => "block",
+            Barrier::SpinThenBlock => "spin-then-block",
+            Barrier::Yield => "yield",
+        }
+    }
+}
+
+impl fmt::Display for Barrier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Barrier {
+    type Err = Problem;
+
+    fn from_str(name: &str) -> Result<Barrier, Problem> {
+        let found = Barrier::ALL.into_iter().find(|barrier| barrier.name() == name);
+        found.ok_or_else(|| Problem::Barrier(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_is_written_to_files_by_the_name_that_it_is_read_by() {
+        for barrier in Barrier::ALL {
+            assert_eq!(barrier.name().parse::<Barrier>().unwrap(), barrier);
+            assert_eq!(serde_json::to_value(barrier).unwrap(), barrier.name());
+        }
+        assert!("gang".parse::<Barrier>().unwrap_err().to_string().contains("own, donate, spin"));
+    }
+}

@@ -1,0 +1,68 @@
+//! The time donating barrier: waiting threads that know whom they wait for.
+//!
+//! A program whose threads meet often runs badly beside another one: whoever arrives first waits for somebody who has lost
+//! its CPU, on a CPU that this one could use. Tidon (Wu, Peng, Jin: Time Donating Barrier for efficient task scheduling in
+//! competitive multicore systems, 2015) lets the waiters hand over their time; that takes a kernel of its own. Here, on a
+//! stock kernel, cosched has the kernel write down what each thread does ([`cosched_page::ThreadTable`]), and the program's own
+//! barriers are replaced by one whose waiters read that.
+//!
+//! - [`protocol`]: who arrives, who is missing, and that nobody sleeps for ever; `tests/model.rs` checks it.
+//! - [`way`]: what a waiter does. It is the one place for ideas about donating.
+//! - [`kernel`]: what both need of the machine.
+//! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is looked at late.
+//! - [`posix`]: `pthread_barrier_wait`. The barriers of OpenMP are in `region`, `gomp` and `kmp`.
+//!
+//! Without the table (no cosched, no BPF, a stale heartbeat) nothing is known of any thread, and the same barrier looks on for
+//! about as long as a wake-up takes, then sleeps. Whoever sleeps is woken by the last to arrive, never by cosched.
+
+mod kernel;
+pub(crate) mod pool;
+mod posix;
+mod protocol;
+mod way;
+
+use core::sync::atomic;
+use core::sync::atomic::AtomicU8;
+use core::sync::atomic::Ordering::Relaxed;
+
+use self::way::Way;
+use crate::{link, sys};
+
+pub(crate) use self::pool::in_child;
+pub(crate) use self::protocol::Passed;
+
+const NOT_LOOKED: u8 = 0;
+const NONE: u8 = 1;
+/// The first of the ways.
+const WAYS: u8 = 2;
+
+/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons alone. With it barriers are ours even without
+/// cosched.
+static CHOSEN: AtomicU8 = AtomicU8::new(NOT_LOOKED);
+
+/// Whether barriers that are made now are ours.
+pub(crate) fn are_ours() -> bool {
+    chosen().is_some() || link::donates()
+}
+
+/// How to wait.
+fn way() -> Way {
+    chosen().unwrap_or(Way::Donate)
+}
+
+fn chosen() -> Option<Way> {
+    match CHOSEN.load(Relaxed) {
+        NOT_LOOKED => look(),
+        found => Way::numbered(found.checked_sub(WAYS)?),
+    }
+}
+
+#[cold]
+fn look() -> Option<Way> {
+    let number = sys::variable(c"COSCHED_BARRIER_WAY").and_then(Way::number);
+    if number.is_some() {
+        link::watch_forks();
+    }
+    CHOSEN.store(number.map_or(NONE, |number| WAYS.saturating_add(number)), Relaxed);
+    number.and_then(Way::numbered)
+}

@@ -1,0 +1,124 @@
+//! A fixed number of barriers for the whole process, in memory that costs nothing until it is used.
+//!
+//! A barrier of a program is the program's memory, which it may free as soon as a thread has passed. The others may still
+//! look then; so what they look at is here. Where all places are taken, a barrier stays its runtime's.
+
+use core::cell::Cell;
+use core::num::NonZeroU64;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicUsize};
+use std::thread_local;
+
+use super::kernel::Kernel;
+use super::protocol::{Barrier, Passed, Thread};
+use crate::sys;
+
+/// How many there are.
+pub(super) const PLACES: usize = 64;
+
+struct Place {
+    /// Whose it is; 0: nobody's.
+    owner: AtomicUsize,
+    /// How many threads meet here, where the owner cannot say it.
+    count: AtomicU32,
+    barrier: Barrier,
+}
+
+static POOL: [Place; PLACES] = [const {
+    Place { owner: AtomicUsize::new(0), count: AtomicU32::new(0), barrier: Barrier::new() }
+}; PLACES];
+
+/// A thread remembers its seats at so many barriers, by their numbers.
+const SEATS: usize = 8;
+
+/// What a thread knows of itself.
+struct Me {
+    /// Its number; 0: not asked for yet.
+    tid: Cell<u32>,
+    seats: [Cell<usize>; SEATS],
+}
+
+thread_local! {
+    static ME: Me = const { Me { tid: Cell::new(0), seats: [const { Cell::new(0) }; SEATS] } };
+}
+
+impl Me {
+    fn tid(&self) -> u32 {
+        if self.tid.get() == 0 {
+            self.tid.set(sys::tid());
+        }
+        self.tid.get()
+    }
+
+    fn seat(&self, number: usize) -> usize {
+        self.seats.get(number % SEATS).map_or(0, Cell::get)
+    }
+
+    fn sit(&self, number: usize, seat: usize) {
+        if let Some(known) = self.seats.get(number % SEATS) {
+            known.set(seat);
+        }
+    }
+}
+
+/// Gives somebody, who is not 0, a barrier at which nobody has arrived: its number. `None`: all are taken.
+pub(crate) fn take(owner: usize) -> Option<usize> {
+    let (number, place) = POOL.iter().enumerate().find(|(_, place)| {
+        place.owner.load(Relaxed) == 0
+            && place.owner.compare_exchange(0, owner, Acquire, Relaxed).is_ok()
+    })?;
+    place.barrier.renew();
+    Some(number)
+}
+
+/// Says how many meet at a barrier, who were never there before.
+pub(super) fn expect(number: usize, count: u32) {
+    if let Some(place) = POOL.get(number) {
+        place.barrier.forget();
+        place.count.store(count, Relaxed);
+    }
+}
+
+/// How many meet at a barrier, if it is this owner's.
+pub(super) fn expected(number: usize, owner: usize) -> Option<NonZeroU64> {
+    let place = POOL.get(number).filter(|place| place.owner.load(Relaxed) == owner)?;
+    NonZeroU64::new(place.count.load(Relaxed).into())
+}
+
+/// Which barrier is this owner's.
+pub(super) fn owned_by(owner: usize) -> Option<usize> {
+    POOL.iter().position(|place| place.owner.load(Relaxed) == owner)
+}
+
+/// It is nobody's from now on. Threads that have met there may still be on their way out.
+pub(crate) fn give_back(number: usize) {
+    if let Some(place) = POOL.get(number) {
+        place.owner.store(0, Release);
+    }
+}
+
+/// Lets everybody pass.
+pub(crate) fn shut(number: usize) {
+    if let Some(place) = POOL.get(number) {
+        place.barrier.shut(&Kernel);
+    }
+}
+
+/// Arrives, and waits until as many as `count` have.
+pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
+    let Some(place) = POOL.get(number) else { return Passed::Shut };
+    let known = ME.try_with(|me| (me.tid(), me.seat(number)));
+    // A thread on its way out has no memory of its own any more.
+    let (tid, seat) = known.unwrap_or_else(|_| (sys::tid(), 0));
+    let found = Cell::new(seat);
+    let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &Kernel);
+    if found.get() != seat {
+        let _ = ME.try_with(|me| me.sit(number, found.get()));
+    }
+    passed
+}
+
+/// In the child of a fork: its thread has another number.
+pub(crate) fn in_child() {
+    let _ = ME.try_with(|me| me.tid.set(0));
+}

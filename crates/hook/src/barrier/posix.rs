@@ -1,0 +1,143 @@
+//! `pthread_barrier_wait`, for barriers that were made while they are ours.
+//!
+//! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. It is made by glibc in any case, so that it stays a good one;
+//! the last eight bytes then say which barrier of the pool stands for it, and the pool says whose address that was: bytes that
+//! only look like ours, or a barrier that was copied, are not taken for one. Left to glibc are: barriers shared among processes,
+//! those that were made before or elsewhere, and those for which no place was free.
+//!
+//! glibc has several versions of each name, and one function behind all versions in any release: the linker's next one
+//! is the right one for every caller.
+
+use core::ffi::{c_int, c_uint};
+use core::mem::{offset_of, size_of, transmute};
+use core::num::NonZeroU64;
+use core::sync::atomic::AtomicU64;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use libc::{pthread_barrier_t, pthread_barrierattr_t};
+
+use super::pool;
+use super::protocol::Passed;
+use crate::runtime::OneFunction;
+use crate::sys::Errno;
+
+/// A barrier of glibc, as far as it matters here.
+#[repr(C)]
+struct Shape {
+    glibcs: [u32; 6],
+    ours: AtomicU64,
+}
+
+const _: () = assert!(size_of::<Shape>() == size_of::<pthread_barrier_t>());
+const _: () = assert!(offset_of!(Shape, ours) >= 20 && pool::PLACES <= 256);
+
+/// What stands there, but for the lowest byte: the number of the barrier in the pool.
+const MARK: u64 = u64::from_le_bytes(*b"\0cosched");
+
+const LIBRARY: &[u8] = b"libpthread";
+
+/// # Safety
+/// It has to be memory of a barrier.
+unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
+    // SAFETY: as large and as aligned as this shape; of every value of an atomic word there is a meaning.
+    unsafe { &(*barrier.cast::<Shape>()).ours }
+}
+
+/// The barrier that stands for this one, and how many meet there.
+///
+/// # Safety
+/// It has to be memory of a barrier.
+#[inline]
+unsafe fn ours(barrier: *mut pthread_barrier_t) -> Option<(usize, NonZeroU64)> {
+    // SAFETY: as the caller promises.
+    let number = unsafe { mark(barrier) }.load(Acquire).wrapping_sub(MARK);
+    let number = usize::try_from(number).ok().filter(|number| *number < pool::PLACES)?;
+    Some((number, pool::expected(number, barrier as usize)?))
+}
+
+/// Takes a barrier over that was just made, where that can be done.
+///
+/// # Safety
+/// It has to be a barrier, with its attributes or none.
+unsafe fn adopt(
+    barrier: *mut pthread_barrier_t,
+    attributes: *const pthread_barrierattr_t,
+    count: c_uint,
+) {
+    let _errno = Errno::keep();
+    let owner = barrier as usize;
+    // There was one before in the same memory, which was never destroyed.
+    if let Some(number) = pool::owned_by(owner) {
+        pool::give_back(number);
+    }
+    // SAFETY: as the caller promises.
+    let is_private = unsafe { attributes.is_null() || !is_shared(attributes) };
+    if !is_private || !super::are_ours() {
+        return;
+    }
+    let Some(number) = pool::take(owner) else { return };
+    pool::expect(number, count);
+    // SAFETY: as the caller promises.
+    unsafe { mark(barrier) }.store(MARK | number as u64, Release);
+}
+
+/// # Safety
+/// They have to be attributes.
+unsafe fn is_shared(attributes: *const pthread_barrierattr_t) -> bool {
+    let mut shared: c_int = 0;
+    // SAFETY: as the caller promises; the call writes one number.
+    let failed = unsafe { libc::pthread_barrierattr_getpshared(attributes, &mut shared) };
+    failed != 0 || shared != libc::PTHREAD_PROCESS_PRIVATE
+}
+
+// SAFETY: the name and the types are those of POSIX; the C library makes every barrier.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_barrier_init(
+    barrier: *mut pthread_barrier_t,
+    attributes: *const pthread_barrierattr_t,
+    count: c_uint,
+) -> c_int {
+    static REAL: OneFunction = OneFunction::named("pthread_barrier_init\0");
+    type Init =
+        unsafe extern "C" fn(*mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint) -> c_int;
+    // SAFETY: the C library's own function, with the arguments that were meant for it.
+    unsafe {
+        let failed = transmute::<usize, Init>(REAL.called(LIBRARY))(barrier, attributes, count);
+        if failed == 0 {
+            adopt(barrier, attributes, count);
+        }
+        failed
+    }
+}
+
+// SAFETY: the name and the types are those of POSIX; what is not ours is passed on.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
+    static REAL: OneFunction = OneFunction::named("pthread_barrier_wait\0");
+    type Wait = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
+    // SAFETY: a program passes a barrier; the C library's own function gets what was meant for it.
+    unsafe {
+        match ours(barrier) {
+            Some((number, count)) => match pool::pass(number, count) {
+                Passed::Last => libc::PTHREAD_BARRIER_SERIAL_THREAD,
+                Passed::Met | Passed::Shut => 0,
+            },
+            None => transmute::<usize, Wait>(REAL.called(LIBRARY))(barrier),
+        }
+    }
+}
+
+// SAFETY: the name and the types are those of POSIX; the C library destroys every barrier.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
+    static REAL: OneFunction = OneFunction::named("pthread_barrier_destroy\0");
+    type Destroy = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
+    // SAFETY: as above.
+    unsafe {
+        if let Some((number, _)) = ours(barrier) {
+            mark(barrier).store(0, Relaxed);
+            pool::give_back(number);
+        }
+        transmute::<usize, Destroy>(REAL.called(LIBRARY))(barrier)
+    }
+}

@@ -1,0 +1,331 @@
+//! The barrier itself: who arrives, who is missing, and how nobody sleeps for ever.
+//!
+//! Two words that only ever go up, and one seat for each thread that takes part.
+//!
+//! - `arrivals` counts who arrives. The number that a thread draws says which *round* of the barrier it belongs to and
+//!   whether it is the last of it, however many threads use the barrier.
+//! - `over` says how many rounds are over; a waiter looks at nothing else. Its two lowest bits say that somebody sleeps, and
+//!   that the barrier is *shut*. All three change together, so a wake-up cannot be lost: who wants to sleep sets the bit in
+//!   the very word that the last arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
+//!   needs no order among several, so `tests/model.rs`, which checks interleavings, leaves out nothing that processors with
+//!   weak memory could add: what the threads wrote before is handed on by release and acquire, from each arrival to the last
+//!   and from there to every waiter.
+//! - `seats` say who arrived in which round. A thread that sat here in the last round and not in this one is a *laggard*:
+//!   the paper's BAPS flag, without a system call. Seats are a help for waiters and nothing depends on them; a thread that
+//!   finds none free waits and is waited for like any other.
+//!
+//! The last arriver ends the round, and makes a system call only if somebody sleeps. A barrier can be destroyed, and its
+//! place be used for another, as soon as a round is over: nothing here is ever set back, so who comes late finds its
+//! own round over.
+//!
+//! A barrier that is *shut* lets everybody pass, now and later, and tells them that they have not met: what a runtime needs
+//! whose own barrier has to do more than meet. Either a round is over before it is shut, for all of its threads, or for none.
+
+use core::cell::Cell;
+use core::num::NonZeroU64;
+
+use super::atomic::AtomicU64;
+use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::way::{Act, Laggards, Patience, Way};
+
+/// How many threads of a barrier are seen by those that wait.
+pub(crate) const SEATS: usize = 64;
+
+const SLEEPING: u64 = 1;
+const SHUT: u64 = 2;
+const ROUND: u32 = 2;
+
+/// What a wake-up is taken to cost before one was measured, ns: two threads with 8 us of work that slept at every barrier had
+/// rounds of 37 us (`docs/barrier.md`).
+const FIRST: u64 = 29_000;
+/// The bounds of what is believed, ns: chosen, not measured. What a woken thread waits longer for is no wake-up but a turn on
+/// its CPU.
+const LEAST: u64 = 5_000;
+const MOST: u64 = 50_000;
+/// Looking on that was in vain halves the patience for it down to this, ns: about as long as the first looks take.
+const SHORTEST: u64 = 1_000;
+
+/// What waiting needs of the world around.
+pub(crate) trait Waiting {
+    /// How many times to look before anything else is done.
+    const LOOKS: u32;
+    /// Passes a moment.
+    fn pause(&self);
+    /// Lets another thread run.
+    fn give_way(&self);
+    /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
+    fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
+    /// Wakes all who sleep on the word.
+    fn wake(&self, word: &AtomicU64);
+    /// Nanoseconds of a clock.
+    fn now(&self) -> u64;
+    /// What a thread does, as known by now.
+    fn knowledge(&self) -> impl Fn(u32) -> Laggards;
+}
+
+/// A thread that arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Thread<'a> {
+    /// Its number; not 0.
+    pub(crate) tid: u32,
+    /// Where it sat last, most likely: saves the search.
+    pub(crate) seat: &'a Cell<usize>,
+}
+
+/// How a thread has passed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Passed {
+    /// All have met, and this was the last to arrive.
+    Last,
+    /// All have met.
+    Met,
+    /// The barrier is shut: they have not met here.
+    Shut,
+}
+
+/// Something on a cache line of its own.
+#[repr(align(64))]
+struct Line<T>(T);
+
+/// A barrier for any number of threads.
+pub(crate) struct Barrier {
+    arrivals: Line<AtomicU64>,
+    over: Line<AtomicU64>,
+    /// The round that the first arrival belongs to.
+    first: Line<AtomicU64>,
+    /// When sleepers were woken last, ns.
+    woken: AtomicU64,
+    /// What a wake-up costs, ns; 0: not known yet.
+    cost: AtomicU64,
+    /// How long to look on where nothing is known, ns; 0: for one wake-up.
+    patience: AtomicU64,
+    seats: [Line<AtomicU64>; SEATS],
+}
+
+impl Barrier {
+    /// One that is used for the first time.
+    pub(crate) const fn new() -> Barrier {
+        Barrier {
+            arrivals: Line(AtomicU64::new(0)),
+            over: Line(AtomicU64::new(0)),
+            first: Line(AtomicU64::new(0)),
+            woken: AtomicU64::new(0),
+            cost: AtomicU64::new(0),
+            patience: AtomicU64::new(0),
+            seats: [const { Line(AtomicU64::new(0)) }; SEATS],
+        }
+    }
+
+    /// Makes it one that nobody has arrived at, and that is not shut. Nobody may be about to arrive.
+    pub(crate) fn renew(&self) {
+        let over = self.over.0.load(Acquire);
+        // A round that was left because the barrier was shut counts as over: who is late finds it so.
+        let round = (over >> ROUND).wrapping_add(u64::from(over & SHUT != 0));
+        self.first.0.store(round, Relaxed);
+        self.arrivals.0.store(0, Relaxed);
+        if over & SHUT != 0 {
+            self.over.0.store(round << ROUND, Release);
+        }
+    }
+
+    /// Forgets who took part.
+    pub(crate) fn forget(&self) {
+        self.seats.iter().for_each(|seat| seat.0.store(0, Relaxed));
+    }
+
+    /// Lets everybody pass from now on.
+    pub(crate) fn shut(&self, by: &impl Waiting) {
+        if self.over.0.load(Relaxed) & SHUT == 0
+            && self.over.0.fetch_or(SHUT, AcqRel) & SLEEPING != 0
+        {
+            by.wake(&self.over.0);
+        }
+    }
+
+    /// Arrives, and waits until as many as `count` have.
+    #[inline]
+    pub(crate) fn pass(
+        &self,
+        count: NonZeroU64,
+        thread: Thread<'_>,
+        way: Way,
+        by: &impl Waiting,
+    ) -> Passed {
+        // Read before: once this thread has arrived, the round may end, and the barrier become another one.
+        let first = self.first.0.load(Relaxed);
+        let number = self.arrivals.0.fetch_add(1, AcqRel);
+        let round = first.wrapping_add(number / count);
+        self.sit(thread, round);
+        if number % count == count.get() - 1 {
+            self.end(round, way, by)
+        } else {
+            self.wait(round, way, by)
+        }
+    }
+
+    /// Ends the round.
+    fn end(&self, round: u64, way: Way, by: &impl Waiting) -> Passed {
+        // Where more threads use the barrier than meet at it, the last of this round may come before that of the round before.
+        if round > 0 && self.wait(round - 1, way, by) == Passed::Shut {
+            return Passed::Shut;
+        }
+        let next = round.wrapping_add(1) << ROUND;
+        loop {
+            let over = self.over.0.load(Relaxed);
+            if over & SHUT != 0 {
+                return Passed::Shut;
+            }
+            if self.over.0.compare_exchange(over, next, AcqRel, Relaxed).is_err() {
+                continue;
+            }
+            if over & SLEEPING != 0 {
+                self.woken.store(by.now(), Relaxed);
+                by.wake(&self.over.0);
+            }
+            return Passed::Last;
+        }
+    }
+
+    /// Whether the round is over, and how.
+    #[inline]
+    fn outcome(&self, round: u64) -> Option<Passed> {
+        let over = self.over.0.load(Acquire);
+        if over >> ROUND > round {
+            Some(Passed::Met)
+        } else if over & SHUT != 0 {
+            Some(Passed::Shut)
+        } else {
+            None
+        }
+    }
+
+    /// Waits until the round is over.
+    #[inline]
+    fn wait<W: Waiting>(&self, round: u64, way: Way, by: &W) -> Passed {
+        let looks = if way.looks_first() { W::LOOKS } else { 1 };
+        let (mut since, mut slept) = (None, false);
+        loop {
+            for _ in 0..looks {
+                if let Some(passed) = self.outcome(round) {
+                    if since.is_some() && !slept {
+                        self.judge(true);
+                    }
+                    return passed;
+                }
+                by.pause();
+            }
+            let now = by.now();
+            let spent = now.saturating_sub(*since.get_or_insert(now));
+            let patience = self.patience();
+            match way.act(spent, patience, || self.laggards(round, by)) {
+                Act::LookOn => {}
+                Act::GiveWay => by.give_way(),
+                Act::Sleep => {
+                    if spent >= patience.unknown && !slept {
+                        self.judge(false);
+                    }
+                    slept = true;
+                    self.sleep(round, by);
+                }
+            }
+        }
+    }
+
+    fn patience(&self) -> Patience {
+        let cost = self.cost_of_waking();
+        let unknown = match self.patience.load(Relaxed) {
+            0 => cost,
+            patience => patience.min(cost),
+        };
+        Patience { running: 4 * cost, unknown }
+    }
+
+    /// Looking on has paid, or was in vain.
+    fn judge(&self, paid: bool) {
+        let known = self.patience().unknown;
+        let new = if paid { known + known / 4 } else { known / 2 };
+        let new = new.clamp(SHORTEST, MOST);
+        if new != known {
+            self.patience.store(new, Relaxed);
+        }
+    }
+
+    /// Sleeps, unless the round is over or somebody is just changing the word.
+    fn sleep(&self, round: u64, by: &impl Waiting) {
+        let over = self.over.0.load(Relaxed);
+        if over >> ROUND > round || over & SHUT != 0 {
+            return;
+        }
+        let marked = over | SLEEPING;
+        let is_marked =
+            over == marked || self.over.0.compare_exchange(over, marked, Relaxed, Relaxed).is_ok();
+        if is_marked && by.sleep(&self.over.0, marked as u32) && self.outcome(round).is_some() {
+            self.learn(by.now().saturating_sub(self.woken.load(Relaxed)));
+        }
+    }
+
+    /// A wake-up took so long, ns. Threads may write over each other: any of their figures is one.
+    fn learn(&self, took: u64) {
+        let known = self.cost_of_waking();
+        let took = took.clamp(LEAST, MOST);
+        self.cost.store(known - known / 8 + took / 8, Relaxed);
+    }
+
+    fn cost_of_waking(&self) -> u64 {
+        match self.cost.load(Relaxed) {
+            0 => FIRST,
+            cost => cost,
+        }
+    }
+
+    /// What those do who were here in the last round and are not in this one.
+    fn laggards(&self, round: u64, by: &impl Waiting) -> Laggards {
+        let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
+        let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
+        let taken = seats.take_while(|seat| *seat != 0).map(seat_of);
+        taken
+            .filter(|(_, last)| *last == missing)
+            .map(|(tid, _)| what(tid))
+            .max()
+            .unwrap_or(Laggards::Unknown)
+    }
+
+    /// Notes that the thread has arrived in this round.
+    #[inline]
+    fn sit(&self, thread: Thread<'_>, round: u64) {
+        match self.seats.get(thread.seat.get()) {
+            Some(seat) if seat_of(seat.0.load(Relaxed)).0 == thread.tid => {
+                seat.0.store(sitting(thread.tid, round), Relaxed);
+            }
+            _ => self.find_seat(thread, round),
+        }
+    }
+
+    /// The thread's own seat, or else the first that is free, or whose thread was not here in the last round.
+    #[cold]
+    fn find_seat(&self, thread: Thread<'_>, round: u64) {
+        let (this, last) = (round as u32, round.wrapping_sub(1) as u32);
+        let is_free = |word: u64| word == 0 || ![this, last].contains(&seat_of(word).1);
+        let words = || self.seats.iter().map(|seat| seat.0.load(Relaxed));
+        let own =
+            words().take_while(|word| *word != 0).position(|word| seat_of(word).0 == thread.tid);
+        let Some(number) = own.or_else(|| words().position(is_free)) else { return };
+        let Some(seat) = self.seats.get(number) else { return };
+        let word = seat.0.load(Relaxed);
+        // Who loses a free seat to another looks again in the next round.
+        if (own.is_some() || is_free(word))
+            && seat.0.compare_exchange(word, sitting(thread.tid, round), Relaxed, Relaxed).is_ok()
+        {
+            thread.seat.set(number);
+        }
+    }
+}
+
+/// What stands on a seat: whose it is, and the round in which that thread arrived last.
+fn sitting(tid: u32, round: u64) -> u64 {
+    u64::from(tid) << 32 | u64::from(round as u32)
+}
+
+fn seat_of(word: u64) -> (u32, u32) {
+    ((word >> 32) as u32, word as u32)
+}

@@ -1,0 +1,87 @@
+//! gcc's OpenMP: where the threads of a region meet, and what keeps them from meeting at a barrier of ours.
+//!
+//! A loop or a section that ends with a barrier is, by the standard, one that ends without and a barrier. So where barriers
+//! are ours, the entry that does not wait is called, and the barrier is that of `region`.
+//!
+//! None of these entries names its caller, and all but those of tasks have no address that lies there. Each thread knows the
+//! region it is in; outside of all that we know, the runtime is the one that the linker would have found, or where there is
+//! none the first that was loaded.
+
+use core::ffi::c_void;
+use core::mem::transmute;
+
+use crate::region::{self, aside, stand_aside};
+use crate::runtime::{Function, OneFunction};
+
+/// A function of the runtime that names no caller.
+struct Unkeyed {
+    of_region: Function,
+    of_anybody: OneFunction,
+}
+
+impl Unkeyed {
+    const fn named(name: &'static str) -> Unkeyed {
+        Unkeyed { of_region: Function::named(name), of_anybody: OneFunction::named(name) }
+    }
+
+    /// Its address.
+    fn real(&self) -> usize {
+        let code = region::code();
+        let found = if code.is_null() { 0 } else { self.of_region.of(code) };
+        if found == 0 { self.of_anybody.called(b"gomp") } else { found }
+    }
+
+    /// Calls it; it has to be one without arguments and answer.
+    fn call(&self) {
+        // SAFETY: a function of the runtime, which takes and answers nothing.
+        unsafe { transmute::<usize, unsafe extern "C" fn()>(self.real())() };
+    }
+}
+
+static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
+
+// SAFETY: the name and the type are those of gcc's runtime, which is passed every call that is not ours.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn GOMP_barrier() {
+    if region::meeting().is_none_or(|meeting| !meeting.pass()) {
+        BARRIER.call();
+    }
+}
+
+/// An entry at the end of what threads share, by its names with and without a barrier.
+macro_rules! end {
+    ($waits:ident $goes_on:ident) => {
+        // SAFETY: the name and the type are those of gcc's runtime, which is passed every call that is not ours.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $waits() {
+            static REAL: Unkeyed = Unkeyed::named(concat!(stringify!($waits), "\0"));
+            static GOES_ON: Unkeyed = Unkeyed::named(concat!(stringify!($goes_on), "\0"));
+            match region::meeting() {
+                None => REAL.call(),
+                Some(meeting) => {
+                    GOES_ON.call();
+                    if !meeting.pass() {
+                        BARRIER.call();
+                    }
+                }
+            }
+        }
+    };
+}
+
+end!(GOMP_loop_end GOMP_loop_end_nowait);
+end!(GOMP_sections_end GOMP_sections_end_nowait);
+
+// SAFETY: the name and the types are those of gcc's runtime, which is passed every call.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn GOMP_cancel(which: usize, cancels: usize) -> usize {
+    static REAL: Unkeyed = Unkeyed::named("GOMP_cancel\0");
+    type Entry = unsafe extern "C" fn(usize, usize) -> usize;
+    stand_aside();
+    // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+    unsafe { transmute::<usize, Entry>(REAL.real())(which, cancels) }
+}
+
+aside!(GOMP_task(a b c d e f g h i));
+aside!(GOMP_taskloop(a b c d e f g h i j));
+aside!(GOMP_taskloop_ull(a b c d e f g h i j));

@@ -1,0 +1,187 @@
+//! Regions of OpenMP whose threads meet at a barrier of ours.
+//!
+//! The outermost region of a program gets one, if barriers are ours when it begins: whoever begins it hands the runtime a body of
+//! ours, which every thread of the team runs. It notes in the thread which region that is, runs the program's body, and has
+//! all meet at its end, so that the runtime's own barrier there, which cannot be reached, finds everybody at the door.
+//!
+//! Barriers inside a region take the place of the runtime's: all threads of a team come by the same ones, so the runtime
+//! misses nothing. But its barriers also finish *tasks*, and threads that were *cancelled* do not come by. As soon as a
+//! thread makes a task or cancels, the region's barrier is shut: who waits at it leaves and goes to the runtime's barrier, and so
+//! does everybody from then on. For good: no region that begins later gets a barrier. Whether a round was over before it was
+//! shut is the same for all of its threads (`barrier::protocol`), so none waits at one barrier for another at the other.
+//!
+//! Regions inside regions are the runtime's. A thread in one of them is told by the level, which the runtime counts.
+
+use core::cell::Cell;
+use core::ffi::{c_int, c_void};
+use core::mem::transmute;
+use core::num::NonZeroU64;
+use core::ptr::null;
+use core::sync::atomic::AtomicBool;
+use core::sync::atomic::Ordering::Relaxed;
+use std::thread_local;
+
+use crate::barrier::{Passed, are_ours, pool};
+use crate::runtime::Function;
+
+/// Whether the program has made a task, or cancelled something.
+static IS_ASIDE: AtomicBool = AtomicBool::new(false);
+
+static TEAM_SIZE: Function = Function::named("omp_get_num_threads\0");
+static LEVEL: Function = Function::named("omp_get_level\0");
+
+type Ask = unsafe extern "C" fn() -> c_int;
+
+/// What the threads of a region share. It lives as long as the region: where that was begun.
+pub(crate) struct Team {
+    /// An address in the library whose region it is.
+    code: *const c_void,
+    barrier: Option<Own>,
+}
+
+/// A barrier of ours, and what has to be asked in front of it.
+#[derive(Clone, Copy)]
+struct Own {
+    number: usize,
+    team_size: Ask,
+    level: Ask,
+}
+
+/// Where a thread is.
+#[derive(Clone, Copy)]
+struct Standing {
+    /// In which region; null: in none that we know.
+    team: *const Team,
+    meeting: Option<Meeting>,
+}
+
+/// A barrier that a thread may meet the others at.
+#[derive(Clone, Copy)]
+pub(crate) struct Meeting {
+    number: usize,
+    count: NonZeroU64,
+    level: Ask,
+}
+
+const NOWHERE: Standing = Standing { team: null(), meeting: None };
+
+thread_local! {
+    static STANDING: Cell<Standing> = const { Cell::new(NOWHERE) };
+}
+
+fn standing() -> Standing {
+    // A thread on its way out is in no region.
+    STANDING.try_with(Cell::get).unwrap_or(NOWHERE)
+}
+
+impl Team {
+    /// For a region that begins now, whose body or caller is `code`, which is not null.
+    pub(crate) fn begin(code: *const c_void) -> Team {
+        Team { code, barrier: Own::begin(code) }
+    }
+
+    /// Whether it meets at a barrier of ours.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.barrier.is_some()
+    }
+
+    /// What each thread of the region does.
+    pub(crate) fn work(&self, body: impl FnOnce()) {
+        let meeting = self.barrier.and_then(Own::meeting);
+        let before = standing();
+        let _ = STANDING.try_with(|standing| standing.set(Standing { team: self, meeting }));
+        body();
+        if let Some(meeting) = meeting {
+            meeting.pass();
+        }
+        let _ = STANDING.try_with(|standing| standing.set(before));
+    }
+}
+
+impl Drop for Team {
+    fn drop(&mut self) {
+        if let Some(own) = self.barrier {
+            pool::give_back(own.number);
+        }
+    }
+}
+
+impl Own {
+    fn begin(code: *const c_void) -> Option<Own> {
+        if IS_ASIDE.load(Relaxed) || !are_ours() {
+            return None;
+        }
+        let (team_size, level) = (TEAM_SIZE.of(code), LEVEL.of(code));
+        if team_size == 0 || level == 0 {
+            return None;
+        }
+        // SAFETY: functions of the OpenMP standard, with this type.
+        let (team_size, level, outside) = unsafe {
+            let level = transmute::<usize, Ask>(level);
+            (transmute::<usize, Ask>(team_size), level, level() == 0)
+        };
+        let number = if outside { pool::take(code as usize)? } else { return None };
+        Some(Own { number, team_size, level })
+    }
+
+    /// For a thread inside; `None`: it is alone.
+    fn meeting(self) -> Option<Meeting> {
+        // SAFETY: a function of the OpenMP standard.
+        let size = unsafe { (self.team_size)() };
+        let count = NonZeroU64::new(u64::try_from(size).ok()?).filter(|count| count.get() > 1)?;
+        Some(Meeting { number: self.number, count, level: self.level })
+    }
+}
+
+impl Meeting {
+    /// Waits for the others; says whether all have met, and not passed because the barrier is shut.
+    pub(crate) fn pass(self) -> bool {
+        pool::pass(self.number, self.count) != Passed::Shut
+    }
+}
+
+/// The barrier for a thread that is in a region of ours, and in no other inside it.
+#[inline]
+pub(crate) fn meeting() -> Option<Meeting> {
+    let meeting = standing().meeting?;
+    // SAFETY: a function of the OpenMP standard.
+    (unsafe { (meeting.level)() } == 1).then_some(meeting)
+}
+
+/// An address in the library whose region this thread is in; null: in none that we know.
+pub(crate) fn code() -> *const c_void {
+    // SAFETY: null, or the team of a region that this thread has not left yet.
+    unsafe { standing().team.as_ref() }.map_or(null(), |team| team.code)
+}
+
+/// Barriers are the runtime's from now on.
+pub(crate) fn stand_aside() {
+    if !IS_ASIDE.load(Relaxed) {
+        IS_ASIDE.store(true, Relaxed);
+    }
+    if let Some(meeting) = standing().meeting {
+        pool::shut(meeting.number);
+    }
+}
+
+/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the library that calls; there may be fewer
+/// arguments than are passed on: what lies beyond them is the caller's own stack, and nobody uses it.
+macro_rules! aside {
+    ($name:ident($($argument:ident)*)) => {
+        #[allow(clippy::too_many_arguments)]
+        // SAFETY: the name is the runtime's, which is passed every call; arguments and answer are numbers and addresses.
+        #[unsafe(no_mangle)]
+        unsafe extern "C" fn $name(key: usize, $($argument: usize),*) -> usize {
+            static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            type Entry = unsafe extern "C" fn(usize, $($argument: usize),*) -> usize;
+            crate::region::stand_aside();
+            match REAL.of(key as *const c_void) {
+                0 => REAL.is_lost(),
+                // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+                real => unsafe { transmute::<usize, Entry>(real)(key, $($argument),*) },
+            }
+        }
+    };
+}
+
+pub(crate) use aside;

@@ -1,0 +1,193 @@
+//! Programs whose barriers are ours check themselves: POSIX' and OpenMP's, under every way to wait.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use support::{Host, Workshop, command, good, library};
+
+/// Every way, and how many threads spinning would still get through in time where there are two CPUs.
+const WAYS: [(&str, &str); 5] =
+    [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
+
+/// What counts the barriers that the runtimes are asked for.
+fn counter(workshop: &Workshop) -> PathBuf {
+    workshop.compile("gcc", "passes.c", "passes.so", &["-shared", "-fPIC"]).unwrap()
+}
+
+/// Runs a program that must not take minutes, with these libraries before its own.
+fn ended(program: &Path, arguments: &[&str], preload: &[&Path], way: Option<&str>) -> Output {
+    let preload: Vec<_> = preload.iter().map(|library| library.to_str().unwrap()).collect();
+    let mut command = command(Path::new("timeout"), &["300", "env"], None);
+    command.env_remove("COSCHED_HOOK").env_remove("COSCHED_BARRIER_WAY");
+    command.env("OMP_CANCELLATION", "true").arg(format!("LD_PRELOAD={}", preload.join(":")));
+    if let Some(way) = way {
+        command.arg(format!("COSCHED_BARRIER_WAY={way}"));
+    }
+    command.arg(program).args(arguments).output().unwrap()
+}
+
+#[track_caller]
+fn run(program: &Path, arguments: &[&str], between: &Path, way: Option<&str>) {
+    good(ended(program, arguments, &[&library(), between], way));
+}
+
+fn waits(workshop: &Workshop) -> PathBuf {
+    workshop.compile("gcc", "waits.c", "waits", &["-pthread", "-Wall", "-Werror"]).unwrap()
+}
+
+#[test]
+fn nobody_passes_a_barrier_of_posix_before_all_have_arrived_whatever_the_way() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    for (way, threads) in WAYS {
+        for (kind, rounds) in
+            [("plain", "300"), ("signals", "300"), ("exits", "3"), ("twos", "50"), ("forks", "50")]
+        {
+            eprintln!("{way} {kind}");
+            run(&program, &[kind, threads, rounds, "0"], &counter, Some(way));
+        }
+    }
+}
+
+#[test]
+fn a_barrier_may_be_destroyed_and_its_memory_freed_as_soon_as_a_thread_has_passed() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    for (way, threads) in WAYS {
+        run(&program, &["destroyed", threads, "300", "0"], &counter, Some(way));
+    }
+}
+
+#[test]
+fn barriers_of_others_and_those_without_a_place_stay_the_c_librarys() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    run(&program, &["others", "3", "20"], &counter, Some("donate"));
+}
+
+#[test]
+fn without_cosched_barriers_are_the_c_librarys() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    run(&program, &["plain", "3", "20", "120"], &counter, None);
+}
+
+/// With a door, but no table: nothing is known of any thread.
+#[test]
+fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    let preload = format!("{}:{}", library().display(), counter.display());
+    for (host, passed) in [(Host::donating(), "0"), (Host::granting(2), "120")] {
+        let mut command = command(&program, &["plain", "3", "20", passed], Some(&host));
+        good(command.env("LD_PRELOAD", &preload).output().unwrap());
+    }
+}
+
+#[test]
+fn barriers_go_on_when_cosched_is_gone() {
+    let workshop = Workshop::new();
+    let program = waits(&workshop);
+    let host = Host::donating();
+    let mut command = command(&program, &["tells", "4", "5000"], Some(&host));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "made\n");
+    drop(host);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn ten_thousand_rounds_of_threads_that_stumble_lose_no_wake_up() {
+    let workshop = Workshop::new();
+    let (program, counter) = (waits(&workshop), counter(&workshop));
+    for (way, threads) in WAYS {
+        // Who spins through a stop of another keeps that one's CPU.
+        let rounds = if way == "spin" { "500" } else { "10000" };
+        eprintln!("{way}");
+        run(&program, &["stress", threads, rounds, "0"], &counter, Some(way));
+    }
+}
+
+/// The runtime of gcc's sanitizer for threads; `None`, and says so: it does not work here.
+fn sanitizer(program: &Path) -> Option<PathBuf> {
+    let found = Command::new("gcc").arg("-print-file-name=libtsan.so").output().ok()?;
+    let found = PathBuf::from(String::from_utf8(found.stdout).ok()?.trim());
+    let output = ended(program, &["plain", "2", "2"], &[], None);
+    if found.is_absolute() && output.status.success() {
+        return Some(found);
+    }
+    eprintln!(
+        "skipped: ThreadSanitizer does not work here: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    None
+}
+
+/// The sanitizer has a `pthread_barrier_wait` of its own, which notes who comes and who goes, and calls the next one: ours, if
+/// the sanitizer comes first. If ours let a thread pass too early, what that reads would have been written by nobody yet, as
+/// far as the sanitizer knows.
+#[test]
+fn the_sanitizer_for_threads_finds_nothing_behind_our_barrier_and_what_is_before_it() {
+    let workshop = Workshop::new();
+    let with = ["-pthread", "-fsanitize=thread"];
+    let program = workshop.compile("gcc", "waits.c", "sanitized", &with).unwrap();
+    let Some(sanitizer) = sanitizer(&program) else { return };
+    let counter = counter(&workshop);
+    let preload = [&*sanitizer, &library(), &counter];
+    for kind in ["plain", "exits", "signals"] {
+        good(ended(&program, &[kind, "3", "20", "0"], &preload, Some("donate")));
+    }
+    let output = ended(&program, &["race", "2", "1"], &preload, Some("donate"));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && said.contains("data race"), "{said}");
+}
+
+/// The program with every kind of barrier, and whether barriers are ours to its end.
+fn openmp(program: &Path, counter: &Path) {
+    for (way, threads) in WAYS {
+        for (kind, rounds, ours) in [
+            ("barriers", "200", Some("1")),
+            ("loops", "30", Some("1")),
+            ("shares", "50", Some("1")),
+            ("regions", "50", None),
+            ("nested", "10", None),
+            ("tasks", "20", Some("0")),
+            ("cancels", "20", Some("0")),
+            ("forks", "50", Some("1")),
+        ] {
+            eprintln!("{way} {kind}");
+            let arguments: Vec<&str> = [kind, threads, rounds].into_iter().chain(ours).collect();
+            run(program, &arguments, counter, Some(way));
+        }
+    }
+}
+
+#[test]
+fn every_kind_of_barrier_of_gccs_openmp_keeps_its_meaning() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.openmp("meets.c", &[]) else { return };
+    openmp(&program, &counter(&workshop));
+}
+
+#[test]
+fn barriers_of_openmp_in_fortran_keep_their_meaning() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.compile("gfortran", "meets.f90", "program", &["-fopenmp"]) else {
+        return;
+    };
+    run(&program, &[], &counter(&workshop), Some("donate"));
+}
+
+#[test]
+fn every_kind_of_barrier_of_llvms_openmp_keeps_its_meaning() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.llvm("meets.c") else { return };
+    openmp(&program, &counter(&workshop));
+}

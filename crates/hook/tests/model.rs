@@ -1,0 +1,248 @@
+//! The protocol of the barrier under the orders of steps that a model checker tries, with a model of the futex.
+//!
+//! shuttle runs the threads of a test as coroutines and chooses at every step of an atomic word, lock or condition which of
+//! them goes on: at random, at random with few preemptions, and for the smallest case one order after the other.
+//! What nobody can leave again is found as a deadlock. It knows one order of all steps only; `protocol` says why that leaves out
+//! nothing here.
+
+#![allow(dead_code, clippy::unwrap_used)]
+
+#[path = "../src/barrier/protocol.rs"]
+mod protocol;
+#[path = "../src/barrier/way.rs"]
+mod way;
+
+use std::cell::Cell;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+
+use protocol::{Barrier, Passed, Thread, Waiting};
+use shuttle::rand::{Rng, thread_rng};
+use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
+use shuttle::sync::mpsc::channel;
+use shuttle::sync::{Condvar, Mutex, atomic};
+use shuttle::thread::{JoinHandle, spawn, yield_now};
+use shuttle::{Config, Runner};
+use way::{Laggards, Way};
+
+const WAYS: [Way; 5] = [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate];
+const LAGGARDS: [Laggards; 5] = [
+    Laggards::Run,
+    Laggards::Unknown,
+    Laggards::QueuedElsewhere,
+    Laggards::Blocked,
+    Laggards::QueuedHere,
+];
+
+/// A kernel with one word to sleep on.
+struct World {
+    queue: Mutex<()>,
+    woken: Condvar,
+    clock: AtomicUsize,
+    /// Whether a sleeper's word is looked at, as the kernel does.
+    compares: bool,
+    /// Whether the clock jumps, signals come, and nobody knows what is known.
+    is_wild: bool,
+}
+
+impl World {
+    fn new(compares: bool, is_wild: bool) -> Arc<World> {
+        let (queue, woken, clock) = (Mutex::new(()), Condvar::new(), AtomicUsize::new(0));
+        Arc::new(World { queue, woken, clock, compares, is_wild })
+    }
+
+    fn any(&self, below: usize) -> usize {
+        if self.is_wild { thread_rng().gen_range(0..below) } else { 0 }
+    }
+}
+
+impl Waiting for World {
+    const LOOKS: u32 = 2;
+
+    fn pause(&self) {
+        yield_now();
+    }
+
+    fn give_way(&self) {
+        yield_now();
+    }
+
+    fn sleep(&self, word: &atomic::AtomicU64, seen: u32) -> bool {
+        if self.any(8) == 1 {
+            return false;
+        }
+        let queue = self.queue.lock().unwrap();
+        if self.compares && word.load(SeqCst) as u32 != seen {
+            return false;
+        }
+        drop(self.woken.wait(queue).unwrap());
+        true
+    }
+
+    fn wake(&self, _: &atomic::AtomicU64) {
+        let _queue = self.queue.lock().unwrap();
+        self.woken.notify_all();
+    }
+
+    fn now(&self) -> u64 {
+        self.clock.fetch_add(1 + self.any(60_000), SeqCst) as u64
+    }
+
+    fn knowledge(&self) -> impl Fn(u32) -> Laggards {
+        |_| LAGGARDS[self.any(LAGGARDS.len())]
+    }
+}
+
+fn count(threads: usize) -> NonZeroU64 {
+    NonZeroU64::new(threads as u64).unwrap()
+}
+
+/// A barrier with its kernel.
+#[derive(Clone)]
+struct Case {
+    barrier: Arc<Barrier>,
+    world: Arc<World>,
+    way: Way,
+}
+
+impl Case {
+    fn new(way: Way, compares: bool, is_wild: bool) -> Case {
+        Case { barrier: Arc::new(Barrier::new()), world: World::new(compares, is_wild), way }
+    }
+
+    fn pass(&self, threads: usize, tid: usize, seat: &Cell<usize>) -> Passed {
+        let thread = Thread { tid: tid as u32, seat };
+        self.barrier.pass(count(threads), thread, self.way, &*self.world)
+    }
+
+    /// Starts as many threads, which are numbered from 1.
+    fn start<T: Send + 'static>(
+        &self,
+        threads: usize,
+        work: impl Fn(&Case, usize) -> T + Clone + Send + 'static,
+    ) -> Vec<JoinHandle<T>> {
+        (1..=threads)
+            .map(|tid| {
+                let (case, work) = (self.clone(), work.clone());
+                spawn(move || work(&case, tid))
+            })
+            .collect()
+    }
+}
+
+fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
+    threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+/// All threads meet so many times; each time everybody has arrived and one is the last.
+fn meet(case: &Case, threads: usize, rounds: usize) {
+    let arrived: Arc<Vec<AtomicUsize>> = Arc::new((0..rounds).map(|_| 0.into()).collect());
+    let passed = results(case.start(threads, move |case, tid| {
+        let seat = Cell::new(0);
+        let pass = |round: &AtomicUsize| {
+            round.fetch_add(1, SeqCst);
+            let passed = case.pass(threads, tid, &seat);
+            assert_eq!(round.load(SeqCst), threads);
+            passed
+        };
+        arrived.iter().map(pass).collect::<Vec<_>>()
+    }));
+    for round in 0..rounds {
+        let lasts = passed.iter().filter(|passed| passed[round] == Passed::Last).count();
+        assert_eq!(lasts, 1);
+        assert!(passed.iter().all(|passed| passed[round] != Passed::Shut));
+    }
+}
+
+/// Runs a test in the orders that somebody chooses.
+fn run(orders: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
+    let mut config = Config::new();
+    // A barrier is large, more so in the checker.
+    config.stack_size = 1 << 18;
+    Runner::new(orders, config).run(test);
+}
+
+/// Tries orders of steps for every way.
+fn check(test: impl Fn(Way) + Clone + Send + Sync + 'static) {
+    for way in WAYS {
+        let (at_random, with_few) = (test.clone(), test.clone());
+        run(RandomScheduler::new(400), move || at_random(way));
+        run(PctScheduler::new(3, 400), move || with_few(way));
+    }
+}
+
+#[test]
+fn nobody_passes_before_all_have_arrived_and_nobody_sleeps_for_ever() {
+    check(|way| meet(&Case::new(way, true, true), 3, 3));
+}
+
+#[test]
+fn two_threads_that_sleep_at_once_meet_in_the_first_20000_orders_of_steps_one_by_one() {
+    let orders = DfsScheduler::new(Some(20_000), false);
+    run(orders, || meet(&Case::new(Way::Block, true, false), 2, 1));
+}
+
+/// The checker finds what it is there for.
+#[test]
+#[should_panic(expected = "deadlock")]
+fn a_kernel_that_did_not_look_at_the_word_again_would_lose_a_wake_up() {
+    run(RandomScheduler::new(10_000), || meet(&Case::new(Way::Block, false, true), 2, 2));
+}
+
+#[test]
+fn more_threads_than_meet_pass_in_groups_whichever_round_ends_first() {
+    check(|way| {
+        let case = Case::new(way, true, true);
+        let passed = results(case.start(6, |case, tid| case.pass(2, tid, &Cell::new(0))));
+        assert_eq!(passed.iter().filter(|passed| **passed == Passed::Last).count(), 3);
+        assert!(passed.iter().all(|passed| *passed != Passed::Shut));
+    });
+}
+
+#[test]
+fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
+    check(|way| {
+        let case = Case::new(way, true, true);
+        let (tell, told) = channel();
+        let first = case.start(2, move |case, tid| {
+            let seat = Cell::new(0);
+            let is_last = case.pass(2, tid, &seat) == Passed::Last;
+            if is_last {
+                case.barrier.renew();
+                case.barrier.forget();
+            }
+            tell.send(()).unwrap();
+            if is_last {
+                case.pass(3, tid, &seat);
+            }
+        });
+        // Both pass before anybody else comes to the new one.
+        told.recv().unwrap();
+        told.recv().unwrap();
+        let second = case.start(2, |case, tid| case.pass(3, 10 + tid, &Cell::new(0)));
+        results(first);
+        assert!(results(second).iter().all(|passed| *passed != Passed::Shut));
+    });
+}
+
+#[test]
+fn all_threads_of_a_round_meet_or_none_when_a_barrier_is_shut() {
+    const ROUNDS: usize = 3;
+    check(|way| {
+        let case = Case::new(way, true, true);
+        let threads = case.start(3, |case, tid| {
+            let seat = Cell::new(0);
+            (0..ROUNDS).map(|_| case.pass(3, tid, &seat) == Passed::Shut).collect::<Vec<_>>()
+        });
+        case.barrier.shut(&*case.world);
+        let all = results(threads);
+        for round in 0..ROUNDS {
+            assert!(all.iter().all(|shut| shut[round] == all[0][round]));
+        }
+        assert!(all.iter().all(|shut| shut.is_sorted()), "once shut, it stays so");
+        case.barrier.renew();
+        meet(&case, 2, 1);
+    });
+}

@@ -1,0 +1,61 @@
+//! What a waiter does, by what it knows.
+
+#![allow(dead_code)]
+
+#[path = "../src/barrier/way.rs"]
+mod way;
+
+use way::{Act, Laggards, Patience, SPIN, Way};
+
+const PATIENCE: Patience = Patience { running: 40_000, unknown: 3_000 };
+
+/// What a donating waiter does after so long.
+fn donating(spent: u64, laggards: Laggards) -> Act {
+    Way::Donate.act(spent, PATIENCE, || laggards)
+}
+
+#[test]
+fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_helped() {
+    for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
+        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
+    }
+    for laggards in [Laggards::Run, Laggards::Unknown, Laggards::QueuedElsewhere] {
+        assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
+    }
+}
+
+#[test]
+fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
+    for laggards in [Laggards::Unknown, Laggards::QueuedElsewhere] {
+        assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
+        assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
+    }
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::LookOn);
+    assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
+}
+
+#[test]
+fn the_laggard_that_can_be_helped_counts_more_than_one_that_cannot() {
+    let order = [Laggards::QueuedElsewhere, Laggards::QueuedHere, Laggards::Run, Laggards::Blocked];
+    assert_eq!(order.into_iter().max(), Some(Laggards::QueuedHere));
+    assert_eq!([Laggards::Unknown, Laggards::Run].into_iter().max(), Some(Laggards::Unknown));
+}
+
+#[test]
+fn the_other_ways_ask_nobody() {
+    let nobody = || -> Laggards { unreachable!("asked for laggards") };
+    assert_eq!(Way::Spin.act(u64::MAX, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(Way::Block.act(0, PATIENCE, nobody), Act::Sleep);
+    assert_eq!(Way::Yield.act(u64::MAX, PATIENCE, nobody), Act::GiveWay);
+    assert_eq!(Way::SpinThenBlock.act(SPIN - 1, PATIENCE, nobody), Act::LookOn);
+    assert_eq!(Way::SpinThenBlock.act(SPIN, PATIENCE, nobody), Act::Sleep);
+}
+
+#[test]
+fn every_way_is_found_by_its_name_and_nothing_else_is() {
+    for name in ["spin", "block", "spin-then-block", "yield", "donate"] {
+        assert!(Way::number(name.as_bytes()).and_then(Way::numbered).is_some(), "{name}");
+    }
+    assert_eq!(Way::number(b"donate").and_then(Way::numbered), Some(Way::Donate));
+    assert_eq!((Way::number(b"spi"), Way::number(b""), Way::numbered(5)), (None, None, None));
+}

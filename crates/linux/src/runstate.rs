@@ -1,0 +1,94 @@
+//! Whether each thread of given programs is on a CPU: a table that these programs read in their own memory.
+//!
+//! A barrier that knows whom it waits for has to know it at every turn of its loop, so a system call for each thread is too
+//! much. Programs in the kernel write a word at every switch and every wake-up of a member's thread (`bpf/runstate.bpf.c`
+//! tells how); what a word says stands in [`cosched_page::ThreadTable`].
+//!
+//! Members' processes are handed a descriptor of the table and map it. It is *frozen* before anybody has one: from then on
+//! only programs in the kernel write to it, whatever a process does with its descriptor. That takes no right beyond those
+//! to load it at all, where a descriptor that is read-only in itself takes CAP_SYS_ADMIN. Nobody else's threads are in it,
+//! but those of all members are: each can see when the others' threads run, as everybody can by `/proc`.
+//!
+//! Every context switch of the machine pays for it, if little (`examples/runstate_cost.rs`). So the programs run only
+//! while there is somebody to read; what was loaded stays, for the next one.
+
+#[cfg(test)]
+mod tests;
+
+use std::fs;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
+
+pub use crate::bpf::Unavailable;
+use crate::bpf::{Object, Programs, freeze};
+use crate::files::FileError;
+use crate::procfs::Proc;
+
+/// What clang made of `bpf/runstate.bpf.c`.
+static OBJECT: Object = Object {
+    code: aya::include_bytes_aligned!(concat!(env!("OUT_DIR"), "/runstate.bpf.o")),
+    tracepoints: &[
+        ("on_switch", "sched_switch"),
+        ("on_wakeup", "sched_wakeup"),
+        ("on_birth", "sched_wakeup_new"),
+        ("on_fork", "sched_process_fork"),
+        ("on_exec", "sched_process_exec"),
+        ("on_exit", "sched_process_exit"),
+    ],
+};
+
+/// The table and what writes it.
+#[derive(Debug)]
+pub struct RunStates {
+    programs: Programs,
+    proc: Proc,
+}
+
+impl RunStates {
+    /// Makes the table; nothing is written yet. That takes some hundredths of a second.
+    ///
+    /// # Errors
+    /// When the programs were not built, or this kernel or user may not have them.
+    pub fn load(proc: &Proc) -> Result<RunStates, Unavailable> {
+        let programs = Programs::load(&OBJECT, proc, &[])?;
+        freeze(programs.map("threads").fd().as_fd())?;
+        Ok(RunStates { programs, proc: proc.clone() })
+    }
+
+    /// From now on changes are written down.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub fn begin(&mut self) -> Result<(), Unavailable> {
+        self.programs.attach()
+    }
+
+    /// Nothing is written any more. Members stay what they are.
+    pub fn rest(&mut self) {
+        self.programs.detach();
+    }
+
+    /// Makes a process a member, and all that it will start: the states of their threads are written down, each from its next
+    /// change on.
+    ///
+    /// # Errors
+    /// When the process is gone, or may not be one.
+    pub fn add(&self, process: i32) -> Result<(), FileError> {
+        // The number of its thread is found when it is first seen.
+        self.programs.join(&self.proc, process, [0, 0])
+    }
+
+    /// A descriptor of the table: it can be read and mapped, not written.
+    pub fn table(&self) -> BorrowedFd<'_> {
+        self.programs.map("threads").fd().as_fd()
+    }
+}
+
+/// Whether a process numbers threads as this one does, so that it finds its own in the table.
+pub fn numbers_alike(proc: &Proc, process: i32) -> bool {
+    let namespace = |whose: &str| {
+        let file = fs::metadata(proc.root().join(whose).join("ns/pid")).ok()?;
+        Some((file.dev(), file.ino()))
+    };
+    namespace("self").is_some_and(|own| namespace(&process.to_string()) == Some(own))
+}

@@ -1,0 +1,255 @@
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsRawFd;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use cosched_core::CpuSet;
+use cosched_page::{Entry, RunState, ThreadTable};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::gettid;
+
+use super::*;
+use crate::affinity;
+
+/// How long a state may take to come that has to come.
+const SOON: Duration = Duration::from_secs(10);
+
+/// The table as a program sees it.
+struct Mapped(*mut std::ffi::c_void);
+
+impl Mapped {
+    fn of(states: &RunStates) -> Mapped {
+        Mapped(map(states, ProtFlags::READ).unwrap())
+    }
+
+    fn entry(&self, tid: i32) -> Option<Entry> {
+        // SAFETY: mapped as long as this lives, as long and as aligned as a table, and all of it atomic words.
+        unsafe { &*self.0.cast::<ThreadTable>() }.entry(tid as u32)
+    }
+
+    fn state(&self, tid: i32) -> RunState {
+        self.entry(tid).map_or(RunState::Unknown, |entry| entry.state)
+    }
+
+    /// Waits until the thread does this.
+    fn comes_to(&self, tid: i32, state: RunState) -> bool {
+        let until = Instant::now() + SOON;
+        while self.state(tid) != state && Instant::now() < until {
+            thread::sleep(Duration::from_millis(1));
+        }
+        self.state(tid) == state
+    }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: this very mapping, and no reference outlives this.
+        unsafe { munmap(self.0, ThreadTable::SIZE) }.unwrap();
+    }
+}
+
+fn map(states: &RunStates, rights: ProtFlags) -> Result<*mut std::ffi::c_void, Errno> {
+    let (anywhere, table) = (std::ptr::null_mut(), states.table());
+    // SAFETY: a new mapping at a place of the kernel's choice; nobody else's memory is touched.
+    unsafe { mmap(anywhere, ThreadTable::SIZE, rights, MapFlags::SHARED, table, 0) }
+}
+
+/// `None`, and why, where this user or kernel cannot have it.
+fn states() -> Option<RunStates> {
+    match RunStates::load(&Proc::default()) {
+        Ok(states) => Some(states),
+        Err(why) => {
+            eprintln!("skipped: {why}");
+            None
+        }
+    }
+}
+
+/// A thread of this process that does one thing until it is told to end.
+struct Busy {
+    tid: i32,
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Busy {
+    fn begin(work: impl Fn(&AtomicBool) + Send + 'static) -> Busy {
+        let (over, (tell, tid)) = (Arc::new(AtomicBool::new(false)), mpsc::channel());
+        let ends = over.clone();
+        let thread = thread::spawn(move || {
+            tell.send(gettid().as_raw_nonzero().get()).unwrap();
+            work(&ends);
+        });
+        Busy { tid: tid.recv().unwrap(), over, thread }
+    }
+
+    /// One that computes, on this CPU only.
+    fn computing(cpu: usize) -> Busy {
+        Busy::begin(move |over| {
+            affinity::set(0, &CpuSet::from_iter([cpu])).unwrap();
+            while !over.load(Ordering::Relaxed) {
+                std::hint::spin_loop();
+            }
+        })
+    }
+
+    fn end(self) {
+        self.over.store(true, Ordering::Relaxed);
+        self.thread.thread().unpark();
+        self.thread.join().unwrap();
+    }
+}
+
+#[test]
+fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_apart() {
+    let Some(mut states) = states() else { return };
+    states.begin().unwrap();
+    states.add(std::process::id() as i32).unwrap();
+    let table = Mapped::of(&states);
+    let cpu = affinity::get(0).unwrap().iter().next().unwrap();
+    let sleeps = Busy::begin(|over| {
+        while !over.load(Ordering::Relaxed) {
+            thread::park();
+        }
+    });
+    assert!(table.comes_to(sleeps.tid, RunState::Blocked));
+    let computing = [Busy::computing(cpu), Busy::computing(cpu)];
+    // One CPU has room for one of them at a time.
+    let both = || computing.each_ref().map(|busy| table.state(busy.tid));
+    let (mut seen, until) = (Vec::new(), Instant::now() + SOON);
+    let wanted = [[RunState::Running, RunState::Runnable], [RunState::Runnable, RunState::Running]];
+    while !wanted.iter().all(|pair| seen.contains(pair)) && Instant::now() < until {
+        let now = both();
+        if !seen.contains(&now) {
+            seen.push(now);
+        }
+        thread::sleep(Duration::from_micros(300));
+    }
+    assert!(wanted.iter().all(|pair| seen.contains(pair)), "{seen:?}");
+    assert!(computing.iter().all(|busy| table.entry(busy.tid).unwrap().cpu == cpu as u16));
+    let tids = [sleeps.tid, computing[0].tid, computing[1].tid];
+    sleeps.end();
+    computing.into_iter().for_each(Busy::end);
+    // The last of them may still be on its way out of the kernel.
+    assert!(
+        tids.iter().all(|tid| table.comes_to(*tid, RunState::Unknown)),
+        "whoever ended is forgotten"
+    );
+}
+
+#[test]
+fn whoever_is_woken_and_finds_its_cpu_taken_is_runnable_and_has_the_cpu_that_it_had() {
+    let Some(mut states) = states() else { return };
+    states.begin().unwrap();
+    states.add(std::process::id() as i32).unwrap();
+    let table = Mapped::of(&states);
+    let cpu = affinity::get(0).unwrap().iter().next().unwrap();
+    let naps = Busy::begin(move |over| {
+        affinity::set(0, &CpuSet::from_iter([cpu])).unwrap();
+        while !over.load(Ordering::Relaxed) {
+            thread::park();
+        }
+    });
+    let until = Instant::now() + SOON;
+    let sleeps_there = Entry { tid: naps.tid as u32, cpu: cpu as u16, state: RunState::Blocked };
+    while table.entry(naps.tid) != Some(sleeps_there) && Instant::now() < until {
+        thread::sleep(Duration::from_millis(1));
+    }
+    let busy = Busy::computing(cpu);
+    let mut found = None;
+    while found.is_none() && Instant::now() < until {
+        naps.thread.thread().unpark();
+        let looked: Vec<_> = (0..1000).map(|_| table.entry(naps.tid)).collect();
+        found = looked.into_iter().flatten().find(|entry| entry.state == RunState::Runnable);
+        thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(found, Some(Entry { state: RunState::Runnable, ..sleeps_there }));
+    naps.end();
+    busy.end();
+}
+
+#[test]
+fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
+    let Some(mut states) = states() else { return };
+    states.begin().unwrap();
+    let table = Mapped::of(&states);
+    let shell = |script: &str| {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
+    };
+    // What a member forks executes something else then.
+    let mut inside = shell("read go; sh -c 'echo $$; exec sleep 60' & wait");
+    states.add(inside.id() as i32).unwrap();
+    inside.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+    let mut line = String::new();
+    BufReader::new(inside.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let sleeper: i32 = line.trim().parse().unwrap();
+    let mut outside = shell("exec sleep 60");
+    let slept = table.comes_to(sleeper, RunState::Blocked);
+    let others = table.entry(outside.id() as i32);
+    kill_process(Pid::from_raw(sleeper).unwrap(), Signal::KILL).unwrap();
+    for child in [&mut inside, &mut outside] {
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(slept && others.is_none(), "{others:?}");
+}
+
+#[test]
+fn nothing_is_written_while_it_rests() {
+    let Some(mut states) = states() else { return };
+    states.add(std::process::id() as i32).unwrap();
+    let table = Mapped::of(&states);
+    let naps = Busy::begin(|over| {
+        while !over.load(Ordering::Relaxed) {
+            thread::park_timeout(Duration::from_millis(1));
+        }
+    });
+    thread::sleep(Duration::from_millis(20));
+    assert_eq!(table.entry(naps.tid), None);
+    states.begin().unwrap();
+    assert!(table.comes_to(naps.tid, RunState::Blocked));
+    states.rest();
+    let tid = naps.tid;
+    naps.end();
+    assert!(table.entry(tid).is_some(), "its end was seen though nobody looked");
+}
+
+#[test]
+fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_call_either() {
+    let Some(states) = states() else { return };
+    let writable = map(&states, ProtFlags::READ | ProtFlags::WRITE);
+    assert!(writable.is_err(), "{writable:?}");
+    let table = Mapped::of(&states);
+    // SAFETY: memory of this test's own; that nobody writes to it is what is tested.
+    let widened =
+        unsafe { mprotect(table.0, ThreadTable::SIZE, MprotectFlags::READ | MprotectFlags::WRITE) };
+    assert!(widened.is_err());
+    assert_eq!(update(&states, 5, 1 << 48 | 5), Err(libc::EPERM));
+    assert_eq!(table.entry(5), None);
+}
+
+/// What the kernel answers to a change of one entry by system call.
+fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
+    const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+    let (map, key, value) = (states.table().as_raw_fd() as u64, &raw const key, &raw const value);
+    let attributes = [map, key as u64, value as u64, 0];
+    // SAFETY: the kernel reads the attributes, a key of four bytes and a value of eight, all of which outlive the call.
+    let result = unsafe {
+        let size = size_of_val(&attributes);
+        libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, attributes.as_ptr(), size)
+    };
+    if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().raw_os_error().unwrap()) }
+}
+
+#[test]
+fn this_process_numbers_threads_as_it_does_itself_and_one_that_is_not_there_does_not() {
+    assert!(numbers_alike(&Proc::default(), std::process::id() as i32));
+    assert!(!numbers_alike(&Proc::default(), i32::MAX));
+}

@@ -1,0 +1,161 @@
+//! What the threads of a program do just now, as its barrier reads it.
+//!
+//! A thread that waits for others wants to know whether they are on a CPU: then it is best to go on looking, else it is in
+//! the way. The kernel knows, and asking it costs a system call for each of them. So cosched has it written down: a program
+//! in the kernel notes at every switch and every wake-up what the thread does from now on, and the memory it writes to is
+//! mapped into the program, which can read it and nothing else.
+//!
+//! ```text
+//! entry tid % ENTRIES, one word:
+//!   bits  0..32  the thread, by its number in the PID namespace of cosched; 0: nobody was ever noted here
+//!   bits 32..48  the CPU that it is or was on
+//!   bits 48..50  0 nothing known, 1 running, 2 runnable, 3 blocked
+//!   bits 50..64  0
+//! ```
+//!
+//! Nobody registers: whose threads are noted is decided by membership. Two threads whose numbers differ by a multiple of
+//! [`ENTRIES`] overwrite each other; whoever looks for one and finds the other knows nothing, which is always right. The
+//! words are only believed as long as the page's rule says so and its heartbeat is fresh
+//! ([`Page::believes_threads`](crate::Page::believes_threads)): a table that nobody writes any more looks like any other.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// How many threads have an entry of their own.
+pub const ENTRIES: usize = 65_536;
+
+/// All entries.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct ThreadTable {
+    entries: [AtomicU64; ENTRIES],
+}
+
+impl ThreadTable {
+    /// How long it is, bytes.
+    pub const SIZE: usize = ENTRIES * size_of::<u64>();
+
+    /// Where the thread's entry stands.
+    #[inline]
+    pub const fn index(tid: u32) -> usize {
+        tid as usize % ENTRIES
+    }
+
+    /// What is known of the thread. Read relaxed, as memory that cannot be written has to be.
+    #[inline]
+    pub fn entry(&self, tid: u32) -> Option<Entry> {
+        let word = self.entries.get(ThreadTable::index(tid))?.load(Ordering::Relaxed);
+        Some(Entry::unpacked(word)).filter(|entry| entry.tid == tid && tid != 0)
+    }
+
+    /// What the thread does, as far as that is known.
+    #[inline]
+    pub fn state(&self, tid: u32) -> RunState {
+        self.entry(tid).map_or(RunState::Unknown, |entry| entry.state)
+    }
+
+    /// Notes what a thread does: for whoever writes the table without the kernel's help, and for tests.
+    pub fn note(&self, entry: Entry) {
+        if let Some(word) = self.entries.get(ThreadTable::index(entry.tid)) {
+            word.store(entry.packed(), Ordering::Relaxed);
+        }
+    }
+}
+
+/// What a thread does, as far as CPUs are concerned.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RunState {
+    /// Nothing is known.
+    #[default]
+    Unknown,
+    /// It is on a CPU.
+    Running,
+    /// It was preempted, or was woken, and waits for a CPU.
+    Runnable,
+    /// It waits for something else.
+    Blocked,
+}
+
+/// One word of the table.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Entry {
+    /// Whose it is; 0: nobody's.
+    pub tid: u32,
+    /// The CPU that it is or was on.
+    pub cpu: u16,
+    /// What it does.
+    pub state: RunState,
+}
+
+impl Entry {
+    /// As it stands in the table.
+    #[inline]
+    pub const fn packed(self) -> u64 {
+        let state = match self.state {
+            RunState::Unknown => 0,
+            RunState::Running => 1,
+            RunState::Runnable => 2,
+            RunState::Blocked => 3,
+        };
+        state << 48 | (self.cpu as u64) << 32 | self.tid as u64
+    }
+
+    /// Of a word that stands in the table, whatever it is.
+    #[inline]
+    pub const fn unpacked(word: u64) -> Entry {
+        let state = match word >> 48 & 3 {
+            1 => RunState::Running,
+            2 => RunState::Runnable,
+            3 => RunState::Blocked,
+            _ => RunState::Unknown,
+        };
+        Entry { tid: word as u32, cpu: (word >> 32) as u16, state }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A table of nobody; too large for the stack of a thread of a test to take twice.
+    static TABLE: ThreadTable = ThreadTable { entries: [const { AtomicU64::new(0) }; ENTRIES] };
+
+    #[test]
+    fn an_entry_is_read_as_it_was_written_and_lies_where_the_layout_says() {
+        let entry = Entry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
+        assert_eq!(Entry::unpacked(entry.packed()), entry);
+        let word = Entry { tid: 7, cpu: 3, state: RunState::Runnable }.packed();
+        assert_eq!(word, 2 << 48 | 3 << 32 | 7);
+        for state in [RunState::Unknown, RunState::Running, RunState::Runnable, RunState::Blocked] {
+            assert_eq!(Entry::unpacked(Entry { tid: 1, cpu: 0, state }.packed()).state, state);
+        }
+    }
+
+    #[test]
+    fn bits_that_mean_nothing_change_nothing() {
+        let entry = Entry { tid: 9, cpu: 2, state: RunState::Running };
+        assert_eq!(Entry::unpacked(entry.packed() | !0 << 50), entry);
+    }
+
+    #[test]
+    fn who_finds_somebody_else_in_its_place_knows_nothing() {
+        let far = 70_000 + ENTRIES as u32;
+        TABLE.note(Entry { tid: 70_000, cpu: 1, state: RunState::Running });
+        assert_eq!(TABLE.state(70_000), RunState::Running);
+        assert_eq!(ThreadTable::index(far), ThreadTable::index(70_000));
+        assert_eq!(TABLE.state(far), RunState::Unknown);
+        TABLE.note(Entry { tid: far, cpu: 0, state: RunState::Blocked });
+        assert_eq!(TABLE.state(70_000), RunState::Unknown);
+        assert_eq!(TABLE.state(far), RunState::Blocked);
+    }
+
+    #[test]
+    fn of_a_thread_without_a_number_nothing_is_known_and_neither_of_one_never_noted() {
+        assert_eq!((TABLE.entry(0), TABLE.entry(12)), (None, None));
+    }
+
+    #[test]
+    fn it_is_as_long_as_its_entries() {
+        assert_eq!(size_of::<ThreadTable>(), ThreadTable::SIZE);
+        assert_eq!(ThreadTable::SIZE, 512 * 1024);
+    }
+}

@@ -1,0 +1,308 @@
+use cosched_core::{LockShare, Quality};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testkit::{Lab, cases, program};
+
+const A: ProgramId = ProgramId::first(0);
+const INTERVAL: Nanos = Nanos::from_millis(500);
+
+fn id(slot: u32) -> ThreadId {
+    ThreadId { slot, generation: 0 }
+}
+
+fn cpus(list: &str) -> CpuSet {
+    list.parse().unwrap()
+}
+
+/// Two sockets of two CPUs, and a program of four threads, one on each CPU.
+struct Stage {
+    lab: Lab<Shuffling>,
+    threads: u32,
+}
+
+impl Stage {
+    fn new(threads: u32) -> Stage {
+        Stage::with(threads, ShufflingOptions::default())
+    }
+
+    fn with(threads: u32, options: ShufflingOptions) -> Stage {
+        let sockets = match options.sockets {
+            Sockets::Widest => Sockets::named("0-1,2-3").unwrap(),
+            named => named,
+        };
+        let policy = Shuffling::new(ShufflingOptions { sockets, ..options });
+        let mut stage = Stage { lab: Lab::new(policy, 4, vec![program(0, 4)]), threads: 0 };
+        stage.born(threads);
+        stage
+    }
+
+    /// So many threads of the program are there.
+    fn born(&mut self, threads: u32) {
+        let thread = |slot: u32| Thread {
+            id: id(slot),
+            program: A,
+            cpu: (slot % 4) as u16,
+            on_cpu: Nanos::ZERO,
+            mask_owner: MaskOwner::Cosched,
+        };
+        self.threads = threads;
+        self.lab.scene.threads = (0..threads).map(thread).collect();
+        self.lab.scene.programs[0].threads = 0..threads;
+    }
+
+    /// An interval in which each thread, by its number, waited for this share of it.
+    fn interval(&mut self, waits: &[f64]) {
+        let samples = waits.iter().enumerate().map(|(slot, wait)| (slot as u32, *wait));
+        self.interval_of(&samples.collect::<Vec<_>>(), INTERVAL);
+    }
+
+    fn interval_of(&mut self, waits: &[(u32, f64)], length: Nanos) {
+        let from = self.lab.scene.now;
+        self.lab.pass(length);
+        let sample = |(slot, wait): &(u32, f64)| Sample {
+            thread: Some(id(*slot)),
+            on_cpu: Nanos((length.0 as f64 * (1.0 - wait)) as u64),
+            lock_wait: Some(Nanos((length.0 as f64 * wait) as u64)),
+            llc_misses: Some(u64::from(*slot) * 1000),
+            quality: Quality::Exact,
+            ..Sample::empty(A, from, from + length)
+        };
+        self.lab.scene.samples = waits.iter().map(sample).collect();
+        self.lab.tell(&[Cause::Sampled(A)]);
+    }
+
+    /// What the latest plan says of threads, by their numbers; an empty text: as their program.
+    fn moves(&self) -> Vec<(u32, String)> {
+        let mut moves: Vec<(u32, String)> = self
+            .lab
+            .plan
+            .threads
+            .iter()
+            .map(|(id, rule)| (id.slot, rule.cpus.map_or(String::new(), |cpus| cpus.to_string())))
+            .collect();
+        moves.sort();
+        moves
+    }
+
+    fn why(&self) -> Option<Why> {
+        self.lab.plan.reasons.last().map(|reason| reason.why)
+    }
+}
+
+fn told(moves: &[(u32, &str)]) -> Vec<(u32, String)> {
+    moves.iter().map(|(slot, cpus)| (*slot, (*cpus).to_owned())).collect()
+}
+
+#[test]
+fn a_program_starts_as_it_would_without_us_and_its_threads_are_sampled_each_half_second() {
+    let stage = Stage::new(0);
+    assert_eq!(
+        stage.lab.plan.directive(A),
+        Some(&cosched_core::Directive::Run(Settings::default()))
+    );
+    let observed = &stage.lab.plan.observe;
+    assert!(observed.iter().all(|observe| observe.period == INTERVAL));
+    assert!(observed.iter().any(|observe| observe.measure == Measure::LockWait));
+}
+
+#[test]
+fn threads_that_wait_alike_are_bound_to_one_socket_and_the_fewest_move() {
+    let mut stage = Stage::new(4);
+    // On CPUs 0 to 3; 0 and 3 wait long.
+    stage.interval(&[0.80, 0.05, 0.10, 0.75]);
+    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "2-3"), (2, "2-3"), (3, "0-1")]));
+    let Some(Why::Shuffled { threads: 4, moved: 2, groups: 2, lock_time, before, after }) =
+        stage.why()
+    else {
+        panic!("{:?}", stage.why())
+    };
+    assert!((lock_time - 0.425).abs() < 1e-6);
+    assert!(before > 0.3 && after < 0.03, "{before} {after}");
+    assert!(stage.lab.plan.programs.is_empty(), "the program as a whole stays as it is");
+}
+
+#[test]
+fn only_those_who_move_are_told_and_nobody_while_groups_are_good_enough() {
+    let mut stage = Stage::new(4);
+    stage.interval(&[0.80, 0.70, 0.10, 0.05]);
+    assert_eq!(stage.moves().len(), 4, "at first everybody is bound");
+    stage.interval(&[0.80, 0.70, 0.05, 0.10]);
+    assert_eq!(stage.moves(), []);
+    stage.interval(&[0.80, 0.52, 0.50, 0.30]);
+    assert_eq!((stage.moves(), stage.why()), (vec![], None));
+    stage.interval(&[0.80, 0.10, 0.75, 0.05]);
+    assert_eq!(stage.moves(), told(&[(1, "2-3"), (2, "0-1")]));
+}
+
+#[test]
+fn without_contention_nobody_is_moved_and_after_a_while_nobody_stays_bound() {
+    let mut stage = Stage::new(4);
+    stage.interval(&[0.10, 0.05, 0.05, 0.10]);
+    assert_eq!(stage.moves(), [], "below the threshold");
+    stage.interval(&[0.80, 0.05, 0.10, 0.75]);
+    stage.interval(&[0.08, 0.08, 0.08, 0.08]);
+    for _ in 1..PATIENCE {
+        stage.interval(&[0.01, 0.0, 0.0, 0.0]);
+        assert_eq!(stage.moves(), []);
+    }
+    stage.interval(&[0.01, 0.0, 0.0, 0.0]);
+    assert_eq!(stage.moves(), told(&[(0, ""), (1, ""), (2, ""), (3, "")]));
+    assert!(matches!(stage.why(), Some(Why::Unbound { .. })));
+    stage.interval(&[0.01, 0.0, 0.0, 0.0]);
+    assert_eq!(stage.moves(), []);
+}
+
+#[test]
+fn threads_that_somebody_else_has_bound_are_left_alone_and_count_where_they_are() {
+    let mut stage = Stage::new(5);
+    // Two on the first socket, on CPUs 0 and 1.
+    stage.lab.scene.threads[0].mask_owner = MaskOwner::User;
+    stage.lab.scene.threads[1].mask_owner = MaskOwner::Hook;
+    stage.interval(&[0.9, 0.9, 0.8, 0.7, 0.1]);
+    assert_eq!(stage.moves(), told(&[(2, "2-3"), (3, "2-3"), (4, "0-1")]));
+}
+
+#[test]
+fn threads_that_did_not_run_or_came_late_are_not_sampled() {
+    let mut stage = Stage::new(5);
+    stage.interval_of(&[(0, 0.8), (1, 0.1), (2, 0.8), (3, 0.1), (4, 1.0)], INTERVAL);
+    assert_eq!(stage.moves().len(), 4, "the last one slept all the time");
+    let mut stage = Stage::new(4);
+    stage.interval_of(&[(0, 0.8), (1, 0.1)], Nanos::from_millis(200));
+    assert_eq!(stage.moves(), [], "a part of an interval");
+    stage.interval_of(&[(0, 0.8), (1, 0.1), (2, 0.5)], Nanos::from_millis(300));
+    assert_eq!(stage.moves().len(), 3);
+    assert!(matches!(stage.why(), Some(Why::Shuffled { threads: 3, .. })));
+}
+
+#[test]
+fn a_thread_that_comes_later_goes_where_there_is_room_and_one_that_ends_is_forgotten() {
+    let mut stage = Stage::new(4);
+    stage.interval(&[0.8, 0.7, 0.1, 0.1]);
+    stage.born(5);
+    stage.interval(&[0.8, 0.7, 0.1, 0.1, 0.4]);
+    assert_eq!(stage.moves(), told(&[(4, "0-1")]));
+    stage.born(3);
+    stage.interval(&[0.8, 0.7, 0.1]);
+    assert_eq!(stage.moves(), []);
+    stage.born(4);
+    stage.interval(&[0.8, 0.7, 0.1, 0.1]);
+    assert_eq!(stage.moves(), told(&[(3, "2-3")]), "it is another one");
+}
+
+#[test]
+fn of_one_thread_or_one_socket_nothing_is_decided() {
+    let mut stage = Stage::new(1);
+    stage.interval(&[0.9]);
+    assert_eq!(stage.moves(), []);
+    let sockets = Sockets::By(GroupBy::Package);
+    let mut stage = Stage::with(4, ShufflingOptions { sockets, ..ShufflingOptions::default() });
+    stage.interval(&[0.8, 0.1, 0.8, 0.1]);
+    assert_eq!(stage.moves(), []);
+}
+
+#[test]
+fn more_threads_than_cpus_and_fewer_than_sockets_are_shared_out_evenly() {
+    let mut stage = Stage::new(9);
+    stage.interval(&[0.9, 0.9, 0.9, 0.9, 0.5, 0.1, 0.1, 0.1, 0.1]);
+    let on = |cpus: &str| stage.moves().iter().filter(|(_, on)| on == cpus).count();
+    assert_eq!([on("0-1"), on("2-3")], [5, 4]);
+    let sockets = Sockets::named("0,1,2,3").unwrap();
+    let mut stage = Stage::with(2, ShufflingOptions { sockets, ..ShufflingOptions::default() });
+    stage.interval(&[0.9, 0.1]);
+    assert_eq!(stage.moves(), told(&[(0, "0"), (1, "1")]));
+}
+
+#[test]
+fn programs_are_shuffled_one_by_one_and_forgotten_at_their_end() {
+    let mut stage = Stage::new(4);
+    stage.lab.arrive(program(1, 2));
+    stage.interval(&[0.8, 0.1, 0.8, 0.1]);
+    assert!(stage.moves().iter().all(|(slot, _)| *slot < 4));
+    stage.lab.exit(1);
+    stage.lab.tell(&[Cause::Commanded(Command::Detach(A))]);
+    stage.interval(&[0.1, 0.8, 0.1, 0.8]);
+    assert_eq!(stage.moves(), []);
+}
+
+#[test]
+fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
+    let mut stage = Stage::new(4);
+    stage.interval(&[0.8, 0.8, 0.1, 0.1]);
+    stage.lab.scene.cpus = cpus("0,2-3");
+    stage.lab.tell(&[Cause::MachineChanged]);
+    assert_eq!(stage.moves(), told(&[(0, "0"), (1, "0"), (2, "2-3"), (3, "2-3")]));
+    stage.lab.scene.cpus = cpus("2-3");
+    stage.lab.tell(&[Cause::MachineChanged]);
+    assert_eq!(stage.moves(), told(&[(0, ""), (1, ""), (2, "2-3"), (3, "2-3")]));
+}
+
+#[test]
+fn threads_of_different_locks_are_not_mixed_though_they_wait_equally_long() {
+    let waits = [0.8, 0.7, 0.8, 0.7];
+    let locks = |stage: &mut Stage| {
+        let share =
+            |slot: u32| LockShare { thread: id(slot), lock: u64::from(slot / 2), wait: INTERVAL };
+        stage.lab.scene.locks = (0..4).map(share).collect();
+    };
+    let mut stage = Stage::new(4);
+    locks(&mut stage);
+    stage.interval(&waits);
+    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
+    let sort = SortBy::LockTime;
+    let mut stage = Stage::with(4, ShufflingOptions { sort, ..ShufflingOptions::default() });
+    locks(&mut stage);
+    stage.interval(&waits);
+    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "2-3"), (2, "0-1"), (3, "2-3")]));
+}
+
+#[test]
+fn the_rivals_need_no_locks() {
+    let with = |sort| Stage::with(4, ShufflingOptions { sort, ..ShufflingOptions::default() });
+    let mut pools = with(SortBy::Birth);
+    pools.interval(&[0.0; 4]);
+    assert_eq!(pools.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
+    pools.interval(&[0.9, 0.0, 0.9, 0.0]);
+    assert_eq!(pools.moves(), [], "once and for all");
+    let mut misses = with(SortBy::Misses);
+    misses.interval(&[0.0; 4]);
+    // Of 0 to 3 thousand misses, most and least come together.
+    let together = |a: usize, b: usize| misses.moves()[a].1 == misses.moves()[b].1;
+    assert!(together(0, 3) && together(1, 2) && !together(0, 1), "{:?}", misses.moves());
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    /// What must hold for every plan, the lab checks.
+    #[test]
+    fn plans_make_sense_whatever_comes_and_goes(
+        story in prop::collection::vec(
+            (prop::collection::vec((0.0..1.0f64, prop::bool::weighted(0.1), 0u16..4), 0..12), 1u8..16),
+            1..20,
+        ),
+    ) {
+        let mut stage = Stage::new(0);
+        for (threads, usable) in story {
+            let usable: CpuSet = (0..4).filter(|cpu| (usable >> cpu) & 1 == 1).collect();
+            if usable != stage.lab.scene.cpus {
+                stage.lab.scene.cpus = usable;
+                stage.lab.tell(&[Cause::MachineChanged]);
+            }
+            stage.born(threads.len() as u32);
+            for (thread, (_, bound, cpu)) in stage.lab.scene.threads.iter_mut().zip(&threads) {
+                thread.cpu = *cpu;
+                thread.mask_owner = if *bound { MaskOwner::User } else { MaskOwner::Cosched };
+            }
+            let waits: Vec<f64> = threads.iter().map(|(wait, ..)| *wait).collect();
+            stage.interval(&waits);
+            let Some(Why::Shuffled { threads: shared, groups, moved, .. }) = stage.why() else {
+                continue;
+            };
+            let bound = threads.iter().filter(|(_, bound, _)| *bound).count();
+            prop_assert_eq!((usize::from(shared), groups), (threads.len() - bound, 2));
+            prop_assert!(moved <= shared);
+        }
+    }
+}

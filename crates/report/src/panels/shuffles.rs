@@ -1,0 +1,73 @@
+//! What `shuffling` contributes: how much threads waited at locks, how far those of a group were apart, and how many moved.
+
+use cosched_core::result::RunResult;
+use cosched_core::{Reason, Why};
+
+use super::{Course, Courses, Panel, Plot, Point};
+use crate::words;
+
+/// Of each program whose threads were shuffled, at each shuffling, and when they were let go.
+pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
+    let course = |slot: usize| {
+        let program = &run.programs[slot];
+        let is_own = |reason: &&Reason| {
+            reason.program.is_some_and(|program| usize::from(program.slot) == slot)
+        };
+        let points = run.decisions.iter().flat_map(|decision| {
+            let own = decision.reasons.iter().filter(is_own);
+            own.filter_map(move |reason| point(decision.at_seconds, &reason.why))
+        });
+        let changes: Vec<Point> = points.collect();
+        let end = program.timeline.last().map_or(run.total_seconds, |span| span.1);
+        (!changes.is_empty()).then(|| Course { name: program.name.clone(), changes, end })
+    };
+    let rows: Vec<Course> = (0..run.programs.len()).filter_map(course).collect();
+    (!rows.is_empty()).then(|| Panel {
+        id: "shuffles",
+        title: "Locks, and how threads were shuffled".to_owned(),
+        says: "Time at locks is the mean share of a program's threads' time that they waited for locks; apart is how far that \
+               of the threads of one group was from their mean, in the mean, before they were shuffled; moved is how many \
+               went to another group of CPUs. All are as of the last shuffling."
+            .to_owned(),
+        plot: Plot::Courses(Courses {
+            total: run.total_seconds,
+            shares: ["time at locks", "apart"],
+            level: ("moved", "threads"),
+            ways: Vec::new(),
+            rows,
+        }),
+    })
+}
+
+fn point(at: f64, why: &Why) -> Option<Point> {
+    let (shares, level, in_force) = match *why {
+        Why::Shuffled { moved, groups, lock_time, before, .. } => {
+            ([lock_time, before.min(1.0)], f64::from(moved), format!("{groups} groups"))
+        }
+        Why::Unbound { lock_time } => ([lock_time, 0.0], 0.0, "anywhere".to_owned()),
+        _ => return None,
+    };
+    let why = words::reason(why);
+    Some(Point { at, shares, level, way: None, tried: None, in_force, why, mark: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit;
+
+    #[test]
+    fn a_program_that_was_shuffled_has_its_figures_and_others_have_none() {
+        let Some(Panel { plot: Plot::Courses(courses), .. }) = shuffles(&testkit::shuffling())
+        else {
+            panic!()
+        };
+        let [row] = &courses.rows[..] else { panic!("{courses:?}") };
+        assert_eq!((row.name.as_str(), row.changes.len()), ("a", 2));
+        let [first, last] = [&row.changes[0], &row.changes[1]];
+        assert_eq!((first.shares, first.level), ([0.6, 0.2], 3.0));
+        assert!(first.why.contains("3 of 8 threads moved"), "{}", first.why);
+        assert_eq!((last.in_force.as_str(), last.level), ("anywhere", 0.0));
+        assert_eq!(shuffles(&testkit::gang()), None);
+    }
+}

@@ -1,0 +1,45 @@
+//! What a lock brings along: the data that it guards, from wherever that was written last.
+//!
+//! Who takes a lock finds the cache lines of what it guards in the caches of the CPU on which it was given back last. From
+//! the same CPU they cost nothing. From another one each takes as long as a signal does over that distance, on the
+//! critical path: the lock is held meanwhile. A line that comes from behind another last-level cache is a last-level miss, any
+//! other one a reference. How many lines there are, the model tells; without any nothing has to come. From whom
+//! locks go to whom is counted in any case: inside a package, or across.
+
+use cosched_core::Level;
+
+use crate::thread::Tid;
+use crate::world::World;
+
+impl World {
+    /// A thread has been given a lock, and goes on: from another thread it was transferred.
+    pub(crate) fn takes_over(&mut self, tid: Tid, program: usize, number: usize) {
+        let cpu = usize::from(self.threads[tid as usize].cpu);
+        let runtime = &mut self.programs[program];
+        let Some((giver, from)) = runtime.sync.locks[number].given_back else { return };
+        if giver == tid {
+            return;
+        }
+        let package = |cpu: usize| self.shape.group(cpu, Level::Package);
+        match package(usize::from(from)) == package(cpu) {
+            true => runtime.tally.transfers_inside += 1,
+            false => runtime.tally.transfers_across += 1,
+        }
+    }
+
+    /// The data that a lock guards comes to the thread that has it: so many lines.
+    pub(crate) fn fetch(&mut self, tid: Tid, program: usize, number: usize, lines: u32) {
+        let cpu = usize::from(self.threads[tid as usize].cpu);
+        let given_back = self.programs[program].sync.locks[number].given_back;
+        let Some(from) = given_back.map(|(_, from)| usize::from(from)).filter(|from| *from != cpu)
+        else {
+            return;
+        };
+        let is_near = self.shape.group(from, Level::Llc) == self.shape.group(cpu, Level::Llc);
+        let (lines, distance) = (f64::from(lines), self.hardware.signal(from, cpu));
+        let thread = &mut self.threads[tid as usize];
+        thread.owes += lines * distance;
+        thread.used.references += lines;
+        thread.used.misses += if is_near { 0.0 } else { lines };
+    }
+}

@@ -1,0 +1,41 @@
+"""What is swept: each constant by 20 %, and assumptions of which the slides say nothing by far."""
+
+import dataclasses
+from typing import Callable
+
+from common.points import times
+from common.sim import ROOT, load
+from programs import IMBALANCE, LINES
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A setting; without changes, the one that results are told for."""
+
+    name: str
+    kind: str = "base"
+    scale: float = 1.0
+    memory: float = 1.0
+    lines: int = LINES
+    imbalance: float = IMBALANCE
+    machine: Callable = lambda machine: None
+
+    def on(self):
+        """The slides' machine, as this point has it."""
+        machine = load(ROOT / "machines" / "opteron-64.toml")
+        self.machine(machine)
+        return machine
+
+
+def points():
+    """All of them, the unchanged one first."""
+    yield Point("as assumed")
+    for factor in (0.8, 1.2):
+        sign = f"{100 * (factor - 1):+.0f} %"
+        yield Point(f"critical sections {sign}", "constant", scale=factor)
+        yield Point(f"signals {sign}", "constant", machine=times(factor, "signal_nanos"))
+        yield Point(f"switches, wake-ups {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos"))
+    for imbalance in (0.1, 0.9):
+        yield Point(f"imbalance {imbalance}", "assumption", imbalance=imbalance)
+    for lines in (LINES // 8, LINES * 4):
+        yield Point(f"{lines} lines with a lock", "assumption", lines=lines)

@@ -1,0 +1,78 @@
+"""The tables of results, and the picture of the interval."""
+
+from common.report import parts, sum_up, swept
+from programs import PROGRAMS, SERVERS
+from results import INTERVALS, POLICIES, inside
+
+HEAD = """# What is reproduced of the slides on thread shuffling
+
+Written by `experiments/shuffling/run`; [README.md](README.md) tells the assumptions and what the verdicts mean.
+"""
+
+
+def percent(x):
+    return f"{100 * x:.1f} %"
+
+
+def table(head, rows):
+    """A table in Markdown."""
+    yield "| " + " | ".join(head) + " |"
+    yield "|---" * len(head) + "|"
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def claim(row):
+    """A row of the first table."""
+    says = f"{row['says']} ({row['where']})"
+    theirs = ", ".join(filter(None, [row.get("theirs"), "only in a picture" if row.get("picture") else None])) or "–"
+    if "found" not in row:
+        return [row["id"], says, theirs, "–", "open", "–", row.get("why", "–"), "–", "–"]
+    return [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–"),
+            swept(row, "constant"), swept(row, "assumption")]
+
+
+def markdown(found, fig):
+    """The page."""
+    checked = sum("found" in row for row in found)
+    head = ["claim", "the slides", "their figure", "here", "verdict", "parts", "why", "holds under ±20 %", "under other assumptions"]
+    lines = [HEAD, f"**{sum_up(found)}**, of {len(found)} rows; not checked here: {len(found) - checked}.\n"]
+    lines += table(head, map(claim, found))
+    rivals = [policy for policy in POLICIES if policy != "Solaris"]
+    lines += ["", "## Each program", "", "Gains over the kernel alone; lock time and transfers inside a package of Solaris and of "
+              "shuffling; gain on Linux' kernel (`eevdf`).", ""]
+    head = ["program", *rivals, "at locks", "shuffled", "inside", "shuffled", "on eevdf"]
+    rows = []
+    for name in PROGRAMS | SERVERS:
+        runs = [fig.of(name, "Solaris"), fig.of(name)]
+        rows.append([name, *(percent(fig.gain(name, policy)) for policy in rivals), *(percent(run["lock"]) for run in runs),
+                     *(percent(inside(run)) if run["transfers_across"] else "–" for run in runs),
+                     percent(fig.gain(name, kind="eevdf"))])
+    lines += table(head, rows)
+    lines += ["", "## The interval", "", "bodytrack, shuffled at each interval.", "", "![misses and transfers by interval](interval.svg)", ""]
+    head = ["interval", "seconds", "across packages", "last-level misses, million", "shufflings"]
+    runs = [(interval, fig.of("bodytrack", interval, "interval")) for interval in INTERVALS]
+    lines += table(head, ([interval, f"{run['seconds']:.2f}", percent(1 - inside(run)), f"{run['llc_misses'] / 1e6:.2f}",
+                           str(len(run["shufflings"]))] for interval, run in runs))
+    return "\n".join(lines) + "\n"
+
+
+def picture(fig):
+    """Misses and transfers across packages by interval, each in parts of its largest value."""
+    runs = [fig.of("bodytrack", interval, "interval") for interval in INTERVALS]
+    curves = [("misses", "#0072b2", [run["llc_misses"] for run in runs]),
+              ("transfers across packages", "#d55e00", [1 - inside(run) for run in runs])]
+    width, height, left, top = 60, 160, 60, 30
+    x = lambda i: left + width * i
+    y = lambda part: top + height * (1 - part)
+    shapes = [f'<line x1="{left}" y1="{y(part)}" x2="{x(len(runs) - 1)}" y2="{y(part)}" stroke="#ccc"/>'
+              f'<text x="{left - 8}" y="{y(part) + 4}" text-anchor="end">{part:.1f}</text>' for part in (0.0, 0.5, 1.0)]
+    shapes += [f'<text x="{x(i)}" y="{top + height + 18}" text-anchor="middle">{name}</text>' for i, name in enumerate(INTERVALS)]
+    for row, (name, colour, values) in enumerate(curves):
+        most = max(values) or 1
+        line = " ".join(f"{x(i)},{y(value / most):.1f}" for i, value in enumerate(values))
+        shapes.append(f'<polyline points="{line}" fill="none" stroke="{colour}" stroke-width="2"/>')
+        shapes.append(f'<text x="{left + 200 * row}" y="16" fill="{colour}">{name}</text>')
+    size = f'width="{x(len(runs) - 1) + 30}" height="{top + height + 30}"'
+    style = 'font-family="sans-serif" font-size="12"'
+    return f'<svg xmlns="http://www.w3.org/2000/svg" {size} {style}>\n' + "\n".join(shapes) + "\n</svg>\n"

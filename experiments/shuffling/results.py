@@ -1,0 +1,70 @@
+"""All runs of one point, and how the checks look at them."""
+
+import statistics
+from concurrent.futures import ThreadPoolExecutor
+
+from programs import PROGRAMS, SERVERS, program
+from sim import Cosched
+
+# What the slides call them, and the policies that stand for them. The policy of the slides sorts by lock times only.
+POLICIES = {
+    "Solaris": ["linux"],
+    "shuffling": ["shuffling", "--sort-by", "lock-time"],
+    "DINO": ["shuffling", "--sort-by", "misses"],
+    "PSets": ["shuffling", "--sort-by", "birth"],
+}
+INTERVALS = ("50ms", "100ms", "200ms", "500ms", "1s", "2s", "4s")
+
+
+class Results:
+    """A point's figures. Runs have keys of a kind, the program, and what decided."""
+
+    def __init__(self, cosched: Cosched, point, threads):
+        machine = point.on()
+        jobs = {}
+        for name in PROGRAMS | SERVERS:
+            for policy, words in POLICIES.items():
+                jobs["load", name, policy] = (name, words, "solaris-ts")
+            if point.kind == "base":
+                for policy in ("Solaris", "shuffling"):
+                    jobs["eevdf", name, policy] = (name, POLICIES[policy], "eevdf")
+        for interval in INTERVALS:
+            words = [*POLICIES["shuffling"], "--interval", interval]
+            jobs["interval", "bodytrack", interval] = ("bodytrack", words, "solaris-ts")
+        # Groups are made anew at each interval, so each tells how near the threads of the groups of before have stayed.
+        words = [*POLICIES["shuffling"], "--hysteresis", "0"]
+        jobs["again", "bodytrack", "shuffling"] = ("bodytrack", words, "solaris-ts")
+
+        def run(key):
+            name, words, kernel = jobs[key]
+            model = program(name, point.scale, point.memory, point.lines, point.imbalance)
+            return cosched.watched(model, machine, words, kernel)
+
+        with ThreadPoolExecutor(threads) as pool:
+            self.runs = dict(zip(jobs, pool.map(run, jobs)))
+
+    def of(self, name, policy="shuffling", kind="load"):
+        """A run."""
+        return self.runs[kind, name, policy]
+
+    def gain(self, name, policy="shuffling", kind="load"):
+        """By how much a policy is faster than the kernel alone."""
+        return self.of(name, "Solaris", kind)["seconds"] / self.of(name, policy, kind)["seconds"] - 1
+
+    def gains(self, policy="shuffling", kind="load"):
+        """Of each of the 23 programs."""
+        return {name: self.gain(name, policy, kind) for name in PROGRAMS}
+
+    def mean_gain(self, policy="shuffling", kind="load"):
+        """Over the 23 programs."""
+        return statistics.mean(self.gains(policy, kind).values())
+
+
+def inside(run):
+    """The share of lock transfers that stay inside a package."""
+    return run["transfers_inside"] / max(1, run["transfers_inside"] + run["transfers_across"])
+
+
+def misses(run, other):
+    """Last-level misses of the same work, one way over the other."""
+    return run["llc_misses"] / max(1, other["llc_misses"])

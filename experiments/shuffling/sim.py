@@ -1,0 +1,31 @@
+"""Calls `cosched sim --watch` and keeps what the checks need of its results."""
+
+import json
+
+from common import sim
+
+SUMS = ("lock_seconds", "transfers_inside", "transfers_across", "llc_misses", "llc_references")
+
+
+class Cosched(sim.Cosched):
+    """The executable, and what the checks ask of it."""
+
+    def watched(self, program, machine, policy, kernel="solaris-ts", seed=1):
+        """A run of one program under a policy with its options, reduced to what is looked at."""
+        arguments = ["--kernel", kernel, "--policy", *policy, "--seed", str(seed), "--json", "--no-solo"]
+        return json.loads(self.call(arguments, [program], machine, watched=reduced))
+
+
+def reduced(printed, rows):
+    """Of a result, as JSON: the time of the program, its sums, and every shuffling."""
+    result, rows = json.loads(printed), [json.loads(row) for row in rows]
+    seconds = result["programs"][0]["turnaround_seconds"]
+    sums = {key: sum(row[key] for row in rows) for key in SUMS}
+    shufflings = [
+        {"at": decision["at_seconds"], **why}
+        for decision in result["decisions"]
+        for why in decision["reasons"]
+        if why["why"] == "shuffled"
+    ]
+    lock = sums["lock_seconds"] / (seconds * rows[0]["threads"])
+    return json.dumps({"seconds": seconds, "lock": lock, "shufflings": shufflings, **sums})
