@@ -11,8 +11,8 @@
 #                RUNS=7 SECONDS=1 CELLS=lock-loop,mariadb INTERVAL=100ms makes it shorter or other
 #   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
 #                machine
-#   make bench-barrier  measures barriers that know which threads run against those that do not: some hours; RUNS=7
-#                SECONDS=0.4 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
+#   make bench-barrier  measures barriers that know which threads run against those that do not: half a day; RUNS=7
+#                SECONDS=1.5 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
@@ -53,6 +53,7 @@ kernels: setup
 lint: setup
 	@cargo fmt --all --check
 	cargo clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked
 	if ! cargo deny --version >/dev/null 2>&1; then
 	    echo "lint: installing cargo-deny $(CARGO_DENY); this takes some minutes, once"
 	    cargo install --locked --debug cargo-deny@$(CARGO_DENY)

@@ -9,20 +9,17 @@ It writes barrier.json (for scripts; docs/barrier-benchmark.md describes it) and
 library is needed. A way or cell that cannot be had here is left out, and said so.
 """
 
-import argparse
 import json
 import os
-import pathlib
-import shutil
 import subprocess
 import sys
 import time
 
 import barrier_verdicts
-import ratio
+import command_line
 import storms
 from barrier_verdicts import SOLO, SOLO_COMPANY
-from gang import Cosched, elapsed, plain_environment, say
+from gang import elapsed, plain_environment, say
 from monitor import in_turn
 
 SCHEMA = "cosched-bench-barrier/1"
@@ -60,29 +57,7 @@ def main():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
-    parser.add_argument("--seconds", type=float, default=0.4, help="of each run")
-    parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
-    options = parser.parse_args()
-    if not os.access(options.cosched, os.X_OK):
-        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
-    if options.runs < ratio.FEWEST:
-        say(f"{options.runs} rounds show no difference with certainty: that takes {ratio.FEWEST}")
-    options.cosched = Cosched(options.cosched.resolve())
-    options.out = options.out.resolve()
-    options.folder = options.out / "barrier"
-    try:
-        shutil.rmtree(options.folder, ignore_errors=True)
-        options.folder.mkdir(parents=True)
-        # Nothing of an earlier run may pass for this one's.
-        for name in ["barrier.json", "barrier.md"]:
-            (options.out / name).unlink(missing_ok=True)
-    except OSError as error:
-        parser.error(f"--out: {error}")
-    return options
+    return command_line.parsed(command_line.common(__doc__.splitlines()[0], 1.5, "of each run"), "barrier", ["json", "md"])
 
 
 def possible(options):
@@ -112,12 +87,7 @@ def states(options):
 
 def chosen_cells(options, left_out):
     """The cells that were asked for and can be had."""
-    found = storms.all_cells(options.seconds)
-    if options.cells:
-        parts = options.cells.split(",")
-        found = [cell for cell in found if any(part in cell.name for part in parts)]
-        if not found:
-            sys.exit("bench: --cells: no cell is called like that")
+    found = command_line.chosen(storms.all_cells(options.seconds), options)
     if any(cell.groups for cell in found):
         tried = options.cosched("run", "--policy", "linux-groups", "--", "true", stdout=subprocess.DEVNULL,
                                 stderr=subprocess.PIPE)

@@ -8,23 +8,20 @@ It writes lock.json (for scripts; docs/lock-benchmark.md describes it), lock.md 
 is needed. A way or cell that cannot be had here is left out, and said so.
 """
 
-import argparse
 import json
 import os
-import pathlib
-import shutil
 import statistics
 import subprocess
 import sys
 import time
 
 import cells
+import command_line
 import guarded
 import mariadb
 import picture
-import ratio
 import verdicts
-from gang import Cosched, elapsed, plain_environment, possible, say
+from gang import elapsed, plain_environment, possible, say
 
 SCHEMA = "cosched-bench-lock/1"
 ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
@@ -68,41 +65,15 @@ def main():
 
 
 def arguments():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
-    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("target/bench"))
-    parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
-    parser.add_argument("--seconds", type=float, default=4.0, help="of each program, under plain Linux")
+    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux")
     parser.add_argument("--interval", help="how often faithful measures; the default is its own")
-    parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
-    options = parser.parse_args()
-    if not os.access(options.cosched, os.X_OK):
-        parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
-    if options.runs < ratio.FEWEST:
-        say(f"{options.runs} rounds show no difference with certainty: that takes {ratio.FEWEST}")
-    options.cosched = Cosched(options.cosched.resolve())
-    options.out = options.out.resolve()
-    options.folder = options.out / "lock"
-    try:
-        shutil.rmtree(options.folder, ignore_errors=True)
-        options.folder.mkdir(parents=True)
-        # Nothing of an earlier run may pass for this one's.
-        for name in ["lock.json", "lock.md", "lock.svg"]:
-            (options.out / name).unlink(missing_ok=True)
-    except OSError as error:
-        parser.error(f"--out: {error}")
-    return options
+    return command_line.parsed(parser, "lock", ["json", "md", "svg"])
 
 
 def chosen_cells(options, left_out):
     """The cells that were asked for and can be had."""
     data = options.folder / "mariadb"
-    found = cells.all_cells(len(os.sched_getaffinity(0)), data)
-    if options.cells:
-        parts = options.cells.split(",")
-        found = [cell for cell in found if any(part in cell.name for part in parts)]
-        if not found:
-            sys.exit("bench: --cells: no cell is called like that")
+    found = command_line.chosen(cells.all_cells(len(os.sched_getaffinity(0)), data), options)
     for kind, programs in [("sysbench", ["sysbench"]), ("mariadb", mariadb.NEEDED)]:
         missing = [program for program in programs if not mariadb.found(program)]
         if missing and any(cell.kind.startswith(kind) for cell in found):

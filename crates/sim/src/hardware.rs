@@ -2,7 +2,7 @@
 //!
 //! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths are those of the
 //! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted. For a
-//! machine that one only wonders about, a few [words](words) do.
+//! machine that one only wonders about, a few words do (`words`).
 
 mod limits;
 mod synthetic;

@@ -19,7 +19,7 @@ use crate::tree::Process;
 pub struct Config {
     /// The executable that helpers are started from; normally [`crate::helper::OWN_EXECUTABLE`].
     pub executable: PathBuf,
-    /// Where the undo log goes; normally [`undo::log_folder`].
+    /// Where the undo log goes; normally [`log_folder`](crate::undo::log_folder).
     pub log_folder: PathBuf,
     /// What the machine is made of.
     pub topology: Topology,

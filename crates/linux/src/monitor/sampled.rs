@@ -6,7 +6,7 @@
 //! time asleep is divided as the looks were. Waits that are shorter than the time between two looks are seen in
 //! proportion; docs/measurements.md holds the estimate against the exact source.
 //!
-//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take [`SHARE`] of a CPU.
+//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take `SHARE` of a CPU.
 //! A stopped thread counts as being where it was when it was stopped. Where system calls may not be looked at (another user's
 //! process, or a kernel that lets only the parent look: Yama), what is known is told, and that the rest is not.
 
