@@ -12,8 +12,7 @@ impl World {
     pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
         let threads = f64::from(self.programs[run].model.threads);
         let rates = self.rates_alone(run);
-        instructions.iter().zip(rates).map(|(count, rate)| count / rate).sum::<f64>()
-            / threads
+        instructions.iter().zip(rates).map(|(count, rate)| count / rate).sum::<f64>() / threads
     }
 
     /// Instructions per nanosecond of one thread, for each mix.
