@@ -262,7 +262,7 @@ impl HowArgs {
             quantum: self.policy.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
             fill: self.policy.fill && kind.fills(),
-            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
+            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
@@ -323,8 +323,10 @@ impl HowArgs {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
-            _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
-                Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
+            _ if self.policy.slowdowns.is_some()
+                && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>
+            {
+                Err(refuse("--slowdowns", Kind::takes_slowdowns, "predict slowdowns"))
             }
             _ if self.policy.fair.given().is_some()
                 && !kinds.iter().any(|kind| kind.equalises()) =>

@@ -7,7 +7,7 @@ use cosched_policy::FairOptions;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FairArgs {
     /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond (fair-progress)
-    /// [default: that of the simulated machine]
+    /// [default: that of the simulated machine; of a real one it is not known, and only who runs alone counts as undisturbed]
     #[arg(long, value_name = "LINES", value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
     /// How much CPU time may be left idle to find out how fast programs are alone, in percent of what they use, or
@@ -20,6 +20,10 @@ pub(crate) struct FairArgs {
     /// Do not do that for several quanta in sequence where it failed for single ones (fair-progress).
     #[arg(long)]
     pub(crate) no_sequences: bool,
+    /// Of phases that never ran undisturbed, take the speed beside those who disturb them least (fair-progress). That is the
+    /// default where the peak of memory is not known.
+    #[arg(long)]
+    pub(crate) by_company: bool,
     /// Estimate nothing, but use what the simulator knows (fair-progress, simulated machines only).
     #[arg(long)]
     pub(crate) optimal: bool,
@@ -36,11 +40,13 @@ impl FairArgs {
     /// What the policy is told.
     pub(crate) fn options(&self) -> FairOptions {
         let default = FairOptions::default();
+        let peak = self.peak_bandwidth.or(self.usual_peak);
         FairOptions {
-            peak: self.peak_bandwidth.or(self.usual_peak),
+            peak,
             training_limit: self.training_limit.map_or(default.training_limit, |limit| limit.0),
             distribution: !self.no_distribution,
             sequential: !self.no_sequences,
+            by_company: self.by_company || peak.is_none(),
             optimal: self.optimal,
         }
     }
@@ -52,6 +58,7 @@ impl FairArgs {
             training_limit: self.training_limit.or(there.training_limit),
             no_distribution: self.no_distribution || there.no_distribution,
             no_sequences: self.no_sequences || there.no_sequences,
+            by_company: self.by_company || there.by_company,
             optimal: self.optimal || there.optimal,
             usual_peak: self.usual_peak.or(there.usual_peak),
         }
@@ -64,6 +71,7 @@ impl FairArgs {
             ("--training-limit", self.training_limit.is_some()),
             ("--no-distribution", self.no_distribution),
             ("--no-sequences", self.no_sequences),
+            ("--by-company", self.by_company),
             ("--optimal", self.optimal),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)

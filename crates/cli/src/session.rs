@@ -5,6 +5,7 @@
 
 mod making;
 mod request;
+mod sources;
 mod terms;
 mod words;
 

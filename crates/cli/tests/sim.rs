@@ -448,15 +448,16 @@ fn fair_progress_makes_slowdowns_alike_and_more_training_makes_them_more_alike()
 }
 
 #[test]
-fn what_fair_progress_is_told_is_for_no_other_policy_and_it_runs_on_simulated_machines_only() {
+fn what_fair_progress_is_told_is_for_no_other_policy_and_what_a_simulator_knows_is_known_there_only()
+ {
     let told = refused(WORKLOAD, "--machine dunnington-24 --policy minwait --training-limit 2");
     assert!(told.contains("--training-limit is for policies that keep slowdowns equal"), "{told}");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    command.args(["run", "--policy", "fair-progress", "--peak-bandwidth", "120", "--prog", "true"]);
+    command.args(["run", "--policy", "fair-progress", "--optimal", "--prog", "true"]);
     let output = command.output().unwrap();
     let told = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{told}");
-    assert!(told.contains("simulated machines only so far"), "{told}");
+    assert!(told.contains("--optimal is for simulated machines"), "{told}");
 }
 
 #[test]

@@ -27,6 +27,7 @@
 //! - programs that belong together are one: the least progress of any counts;
 //! - no training while somebody would be frozen too long by it.
 
+mod beside;
 mod colour;
 mod contention;
 mod knowledge;
@@ -52,9 +53,7 @@ use crate::greedy;
 use crate::kind::Options;
 use crate::placement::Placement;
 use crate::quantum::{Quantum, SHORTEST, Weights};
-use crate::unit::{
-    Denied, Places, Seat, Sorted, Unfreezable, Unit, divided, only_settled, settings,
-};
+use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
 use knowledge::Knowledge;
 use mapping::{Guest, places};
 use selection::{Waits, select};
@@ -70,7 +69,8 @@ const PART: u64 = 4;
 /// How `fair-progress` is to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FairOptions {
-    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. The policy needs it.
+    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`: it is not known, and only
+    /// whoever is alone suffers little.
     pub peak: Option<f64>,
     /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
     pub training_limit: Option<f64>,
@@ -78,6 +78,8 @@ pub struct FairOptions {
     pub distribution: bool,
     /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
     pub sequential: bool,
+    /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
+    pub by_company: bool,
     /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
     /// policy).
     pub optimal: bool,
@@ -90,6 +92,7 @@ impl Default for FairOptions {
             training_limit: Some(0.02),
             distribution: true,
             sequential: true,
+            by_company: false,
             optimal: false,
         }
     }
@@ -113,6 +116,15 @@ pub(crate) struct FairProgress {
     cpus: CpuSet,
     present: Present,
     quanta: u64,
+}
+
+/// Programs that run together, and where.
+#[derive(Debug)]
+struct Seat {
+    members: Vec<ProgramId>,
+    cpus: CpuSet,
+    /// How many CPUs they wanted.
+    wanted: usize,
 }
 
 /// The present quantum.
@@ -147,10 +159,10 @@ impl Present {
 }
 
 impl FairProgress {
-    /// For a machine with this peak, in lines per microsecond.
-    pub(crate) fn new(options: &Options, peak: f64) -> FairProgress {
+    /// That knows nothing of any program.
+    pub(crate) fn new(options: &Options) -> FairProgress {
         FairProgress {
-            known: Knowledge::new(options.fair.clone(), peak),
+            known: Knowledge::new(options),
             placement: options.placement,
             places: Places::new(options.placement),
             quantum: Quantum::new(options.quantum),
@@ -238,7 +250,7 @@ impl FairProgress {
                     waited: waited(unit),
                 };
                 let all: Vec<Waits<'_>> = units.iter().map(progress).collect();
-                (select(&all, world.cpus.len(), whole, limit), whole, None)
+                (self.known.select(&all, world.cpus.len(), whole, limit), whole, None)
             }
         };
         let taken: usize = chosen.iter().map(|i| units[*i].threads).sum();
@@ -306,7 +318,7 @@ impl FairProgress {
                 plan.because(Some(member.id), *why);
                 self.waiting.remove(&member.id);
             }
-            self.seats.push(Seat { members: unit.ids().collect(), cpus });
+            self.seats.push(Seat { members: unit.ids().collect(), cpus, wanted: unit.threads });
         }
     }
 
@@ -372,12 +384,12 @@ impl FairProgress {
         })
     }
 
-    /// Whether everybody who has a seat has as many CPUs as he wants.
+    /// Whether everybody who has a seat wants as many CPUs as when it was given.
     fn seats_hold(&self, units: &[Unit]) -> bool {
         let unit_of = |id: &ProgramId| units.iter().find(|unit| unit.ids().any(|own| own == *id));
         self.seats.iter().all(|seat| {
             let unit = seat.members.first().and_then(unit_of);
-            unit.is_none_or(|unit| unit.threads == seat.cpus.len() || seat.cpus == self.cpus)
+            unit.is_none_or(|unit| unit.threads == seat.wanted)
         })
     }
 }

@@ -163,15 +163,6 @@ pub enum Unfit {
         /// The policy.
         policy: Kind,
     },
-    /// The policy compares traffic with the machine's peak, and does not know that.
-    #[error(
-        "policy '{policy}' compares traffic with the peak of this machine's memory: give that with \
-         --peak-bandwidth, in cache lines of 64 bytes per microsecond"
-    )]
-    NoPeak {
-        /// The policy.
-        policy: Kind,
-    },
     /// Filling is asked of a policy that has nothing to fill.
     #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
     NothingToFill {
@@ -318,6 +309,11 @@ impl Kind {
         matches!(self, Kind::Bandwidth)
     }
 
+    /// Whether it has a use for a table of slowdowns: it predicts from one, or does where nothing is counted.
+    pub const fn takes_slowdowns(self) -> bool {
+        self.predicts() || self.equalises()
+    }
+
     /// Whether it can schedule these programs on so many CPUs.
     ///
     /// # Errors
@@ -375,7 +371,7 @@ impl Kind {
     ///
     /// # Errors
     /// When an option does not go with it: a quantum outside 1 ms to 60 s, `fill` for a policy
-    /// that has nothing to fill, no table for one that predicts, no peak for one that compares with it.
+    /// that has nothing to fill, no table for one that predicts.
     pub fn build(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         if options.fill && !self.fills() {
             return Err(Unfit::NothingToFill { policy: self });
@@ -403,11 +399,7 @@ impl Kind {
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
             Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
-            Kind::FairProgress => {
-                let peak = options.fair.peak.filter(|peak| *peak > 0.0);
-                let peak = peak.ok_or(Unfit::NoPeak { policy: self })?;
-                Box::new(FairProgress::new(options, peak))
-            }
+            Kind::FairProgress => Box::new(FairProgress::new(options)),
             Kind::Shuffling => Box::new(Shuffling::new(options.shuffling.clone())),
             Kind::AdaptiveGreedy => {
                 let grants = Grants::new(greedy::turns, options.quantum);

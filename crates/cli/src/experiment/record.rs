@@ -183,7 +183,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 23] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 24] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
@@ -199,6 +199,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 23] {
         ("--training-limit", told(&fair.training_limit)),
         ("--no-distribution", json!(fair.no_distribution)),
         ("--no-sequences", json!(fair.no_sequences)),
+        ("--by-company", json!(fair.by_company)),
         ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
@@ -230,7 +231,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 16] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -247,6 +248,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
         freezable,
         group,
         malleable,
+        progress,
         barrier,
         model,
     } = spec;
@@ -268,6 +270,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
         ("freezable", json!(freezable)),
         ("group", json!(group)),
         ("malleable", json!(malleable)),
+        ("progress", json!(progress)),
         ("barrier", json!(barrier)),
         ("model", json!(model)),
     ]

@@ -8,10 +8,16 @@
 //! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs whose phases do not
 //! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: training of a phase that goes wrong again and
 //! again is given up; a phase is known by the vector of its
-//! first segment, and a segment belongs to the nearest phase that is near enough; speeds are work per CPU second,
+//! first segment, and a segment belongs to the nearest phase that is near enough; where work comes in lumps, a phase is
+//! known only from many of them, and its speed alone is that of all its valid segments together; where it is asked for, a
+//! phase without a valid segment has its speed [beside](super::beside) those who disturb it least; speeds are work per CPU second,
 //! which at a constant clock is IPC; of a phase, traffic and speed beside others are kept as well, to tell what its
 //! next segment will need (by its fastest segment: the mean of those that suffered would promise too little) and gain.
 
+use cosched_core::ProgramId;
+
+use super::beside::Beside;
+use super::segment::Segment;
 use super::vector::BlockVector;
 
 /// More phases are not kept; what comes after is a segment of no phase.
@@ -20,6 +26,9 @@ const MOST: usize = 512;
 const SEEN: u32 = 2;
 /// And is given up after so many times in vain: somebody always runs beside it who disturbs more than was foreseen.
 const GIVEN_UP: u32 = 6;
+/// Where work comes in lumps, so many have to have been counted in valid segments before a phase is known: one more or
+/// less is then 5 %.
+pub(super) const LUMPS: f64 = 20.0;
 /// After so many segments it can be told whether phases repeat.
 const ENOUGH: u32 = 20;
 
@@ -31,6 +40,11 @@ pub(super) struct Phase {
     executions: u32,
     /// How many of them were valid.
     valid: u32,
+    /// Work and CPU seconds of these.
+    valid_work: (f64, f64),
+    /// Whether its work comes in lumps.
+    in_lumps: bool,
+    beside: Beside,
     /// How many were trained in vain.
     failed: u32,
     /// Its speed alone, as far as that is known (table 1).
@@ -46,7 +60,7 @@ pub(super) struct Phase {
 impl Phase {
     /// Whether its speed alone is known from a segment that suffered little.
     pub(super) fn is_known(&self) -> bool {
-        self.valid > 0
+        self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= LUMPS)
     }
 
     /// A segment of it was trained in vain.
@@ -71,16 +85,24 @@ impl Phase {
 
     /// How fast it is beside others, relative to alone: 0 to 1.
     pub(super) fn relative_speed(&self) -> f64 {
-        self.shared / self.alone.max(self.shared)
+        let alone = self.alone.max(self.shared);
+        if alone > 0.0 { self.shared / alone } else { 1.0 }
     }
 
     /// Table 1, with the means beside it.
-    fn update(&mut self, speed: f64, lines: Option<f64>, valid: bool) {
+    fn update(&mut self, segment: &Segment, speed: f64, valid: bool) {
+        self.in_lumps = segment.in_lumps;
+        if valid {
+            self.valid_work.0 += speed * segment.on_cpu;
+            self.valid_work.1 += segment.on_cpu;
+        }
+        let lines = segment.lines_per_work();
         let mean = |old: f64, n: u32, new: f64| (old * f64::from(n) + new) / f64::from(n + 1);
         self.alone = match (self.valid, valid) {
             (0, false) => mean(self.alone, self.executions, speed),
             (0, true) => speed,
             (_, false) => self.alone,
+            (_, true) if self.in_lumps => self.valid_work.0 / self.valid_work.1,
             (n, true) => mean(self.alone, n, speed),
         };
         self.shared = mean(self.shared, self.executions, speed);
@@ -120,6 +142,9 @@ impl PhaseTable {
             vector: vector.clone(),
             executions: 0,
             valid: 0,
+            valid_work: (0.0, 0.0),
+            in_lumps: false,
+            beside: Beside::default(),
             failed: 0,
             alone: 0.0,
             shared: 0.0,
@@ -139,17 +164,27 @@ impl PhaseTable {
         self.phases.get_mut(position)
     }
 
-    /// Takes in a segment of a phase, and tells how fast that would have been alone. `lines` are cache lines per work.
-    pub(super) fn take_in(
+    /// Takes in a segment of a phase, and tells how fast that would have been alone. Of work in lumps nothing can be said of
+    /// one segment: that it seems faster than alone is as likely as that it seems slower than it was.
+    pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
+        let speed = segment.speed().unwrap_or_default();
+        let Some(phase) = self.phases.get_mut(position) else { return speed };
+        phase.update(segment, speed, valid);
+        if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
+    }
+
+    /// The same by its speed beside those who disturb it least, as long as the phase is not known: to be asked after
+    /// [`PhaseTable::take_in`].
+    pub(super) fn take_in_beside(
         &mut self,
         position: usize,
-        speed: f64,
-        lines: Option<f64>,
-        valid: bool,
-    ) -> f64 {
-        let Some(phase) = self.phases.get_mut(position) else { return speed };
-        phase.update(speed, lines, valid);
-        phase.alone.max(speed)
+        segment: &Segment,
+        company: &[ProgramId],
+    ) -> Option<f64> {
+        let phase = self.phases.get_mut(position)?;
+        phase.beside.take_in(company, segment.work()?, segment.on_cpu);
+        let least = if segment.in_lumps { LUMPS } else { 0.0 };
+        phase.beside.best(least).filter(|_| !phase.is_known())
     }
 
     /// The share of all segments so far whose phase is known from a valid one: valid data coverage.
@@ -172,9 +207,14 @@ impl PhaseTable {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::{IpBin, ProgramId};
+    use cosched_core::IpBin;
 
     use super::*;
+
+    /// A CPU second of this much work and so many cache lines per work.
+    fn work(speed: f64, lines: f64) -> Segment {
+        Segment::of_work(speed, lines)
+    }
 
     fn at(block: u64) -> BlockVector {
         BlockVector::new(&[IpBin { program: ProgramId::first(0), block, count: 9 }])
@@ -185,7 +225,7 @@ mod tests {
         let mut table = PhaseTable::default();
         let mut take_in = |(speed, valid): &(f64, bool)| {
             let phase = table.identify(&at(1)).unwrap();
-            table.take_in(phase, *speed, None, *valid)
+            table.take_in(phase, &work(*speed, 0.0), *valid)
         };
         segments.iter().map(&mut take_in).collect()
     }
@@ -210,6 +250,25 @@ mod tests {
     }
 
     #[test]
+    fn where_work_comes_in_lumps_a_phase_is_known_from_many_and_one_segment_says_little() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        let ticks = |count| {
+            let mut segment = work(count, 0.0);
+            segment.in_lumps = true;
+            segment
+        };
+        let mut alone = |count, valid| table.take_in(phase, &ticks(count), valid);
+        assert_eq!([alone(9.0, true), alone(10.0, true)], [9.0, 9.5]);
+        assert_eq!(alone(12.0, false), 9.5, "not 12: it may be the lumps");
+        assert!(!table.phase(phase).unwrap().is_known(), "19 ticks");
+        table.take_in(phase, &ticks(0.0), true);
+        table.take_in(phase, &ticks(9.0), true);
+        assert!(table.phase(phase).unwrap().is_known(), "28 ticks in 4 s");
+        assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
+    }
+
+    #[test]
     fn a_segment_belongs_to_the_nearest_phase_or_begins_one() {
         let mut table = PhaseTable::default();
         assert_eq!([1, 2, 1].map(|block| table.identify(&at(block))), [Some(0), Some(1), Some(0)]);
@@ -223,7 +282,7 @@ mod tests {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let trainable = [false, false].map(|valid| {
-            table.take_in(phase, 1.0, None, valid);
+            table.take_in(phase, &work(1.0, 0.0), valid);
             table.phase(phase).unwrap().is_trainable()
         });
         assert_eq!(trainable, [false, true]);
@@ -239,7 +298,7 @@ mod tests {
         let mut table = PhaseTable::default();
         for (block, valid) in [(1, false), (2, false), (1, true), (3, false)] {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, 1.0, None, valid);
+            table.take_in(phase, &work(1.0, 0.0), valid);
         }
         assert_eq!(table.coverage(), 0.5);
     }
@@ -249,8 +308,8 @@ mod tests {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that beside others.
-        table.take_in(phase, 1e9, Some(0.02), true);
-        table.take_in(phase, 0.5e9, Some(0.02), false);
+        table.take_in(phase, &work(1e9, 0.02), true);
+        table.take_in(phase, &work(0.5e9, 0.02), false);
         let known = table.phase(phase).unwrap();
         assert_eq!(known.required(), Some(20.0));
         assert_eq!(known.relative_speed(), 0.75);
@@ -261,15 +320,15 @@ mod tests {
         let mut table = PhaseTable::default();
         for block in 0..19 {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, 1.0, None, false);
+            table.take_in(phase, &work(1.0, 0.0), false);
         }
         assert!(table.repeats());
         let phase = table.identify(&at(19)).unwrap();
-        table.take_in(phase, 1.0, None, false);
+        table.take_in(phase, &work(1.0, 0.0), false);
         assert!(!table.repeats());
         for block in 0..12 {
             let phase = table.identify(&at(block)).unwrap();
-            table.take_in(phase, 1.0, None, false);
+            table.take_in(phase, &work(1.0, 0.0), false);
         }
         assert!(table.repeats(), "12 of 20 phases came again");
     }

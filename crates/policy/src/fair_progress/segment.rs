@@ -1,8 +1,10 @@
 //! What a program did in a quantum: a segment.
 //!
 //! *Source.* The FPS paper, sections 4.1 and 4.2. Ours: speed is work per CPU second, so that waiting for a disk or a
-//! lock is no slowdown by others. Work is instructions where they are counted, else the program's own ticks. Where
-//! traffic is not told in bytes, every last-level miss is a cache line.
+//! lock is no slowdown by others. Work is instructions where they are counted, else what the program tells from inside:
+//! its ticks. These come in *lumps*: a segment of three or four is not a quarter faster than another for it. Where
+//! traffic is not told in bytes, every last-level miss is a cache line; where nobody counts, it is taken to be what the
+//! user says that the program has alone.
 
 use cosched_core::{Nanos, Program, World};
 
@@ -10,6 +12,8 @@ use super::vector::BlockVector;
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
+/// Cache lines per second of one GB/s.
+const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
 /// Whoever had less CPU time did nothing from which a speed could be told.
 const LEAST: f64 = 0.5e-3;
 
@@ -24,6 +28,8 @@ pub(super) struct Segment {
     delayed: f64,
     /// Instructions or ticks.
     work: Option<f64>,
+    /// The work comes in lumps: it is ticks.
+    pub(super) in_lumps: bool,
     /// Seconds that the work would have taken alone, where the machine tells.
     told: Option<f64>,
     /// Cache lines over the memory bus.
@@ -33,8 +39,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// From what was read of a program; `None` if it was not let run.
-    pub(super) fn of(program: &Program, world: &World<'_>) -> Option<Segment> {
+    /// From what was read of a program; `None` if it was not let run. Traffic is of no use where the peak is not known.
+    pub(super) fn of(program: &Program, world: &World<'_>, has_peak: bool) -> Option<Segment> {
         let own = |sample: &&cosched_core::Sample| {
             sample.program == program.id && sample.thread.is_none()
         };
@@ -42,21 +48,37 @@ impl Segment {
         let running = (sample.to - sample.from).since(sample.frozen).as_secs_f64();
         let bins = world.ips.iter().filter(|bin| bin.program == program.id);
         let bytes = sample.memory_bytes.map(|bytes| bytes as f64 / LINE);
+        let counted = bytes.or(sample.llc_misses.map(|misses| misses as f64));
+        let said = program.profile.memory_gigabytes_per_second;
+        let said = said.map(|traffic| traffic * LINES_PER_GIGABYTE * running);
         let instructions = sample.instructions.filter(|count| *count > 0);
         (running > 0.0).then(|| Segment {
             running,
             on_cpu: sample.on_cpu.as_secs_f64(),
             delayed: sample.run_delay.map_or(0.0, Nanos::as_secs_f64),
             work: instructions.or(sample.progress).map(|work| work as f64),
+            in_lumps: instructions.is_none() && sample.progress.is_some(),
             told: sample.alone.map(Nanos::as_secs_f64),
-            lines: bytes.or(sample.llc_misses.map(|misses| misses as f64)),
+            lines: counted.or(said).filter(|_| has_peak),
             vector: BlockVector::new(bins),
         })
     }
 
+    /// A CPU second of this much work, with so many cache lines per work.
+    #[cfg(test)]
+    pub(super) fn of_work(work: f64, lines: f64) -> Segment {
+        let lines = Some(lines * work).filter(|lines| *lines > 0.0);
+        Segment { running: 1.0, on_cpu: 1.0, work: Some(work), lines, ..Segment::default() }
+    }
+
+    /// Instructions or ticks; `None` if nothing was counted.
+    pub(super) fn work(&self) -> Option<f64> {
+        self.work.filter(|work| *work > 0.0 || self.in_lumps)
+    }
+
     /// Work per CPU second; `None` if it hardly ran, or nothing of it was counted.
     pub(super) fn speed(&self) -> Option<f64> {
-        let work = self.work.filter(|work| *work > 0.0)?;
+        let work = self.work()?;
         (self.on_cpu >= LEAST).then(|| work / self.on_cpu)
     }
 
@@ -112,7 +134,7 @@ mod tests {
     fn segment(sample: Sample) -> Option<Segment> {
         let mut scene = Scene::new(2, vec![program(0, 1)]);
         scene.samples = vec![sample];
-        Segment::of(&scene.programs[0], &scene.world())
+        Segment::of(&scene.programs[0], &scene.world(), true)
     }
 
     #[test]
@@ -134,6 +156,26 @@ mod tests {
         };
         let segment = segment(coarse).unwrap();
         assert_eq!((segment.speed(), segment.traffic()), (Some(500.0), Some(10.0)));
+        assert!(segment.in_lumps);
+    }
+
+    #[test]
+    fn a_segment_without_a_tick_was_slow_and_one_without_instructions_was_not_counted() {
+        let told = Sample { instructions: None, progress: Some(0), ..sample() };
+        assert_eq!(segment(told).unwrap().speed(), Some(0.0));
+        let counted = Sample { instructions: Some(0), progress: None, ..sample() };
+        assert_eq!(segment(counted).unwrap().speed(), None);
+    }
+
+    #[test]
+    fn traffic_that_nobody_counts_is_what_the_user_says_and_of_no_use_without_the_peak() {
+        let mut scene = Scene::new(2, vec![program(0, 1)]);
+        scene.programs[0].profile.memory_gigabytes_per_second = Some(0.64);
+        scene.samples = vec![Sample { memory_bytes: None, ..sample() }];
+        let traffic =
+            |has_peak| Segment::of(&scene.programs[0], &scene.world(), has_peak).unwrap().traffic();
+        assert!((traffic(true).unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!(traffic(false), None);
     }
 
     #[test]

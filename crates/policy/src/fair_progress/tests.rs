@@ -11,6 +11,7 @@ const MS: fn(u64) -> Nanos = Nanos::from_millis;
 /// A lab whose programs have these traffics alone, in lines per microsecond and CPU. Who moves much is slowed down in
 /// proportion to what others move; who moves little is not.
 struct Bench {
+    measured: Measured,
     lab: Lab<FairProgress>,
     traffic: Vec<f64>,
     /// Seconds alone of what each program has done.
@@ -19,11 +20,27 @@ struct Bench {
     ran: Vec<Vec<u16>>,
 }
 
+/// What is measured of programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Measured {
+    Counters,
+    /// So many ticks in a second alone.
+    Ticks(f64),
+    Nothing,
+}
+
 impl Bench {
     fn new(fair: FairOptions, cpus: u16, programs: Vec<Program>, traffic: &[f64]) -> Bench {
-        let options = Options { fair, ..options() };
-        let lab = Lab::new(FairProgress::new(&options, PEAK), cpus, programs);
-        Bench { lab, traffic: traffic.to_vec(), done: vec![0.0; traffic.len()], ran: Vec::new() }
+        let options = Options { fair, slowdowns: None, ..options() };
+        let lab = Lab::new(FairProgress::new(&options), cpus, programs);
+        let measured = Measured::Counters;
+        Bench {
+            measured,
+            lab,
+            traffic: traffic.to_vec(),
+            done: vec![0.0; traffic.len()],
+            ran: Vec::new(),
+        }
     }
 
     /// Lets a quantum go by, and reads at its end.
@@ -44,14 +61,21 @@ impl Bench {
             }
             let others = if of(slot) < 0.04 * PEAK { 0.0 } else { all - of(slot) };
             let speed = 1.0 / (1.0 + others / PEAK);
-            self.done[usize::from(slot)] += length.as_secs_f64() * speed;
+            let done = &mut self.done[usize::from(slot)];
+            let before = *done;
+            *done += length.as_secs_f64() * speed;
+            let ticks = |rate: f64| (*done * rate) as u64 - (before * rate) as u64;
             let work = length.0 as f64 * speed;
             let bytes = work * of(slot) / 1e3 * 64.0;
-            samples.push(Sample {
-                on_cpu: length * u64::from(cpus(slot)),
-                instructions: Some((work * f64::from(cpus(slot))) as u64),
-                memory_bytes: Some(bytes as u64),
-                ..empty
+            let empty = Sample { on_cpu: length * u64::from(cpus(slot)), ..empty };
+            samples.push(match self.measured {
+                Measured::Counters => Sample {
+                    instructions: Some((work * f64::from(cpus(slot))) as u64),
+                    memory_bytes: Some(bytes as u64),
+                    ..empty
+                },
+                Measured::Ticks(rate) => Sample { progress: Some(ticks(rate)), ..empty },
+                Measured::Nothing => empty,
             });
             ips.push(IpBin { program: id, block: u64::from(slot), count: 100 });
         }
@@ -80,7 +104,7 @@ fn singles(count: u16) -> Vec<Program> {
 }
 
 fn fair(training_limit: Option<f64>) -> FairOptions {
-    FairOptions { training_limit, ..FairOptions::default() }
+    FairOptions { training_limit, peak: Some(PEAK), ..FairOptions::default() }
 }
 
 const MIXED: [f64; 8] = [60.0, 50.0, 40.0, 30.0, 2.0, 1.0, 0.0, 0.0];
@@ -241,4 +265,55 @@ fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
         assert!(!bench.is_training());
         bench.quantum();
     }
+}
+
+#[test]
+fn ticks_are_enough_to_come_equally_far_and_whoever_is_trained_by_them_is_alone() {
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let untrained = FairOptions { training_limit: Some(0.0), ..blind.clone() };
+    let of = |fair| {
+        let bench = Bench::new(fair, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
+        Bench { measured: Measured::Ticks(300.0), ..bench }
+    };
+    let mut bench = of(blind);
+    for _ in 0..600 {
+        assert!(!bench.is_training() || bench.lab.running().len() == 1);
+        bench.quantum();
+    }
+    assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
+    let mut untrained = of(untrained);
+    untrained.quanta(600);
+    assert!(untrained.unfairness() > 1.15, "{:?}", untrained.done);
+}
+
+#[test]
+fn where_nothing_is_measured_a_table_of_slowdowns_tells_who_is_behind() {
+    let mut programs = singles(4);
+    for (program, traffic) in programs.iter_mut().zip([10.0, 10.0, 0.0, 0.0]) {
+        program.profile.memory_gigabytes_per_second = Some(traffic);
+    }
+    let turns = |options: Options| {
+        let lab = Lab::new(FairProgress::new(&options), 2, programs.clone());
+        let bench = Bench::new(fair(None), 2, singles(4), &[0.0; 4]);
+        let mut bench = Bench { measured: Measured::Nothing, lab, ..bench };
+        bench.quanta(300);
+        [0, 1, 2, 3].map(|slot| bench.ran.iter().filter(|ran| ran.contains(&slot)).count())
+    };
+    let [loud, other, quiet, last] = turns(Options { fair: fair(None), ..options() });
+    assert!(loud.min(other) > quiet.max(last) + 10, "{loud} {other} {quiet} {last}");
+    let plain = turns(Options { fair: fair(None), slowdowns: None, ..options() });
+    assert!(plain.iter().all(|turns| turns.abs_diff(150) <= 2), "{plain:?}");
+}
+
+#[test]
+fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of_all() {
+    let of = |by_company| {
+        let blind = FairOptions { peak: None, by_company, ..fair(Some(0.0)) };
+        let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
+        let mut bench = Bench { measured: Measured::Ticks(300.0), ..bench };
+        bench.quanta(600);
+        bench.unfairness()
+    };
+    let (by_mean, by_company) = (of(false), of(true));
+    assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
 }

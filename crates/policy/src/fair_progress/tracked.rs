@@ -8,6 +8,7 @@ use super::phases::{Phase, PhaseTable};
 use super::predictor::Predictor;
 use super::segment::Segment;
 use super::sequence::Sequence;
+use cosched_core::ProgramId;
 
 /// One program.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -19,15 +20,19 @@ pub(super) struct Tracked {
     predictor: Predictor,
     /// Its traffic in its last segment.
     pub(super) traffic: Option<f64>,
+    /// How often it was trained.
+    pub(super) trained: u32,
 }
 
 /// In what way a segment ran.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct How {
+pub(super) struct How<'a> {
     /// It suffered little.
     pub(super) valid: bool,
     /// It was meant to: the program was trained.
     pub(super) trained: bool,
+    /// Who else ran, where speeds are to be compared by that.
+    pub(super) company: Option<&'a [ProgramId]>,
 }
 
 /// What a segment has told.
@@ -41,8 +46,9 @@ pub(super) struct Learnt {
 
 impl Tracked {
     /// Takes in a segment on so many CPUs.
-    pub(super) fn learn(&mut self, segment: &Segment, how: How, cpus: usize) -> Learnt {
-        let How { valid, trained } = how;
+    pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
+        let How { valid, trained, company } = how;
+        self.trained += u32::from(trained);
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed() else {
             return Learnt { alone: segment.alone(1.0, cpus), useful: false };
@@ -51,13 +57,23 @@ impl Tracked {
         self.predictor.passed(phase);
         let lacked =
             phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
-        let lines = segment.lines_per_work();
-        let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, speed, lines, valid));
+        let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, valid));
+        let beside = phase
+            .zip(company)
+            .and_then(|(phase, company)| self.phases.take_in_beside(phase, segment, company));
+        let alone = beside.map_or(
+            alone,
+            |beside| {
+                if segment.in_lumps { beside } else { beside.max(speed) }
+            },
+        );
         if let Some(phase) = phase.filter(|_| trained && !valid) {
             self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
         }
         let alone = if self.phases.repeats() { alone } else { speed };
-        Learnt { alone: segment.alone(speed / alone, cpus), useful: lacked && valid }
+        // As long as not one tick was told, nothing is known.
+        let relative = if alone > 0.0 { speed / alone } else { 1.0 };
+        Learnt { alone: segment.alone(relative, cpus), useful: lacked && valid }
     }
 
     /// Whether a phase that may come next could be trained.
@@ -115,11 +131,11 @@ mod tests {
         };
         scene.samples = vec![sample];
         scene.ips = vec![IpBin { program: id, block, count: 400 }];
-        Segment::of(&scene.programs[0], &scene.world()).unwrap()
+        Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
     }
 
-    fn beside(valid: bool) -> How {
-        How { valid, trained: false }
+    fn beside(valid: bool) -> How<'static> {
+        How { valid, ..How::default() }
     }
 
     fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
@@ -156,7 +172,7 @@ mod tests {
         let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
         for _ in 0..6 {
             assert!(tracked.is_candidate());
-            tracked.learn(&segment(1, 1), How { valid: false, trained: true }, 1);
+            tracked.learn(&segment(1, 1), How { trained: true, ..How::default() }, 1);
         }
         assert!(!tracked.is_candidate());
     }

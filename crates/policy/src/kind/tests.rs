@@ -72,15 +72,6 @@ fn bandwidth_without_traffic_or_table_names_the_remedy() {
 }
 
 #[test]
-fn fair_progress_without_the_peak_of_the_memory_names_the_option() {
-    let Err(unfit) = Kind::FairProgress.build(&Options::default()) else {
-        panic!("no peak needed")
-    };
-    assert!(unfit.to_string().contains("--peak-bandwidth"), "{unfit}");
-    assert!(Kind::FairProgress.build(&options()).is_ok());
-}
-
-#[test]
 fn fill_is_for_greedy_and_cgreedy() {
     let filling = Options { fill: true, ..options() };
     for kind in Kind::ALL {
