@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import barrier_verdicts
 import cells
+import fairness
 import guarded
 import lock
 import mariadb
@@ -36,6 +37,37 @@ def report(*made_up):
              "ways": {way: way for way in made_up[0]["ways"]}, "cells": list(made_up)}
     verdicts.judge(found, lock.ACTUATORS)
     return found
+
+
+def way(unfairness, seconds, failed=0):
+    estimate = lambda value: {"value": value, "interval": None}
+    samples = {"unfairness": [unfairness] * ROUNDS, "mean_turnaround_seconds": [seconds] * ROUNDS}
+    return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples,
+            "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
+
+
+class Fairness(unittest.TestCase):
+    def verdict(self, linux, ours, seconds=6, failed=0):
+        cell = fairness.judged({"cell": "a", "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
+        self.assertIn(cell["verdict"], fairness.sentence(cell))
+        return cell["verdict"], cell["ways"]["fair-progress"]["excess_gone"]
+
+    def test_half_of_the_excess_has_to_go_for_3_percent_at_most(self):
+        verdict, gone = self.verdict(1.4, 1.1)
+        self.assertEqual(verdict, "met")
+        self.assertAlmostEqual(gone, 0.75)
+        self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
+        self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
+
+    def test_a_mix_has_two_programs_for_each_cpu_that_tell_how_far_they_come(self):
+        text = fairness.workload(fairness.CELLS[1], {"numpy": 123.4, "triad": 0.5}, 3)
+        self.assertEqual(text.count("[[program]]"), 6)
+        self.assertEqual(text.count("progress = true"), 6)
+        self.assertIn('"./numpy-matmul.py", "123"', text)
 
 
 class Ratios(unittest.TestCase):

@@ -31,6 +31,7 @@ use crate::doctor::{DoctorArgs, SpinArgs};
 use crate::exec::ExecArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
+use crate::fair::FairArgs;
 use crate::manual::ManualArgs;
 use crate::profile::ProfileArgs;
 use crate::recover::RecoverArgs;
@@ -129,6 +130,8 @@ pub(crate) struct PolicyArgs {
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) fair: FairArgs,
 }
 
 /// How policies that measure do their work.
@@ -263,8 +266,9 @@ impl HowArgs {
             quantum: self.policy.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
             fill: self.policy.fill && kind.fills(),
-            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
+            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
             faithful: self.faithful(),
+            fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
         }
     }
@@ -324,8 +328,16 @@ impl HowArgs {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
-            _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
-                Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
+            _ if self.policy.slowdowns.is_some()
+                && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>
+            {
+                Err(refuse("--slowdowns", Kind::takes_slowdowns, "predict slowdowns"))
+            }
+            _ if self.policy.fair.given().is_some()
+                && !kinds.iter().any(|kind| kind.equalises()) =>
+            {
+                let option = self.policy.fair.given().unwrap_or_default();
+                Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -362,7 +374,8 @@ impl HowArgs {
             ("--pinning", self.pinning.is_some()),
             (FILL, self.policy.fill),
         ];
-        all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.chain(self.policy.fair.given()).collect()
     }
 }
 

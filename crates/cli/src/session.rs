@@ -6,6 +6,7 @@
 mod lessons;
 mod making;
 mod request;
+mod sources;
 mod terms;
 mod words;
 

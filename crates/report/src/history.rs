@@ -101,10 +101,17 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Tried { .. }
         | Why::Kept { .. }
         | Why::PutBack { .. }
+        | Why::LeastProgress { .. }
+        | Why::Trained { .. }
+        | Why::BesideTrained
         | Why::Shuffled { .. }
         | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
-        Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
+        Why::Queued { .. }
+        | Why::OtherGang { .. }
+        | Why::DoesNotFit { .. }
+        | Why::MoreProgress { .. }
+        | Why::AwaitsTraining => Some(false),
         Why::Quantum { .. }
         | Why::QuantumShortened { .. }
         | Why::Granted { .. }

@@ -45,6 +45,17 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::LeastLost { .. } => "of the gangs with room, it costs least in this one",
         Why::WaitedLongest { .. } => "of those that fit, it has waited longest",
         Why::DoesNotFit { .. } => "it does not fit beside those that have waited longer",
+        Why::LeastProgress { .. } => {
+            "of those that fit, it is furthest behind what it would do alone"
+        }
+        Why::MoreProgress { .. } => "it is further ahead than those that run",
+        Why::Trained { .. } => {
+            "it is made to suffer little, so that its speed alone can be measured"
+        }
+        Why::BesideTrained => "it fits beside a program whose speed alone is being measured",
+        Why::AwaitsTraining => {
+            "it does not fit beside a program whose speed alone is being measured"
+        }
         Why::NeverFrozen => "it may not be frozen, so it always runs",
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that nobody is frozen for longer than allowed"
@@ -99,6 +110,11 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::TriesThreads { threads, .. } => {
             return format!("tries {}", count(threads.into(), "thread", "threads")).into();
         }
+        Why::LeastProgress { .. } => "furthest behind",
+        Why::MoreProgress { .. } => "further ahead",
+        Why::Trained { .. } => "trained",
+        Why::BesideTrained => "beside trained",
+        Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
@@ -122,6 +138,15 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
+        Why::LeastProgress { progress, coverage } => {
+            let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
+            Some(format!("{} alone, {known}", span(*progress)))
+        }
+        Why::MoreProgress { progress } => Some(format!("{} alone", span(*progress))),
+        Why::Trained { sequential, idle } => {
+            let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
+            Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
+        }
         Why::QuantumShortened { asked, given } => {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
         }
@@ -163,6 +188,8 @@ fn figures(why: &Why) -> Option<String> {
         | Why::Fills
         | Why::MostMisses
         | Why::FewestMissesThatFit
+        | Why::BesideTrained
+        | Why::AwaitsTraining
         | Why::NeverFrozen => None,
     }
 }

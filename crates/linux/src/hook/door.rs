@@ -17,7 +17,7 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 
-use super::guest::Guest;
+use super::guest::{Guest, Told};
 use crate::procfs::Proc;
 use crate::runstate::numbers_alike;
 
@@ -47,11 +47,19 @@ pub struct Uses {
     pub threads: bool,
     /// The barriers are the hook's.
     pub barriers: bool,
+    /// It counts regions and barriers, which tells how far the program has come.
+    pub progress: bool,
 }
 
 impl Uses {
     /// Of a malleable program.
-    pub const THREADS: Uses = Uses { threads: true, barriers: false };
+    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
+
+    /// What holds where nothing is granted.
+    fn rule(self) -> Rule {
+        let Uses { threads, barriers, progress } = self;
+        Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
+    }
 }
 
 /// The door of one program.
@@ -71,7 +79,7 @@ pub struct Door {
     came: usize,
     since: u64,
     /// What processes that have gone had told.
-    ticks: u64,
+    told: Told,
 }
 
 impl Door {
@@ -97,10 +105,10 @@ impl Door {
             listener: Some(listener),
             guests: BTreeMap::new(),
             next: LISTENER + 1,
-            rule: Rule { managed: uses.threads, donate: uses.barriers, ..Rule::default() },
+            rule: uses.rule(),
             came: 0,
             since: 0,
-            ticks: 0,
+            told: Told::default(),
         })
     }
 
@@ -209,7 +217,7 @@ impl Door {
 
     fn dismiss(&mut self, key: u64) {
         if let Some(guest) = self.guests.remove(&key) {
-            self.ticks = self.ticks.saturating_add(guest.ticks());
+            self.told = self.told.plus(guest.told());
         }
     }
 
@@ -223,8 +231,7 @@ impl Door {
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        let Uses { threads, barriers } = self.uses;
-        self.set(Rule { managed: threads, donate: barriers, grant, cpus });
+        self.set(Rule { grant, cpus, ..self.uses.rule() });
     }
 
     /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
@@ -243,10 +250,9 @@ impl Door {
         self.guests.values().for_each(|guest| guest.beat(now));
     }
 
-    /// All ticks of progress that were ever told; `None`: none was.
-    pub fn ticks(&self) -> Option<u64> {
-        let ticks = self.guests.values().map(Guest::ticks).fold(self.ticks, u64::saturating_add);
-        Some(ticks).filter(|ticks| *ticks > 0)
+    /// All that was ever told of progress.
+    pub fn told(&self) -> Told {
+        self.guests.values().map(Guest::told).fold(self.told, Told::plus)
     }
 }
 

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, Sample, Thread, ThreadId};
+use cosched_core::{Arena, IpBin, Measure, Nanos, Observe, ProgramId, Sample, Thread, ThreadId};
 
 use super::Linux;
 use super::names::{Named, Names};
@@ -18,9 +18,10 @@ use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
+use crate::pointers::Pointers;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -39,6 +40,8 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
+    /// Whether it was told that nobody can see where in their code programs are.
+    pub(super) is_blind: bool,
 }
 
 /// What cannot be known of a program's threads.
@@ -98,8 +101,10 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-    /// The ticks that it had told of its own progress.
-    ticks: u64,
+    /// What was told of its progress from inside.
+    told: Told,
+    /// For how long it had been frozen.
+    frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
     /// Whether it was told that its waits cannot be seen.
@@ -160,7 +165,8 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
             is_hidden: false,
         });
@@ -221,11 +227,14 @@ impl Observer {
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let ticks = live.door.as_ref().and_then(Door::ticks);
-        let before = std::mem::replace(&mut program.ticks, ticks.unwrap_or_default());
-        // A count that goes back is a lie.
-        let progress = ticks.map(|ticks| ticks.saturating_sub(before));
-        let empty = Sample { progress, ..Sample::empty(id, from, to) };
+        let told = live.door.as_ref().map(Door::told).unwrap_or_default();
+        let progress = told.since(std::mem::replace(&mut program.told, told));
+        let frozen = live.frozen.until(to);
+        let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
+        let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
+        let blocks = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+        let bin = |(block, count)| IpBin { program: id, block, count };
+        into.ips.extend(blocks.into_iter().map(bin));
         let monitor = match self.source.ready(false) {
             Some(monitor) if program.is_known => monitor,
             not_yet => {
@@ -376,6 +385,7 @@ impl Linux {
         let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
+        into.ips.retain(|bin| stays(bin.program));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };
             match self.observer.read(id, live, &self.clock, into)? {
@@ -386,6 +396,7 @@ impl Linux {
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.ips.sort_by_key(|bin| (bin.program, bin.block));
         Ok(())
     }
 }
@@ -402,7 +413,8 @@ mod tests {
             from: Nanos::ZERO,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
             is_hidden: false,
         }
