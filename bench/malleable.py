@@ -33,6 +33,7 @@ from ratio import FEWEST
 
 SCHEMA = "cosched-bench-malleable/1"
 HOOK = WORKLOADS.parent / "crates" / "hook"
+HOOK_LIBRARY = "libcosched_hook.so"
 # What is good enough: of the time without the key, and nanoseconds for each region.
 MOST_LOSS, MOST_REGION = 1.01, 1000
 # Runs of a program that does nothing, for each of the loss' rounds.
@@ -81,7 +82,10 @@ def region(options):
     program = options.out / "cost"
     subprocess.run(["gcc", "-O2", "-fopenmp", "-I", HOOK / "include", HOOK / "examples" / "cost.c", "-o", program],
                    check=True)
-    library = options.cosched.parent / "libcosched_hook.so"
+    folders = [options.cosched.parent / "deps", options.cosched.parent]
+    library = next((folder / HOOK_LIBRARY for folder in folders if (folder / HOOK_LIBRARY).exists()), None)
+    if not library:
+        sys.exit(f"bench: {HOOK_LIBRARY} is not beside {options.cosched}; make build makes it")
     threads = sorted({1, 2, len(os.sched_getaffinity(0))})
     found = []
     for count in threads:
@@ -151,7 +155,7 @@ def sentences(report):
         figures = one["nanoseconds"]
         plain = figures["without"]["parallel"]
         for way, of_it in figures.items():
-            more = "" if way == "without" else f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, way)}"
+            more = "" if way == "without" else f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, way, one['threads'])}"
             rest = (f"; cosched_region {of_it['region']:.0f} ns, one that asks {of_it['asks'] / 1000:.0f} us "
                     f"(longest {of_it['longest'] / 1000:.0f} us)" if "region" in of_it else "")
             yield f"{one['threads']} threads, {way}: an empty region takes {of_it['parallel']:.0f} ns{more}{rest}."
@@ -166,9 +170,9 @@ def sentences(report):
         yield f"A program that does nothing ends {1000 * (malleable - plain):+.1f} ms later (of {1000 * plain:.1f} ms)."
 
 
-def judged_region(of_it, plain, way):
+def judged_region(of_it, plain, way, threads):
     """A grant of fewer threads makes another region of it: that is no cost."""
-    if way == "granted-1":
+    if way == "granted-1" and threads > 1:
         return "another region"
     return f"at most {MOST_REGION}, {'met' if of_it['parallel'] - plain <= MOST_REGION else 'missed'}"
 
