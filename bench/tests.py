@@ -12,6 +12,7 @@ import cells
 import fairness
 import guarded
 import lock
+import malleable
 import mariadb
 import monitor
 import picture
@@ -298,6 +299,26 @@ class Monitor(unittest.TestCase):
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
+
+
+class Malleable(unittest.TestCase):
+    def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):
+        for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
+                             ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "cannot be told")]:
+            found = monitor.held_against({"plain": [1.0] * len(ours), "malleable": ours}, "plain")["malleable"]["ratio"]
+            self.assertIn(wanted, malleable.judged_loss(found))
+
+    def test_fewer_threads_are_another_region_and_more_time_is_judged(self):
+        def figures(parallel):
+            return {"parallel": parallel, "region": 20.0, "asks": 30_000.0, "longest": 9e5}
+
+        ways = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
+        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": ways}]}))
+        self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
+
+    def test_what_cost_prints_is_read(self):
+        told = "cosched=1 parallel=405.1 region=15.0 asks=25000.5 longest=90000.0\n"
+        self.assertEqual(malleable.figures(told)["asks"], 25000.5)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,7 @@
 //! [table of threads](crate::runstate) comes with the page.
 //!
 //! Everything that comes in may be a lie. A process that is not of the program is sent away, one that says what makes no
-//! sense is not heard, and a program that knocks without end is not heard any more ([`Door::hear`]); it has what it wants
-//! then. The memory of a page is sealed: nobody can take it away from under the other.
+//! sense is not heard, and of what comes without end only so much is heard in a second ([`Door::hear`]). The memory of a page is sealed: nobody can take it away from under the other.
 
 mod door;
 mod guest;

@@ -15,6 +15,7 @@ pub mod cgroup;
 pub mod children;
 pub mod clock;
 pub mod counters;
+mod cpu_clocks;
 pub mod cpu_time;
 pub mod files;
 pub mod freezer;

@@ -205,17 +205,42 @@ fn what_is_no_process_of_the_program_is_sent_away() {
 }
 
 #[test]
-fn who_knocks_without_end_is_not_heard_any_more_and_has_what_it_wants() {
+fn who_rings_without_end_is_not_heard_until_the_next_heartbeat_and_keeps_its_page() {
     let mut door = Door::open(Uses::THREADS).unwrap();
     let noisy = Process::enter(&mut door, 0).unwrap();
-    door.grant(Some(1), 1);
-    let shut = (0..10_000).any(|_| {
+    let told = (0..10_000).any(|_| {
         (0..8).for_each(|_| noisy.ring(1));
-        door.hear(0, |_| true).shut
+        door.hear(0, |_| true).too_much
     });
-    assert!(shut && noisy.is_hung_up() && !door.is_used());
-    assert!(knock(&door).is_err());
+    assert!(told && door.is_tired());
+    noisy.ask(1, 4);
     assert_eq!(door.hear(0, |_| true), Heard::default());
+    door.beat(1000);
+    assert_eq!(door.hear(1000, |_| true).wanted, Some(4));
+    door.grant(Some(2), 2);
+    assert_eq!((noisy.page().answered(), noisy.page().rule().bound(4)), (1, 2));
+    assert!(!noisy.is_hung_up() && !door.is_tired());
+}
+
+#[test]
+fn who_knocks_without_end_keeps_nobody_from_being_heard_and_nobody_out_for_longer_than_a_heartbeat()
+{
+    let mut door = Door::open(Uses::THREADS).unwrap();
+    let own = Process::enter(&mut door, 0).unwrap();
+    let (me, mut told) = (std::process::id() as i32, 0);
+    for _ in 0..100 {
+        // Who has gone again still stands in the queue.
+        (0..32).for_each(|_| _ = knock(&door));
+        told += u32::from(door.hear(0, |pid| pid != me).too_much);
+    }
+    assert!(told == 1 && door.is_tired());
+    assert!(knock(&door).is_err(), "nobody has been taken in, so there is no room");
+    own.ask(1, 4);
+    assert_eq!(door.hear(0, |pid| pid != me).wanted, Some(4));
+    door.beat(1000);
+    door.hear(1000, |pid| pid != me);
+    assert!(!door.is_tired());
+    assert!(Process::enter(&mut door, 1001).is_some());
 }
 
 #[test]

@@ -4,11 +4,16 @@
 //! that is done in the [background](crate::background), and nobody starts later for it: a program whose threads are to be
 //! counted is observed from when it is done. A program whose waits for locks are wanted before it starts is observed from its
 //! first instruction on, and starts later if need be: its shim is observed, of which it inherits that.
+//!
+//! Where nothing is wanted of single threads, or of what they wait for, the [clocks](crate::cpu_clocks) of processes tell what
+//! there is to know, and nothing is loaded at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{Arena, IpBin, Measure, Nanos, Observe, ProgramId, Sample, Thread, ThreadId};
+use cosched_core::{
+    Arena, IpBin, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
+};
 
 use super::Linux;
 use super::names::{Named, Names};
@@ -17,6 +22,7 @@ use super::samples::{of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
+use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
 use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
@@ -107,6 +113,8 @@ struct Observed {
     frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
+    /// What its processes compute, as long as nobody looks at its threads.
+    clocks: CpuClocks,
     /// Whether it was told that its waits cannot be seen.
     is_hidden: bool,
 }
@@ -115,6 +123,14 @@ impl Observer {
     /// Whether a program is to be observed for something.
     pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
+    }
+
+    /// Whether something is wanted of a program that only its threads tell.
+    fn looks_at_threads(&self, id: ProgramId) -> bool {
+        use Measure::{Counters, CpuTime, Progress, UserTime};
+        let of_processes = [Counters, CpuTime, Progress, UserTime];
+        let wanted = self.wanted.get(&id);
+        wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
 
     /// Who has a name that policies know.
@@ -156,6 +172,7 @@ impl Observer {
         clock: &Clock,
     ) -> Result<(), FileError> {
         let from_the_start = self.wants(id, Measure::LockWait);
+        let looks_at_threads = self.looks_at_threads(id);
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
         let program = self.programs.entry(id).or_insert_with(|| Observed {
@@ -168,8 +185,12 @@ impl Observer {
             told: Told::default(),
             frozen: Nanos::ZERO,
             ended: Vec::new(),
+            clocks: CpuClocks::default(),
             is_hidden: false,
         });
+        if !looks_at_threads {
+            return Ok(());
+        }
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
@@ -188,9 +209,11 @@ impl Observer {
         self.set_ticks();
     }
 
-    /// Ticks are counted while somebody's user time is wanted. Where the kernel does not let us, there is none.
+    /// Ticks are counted while somebody's user time is wanted and its clocks are not enough. Where the kernel does not let
+    /// us, there is none.
     fn set_ticks(&mut self) {
-        let wanted = self.wanted.values().any(|measures| measures.contains(&Measure::UserTime));
+        let wants = |id: &ProgramId| self.wants(*id, Measure::UserTime);
+        let wanted = self.wanted.keys().any(|id| wants(id) && self.looks_at_threads(*id));
         if wanted == self.ticks {
             return;
         }
@@ -207,8 +230,10 @@ impl Observer {
 
     /// Takes a sample, if it is time.
     pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
-        let due = now >= self.next_look();
-        let Some(monitor) = self.source.ready(false).filter(|_| due) else { return Ok(()) };
+        if now < self.next_look() {
+            return Ok(());
+        }
+        let Some(monitor) = self.source.ready(false) else { return Ok(()) };
         monitor.look()?;
         self.look_at = monitor.looks_every().map(|period| now + period);
         Ok(())
@@ -222,6 +247,7 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<Option<Unseen>, FileError> {
         self.set_ticks();
+        let looks_at_threads = self.looks_at_threads(id);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -235,6 +261,14 @@ impl Observer {
         let blocks = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
         let bin = |(block, count)| IpBin { program: id, block, count };
         into.ips.extend(blocks.into_iter().map(bin));
+        let proc = Proc::default();
+        if !program.is_known && !looks_at_threads {
+            let used = program.clocks.next(&live.tree.members(&proc));
+            let (on_cpu, user_time) = (used.all, Some(used.outside));
+            let sample = Sample { on_cpu, user_time, quality: Quality::Exact, ..empty };
+            into.samples.push(with_counts(sample, counted));
+            return Ok(None);
+        }
         let monitor = match self.source.ready(false) {
             Some(monitor) if program.is_known => monitor,
             not_yet => {
@@ -255,7 +289,6 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
-        let proc = Proc::default();
         let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
@@ -360,6 +393,10 @@ impl Linux {
             }
             is_new
         });
+        if let Some(observed) = self.observer.programs.get_mut(&id) {
+            // What was computed before is not asked for.
+            observed.clocks.next(&live.tree.members(&self.proc));
+        }
         result
     }
 
@@ -416,8 +453,26 @@ mod tests {
             told: Told::default(),
             frozen: Nanos::ZERO,
             ended: Vec::new(),
+            clocks: CpuClocks::default(),
             is_hidden: false,
         }
+    }
+
+    #[test]
+    fn nothing_is_loaded_where_nobody_looks_at_threads() {
+        let (mut observer, clock) = (Observer::default(), Clock::start());
+        let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
+        let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
+        observer.look(clock.now()).unwrap();
+        assert!(is_closed(&observer));
+        let light = [Measure::Progress, Measure::Counters, Measure::UserTime];
+        observer.wanted.insert(id, light.into());
+        observer.begin_below(id, shim, &clock).unwrap();
+        observer.look(clock.now()).unwrap();
+        observer.set_ticks();
+        assert!(is_closed(&observer) && !observer.ticks);
+        observer.wanted.insert(id, [Measure::Threads].into());
+        assert!(observer.looks_at_threads(id));
     }
 
     #[test]
