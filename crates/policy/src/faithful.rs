@@ -22,17 +22,14 @@
 //!   alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
 //! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several [`Actuator`]s, and a
-//!   [`guard`] finds out which helps, if any (`--no-guard`: the first one, always);
+//!   [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the first one, always);
 //! - with the guard, and where nobody has fixed it, the [interval](pace) follows the speed of phase changes;
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;
-mod guard;
 mod pace;
-mod progress;
 mod quanta;
 mod training;
-mod trial;
 mod weights;
 
 use std::collections::BTreeMap;
@@ -42,14 +39,20 @@ use cosched_core::{
     ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
+use crate::guard::{self, Act, Guard, Lengths};
 pub use fixed::Fixed;
-use guard::Guard;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
 pub use training::{Basis, Row, Trained, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = 0.10;
+
+/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
+const NOTHING_TO_WIN: f64 = 0.90;
+
+/// The moments of the guard's trials: threads have deadlines from before for some milliseconds.
+const MOMENTS: Lengths = Lengths { settle: Nanos::from_millis(15), moment: Nanos::from_millis(60) };
 
 /// What the scaling factor follows from.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
@@ -99,7 +102,7 @@ impl FaithfulOptions {
 pub(crate) struct Faithful {
     options: FaithfulOptions,
     programs: BTreeMap<ProgramId, Tracked>,
-    guard: Option<Guard>,
+    guard: Option<Guard<Actuator>>,
     /// What was planned last for each program, but for its weight.
     planned: BTreeMap<ProgramId, Settings>,
 }
@@ -120,13 +123,13 @@ enum Stage {
     Preparing,
     /// It is measured; no slice was chosen yet.
     Unknown,
-    /// Its slice was chosen at this scaling factor.
-    Chosen(f64),
+    /// Its slice was chosen, at this scaling factor.
+    Chosen { factor: f64, slice: Nanos },
 }
 
 impl Faithful {
     pub(crate) fn new(options: FaithfulOptions) -> Faithful {
-        let guard = options.guard.then(|| Guard::new(&options.actuators, options.class));
+        let guard = options.guard.then(|| Guard::new(MOMENTS));
         Faithful { options, programs: BTreeMap::new(), guard, planned: BTreeMap::new() }
     }
 
@@ -166,7 +169,7 @@ impl Faithful {
                 return;
             }
             Stage::Unknown => None,
-            Stage::Chosen(factor) => Some(factor),
+            Stage::Chosen { factor, .. } => Some(factor),
         };
         let Some(found) = Found::of(world, id) else { return };
         let factor = found.scaling_factor();
@@ -179,10 +182,14 @@ impl Faithful {
         if !is_new {
             return;
         }
-        tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
+        tracked.stage = Stage::Chosen { factor, slice };
         let given = match &mut self.guard {
-            Some(guard) => guard.chosen(id, slice, factor, world.now, plan),
+            Some(guard) => {
+                let hope = factor <= NOTHING_TO_WIN;
+                let ways = self.options.actuators.iter().filter(|_| hope).copied();
+                guard.chosen(id, ways.filter(|way| *way != Actuator::None).collect(), world.now)
+            }
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));
@@ -199,6 +206,28 @@ impl Faithful {
         self.planned.remove(&id);
         if let Some(guard) = &mut self.guard {
             guard.forget(id, plan);
+        }
+    }
+
+    /// Does what the guard says, and says why.
+    fn obey_guard(&mut self, plan: &mut Plan) {
+        for (id, act) in self.guard.as_mut().map(Guard::acts).unwrap_or_default() {
+            let stage = self.programs.get(&id).map(|tracked| tracked.stage);
+            let why = match act {
+                Act::Give(way) => {
+                    if let Some(Stage::Chosen { slice, .. }) = stage {
+                        plan.programs.retain(|(planned, _)| *planned != id);
+                        plan.run(id, way.settings(slice, self.options.class));
+                    }
+                    continue;
+                }
+                Act::Try(actuator, against) => Why::Tried { actuator, against },
+                Act::Keep(actuator, progress) => Why::Kept { actuator, progress },
+                Act::PutBack(actuator, progress, pause) => {
+                    Why::PutBack { actuator, progress, pause }
+                }
+            };
+            plan.because(Some(id), why);
         }
     }
 
@@ -258,6 +287,7 @@ impl Policy for Faithful {
         if let Some(guard) = &mut self.guard {
             guard.go_on(world, plan);
         }
+        self.obey_guard(plan);
         self.weigh(world, plan);
     }
 }

@@ -1,60 +1,89 @@
-//! What a program's threads get: the actuator that was shown to help, or nothing.
+//! Whether what a policy would do to a program helps it is tried out, and only what was shown to help is kept.
 //!
-//! *Idea.* The table says how long a slice would be right; whether a slice, or another way to keep siblings from taking
-//! CPUs from each other, helps this program in this phase is tried out, one way after the other ([`Trial`]). What is
+//! *Idea.* A policy says what may be done to a program: to [`faithful`](super::faithful) these are ways to keep siblings from
+//! taking CPUs from each other, to [`shuffling`](super::shuffling) a division of its threads among sockets. Whether one
+//! helps this program in this phase is tried out, one after the other ([`Trial`]). What is
 //! faster than what the program has now takes its place. What is not is put back, and not tried again for a
 //! while, which doubles each time; as rarely, what is in force is held against nothing at all, and the others against it. A
-//! new phase (another quantum decision) brings the next trials near again.
+//! new phase (the policy says when that is) brings the next trials near again.
 //!
 //! Trials cost: half of each a program has what may be worse for it, and being counted and changed slows it as well. So after
 //! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would
 //! disturb each other. While one runs, programs are not measured otherwise: what is read of them in the middle of a
 //! moment is a part of that.
+//!
+//! The guard decides, and the policy carries out and gives the reasons: it is told what to do as [`Act`]s.
+
+mod progress;
+mod trial;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cosched_core::{
-    Actuator, AtExpiry, Class, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, Why, World,
-};
+use cosched_core::{AtExpiry, Measure, Nanos, Observe, Plan, ProgramId, Token, Wake, World};
 
-use super::trial::{Finding, SETTLE, Trial};
+pub(crate) use trial::Lengths;
+use trial::{Finding, Trial};
 
 /// The moments of a trial.
-pub(super) const MOMENT: Token = Token(0);
+pub(crate) const MOMENT: Token = Token(0);
 /// Somebody's pause is over.
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
 /// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth of its time at most.
 const PEACE: u64 = 9;
-/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
-const NOTHING_TO_WIN: f64 = 0.90;
+/// What is to be done, or has been found.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Act<W> {
+    /// The program runs this way from now on.
+    Give(W),
+    /// A trial begins of one way against another.
+    Try(W, W),
+    /// A way was tried, and is kept: progress with it over progress without.
+    Keep(W, f64),
+    /// A way was tried, and the program is as before: the same, and how long nothing is tried again.
+    PutBack(W, f64, Nanos),
+}
 
-/// Who has which actuator, and who is to be tried next.
+/// Who runs which way, and who is to be tried next. `W` tells ways apart; its default is a program as it was found.
 #[derive(Debug)]
-pub(super) struct Guard {
-    /// What may be tried, in this order.
-    candidates: Vec<Actuator>,
-    usual: Option<Class>,
-    programs: BTreeMap<ProgramId, Guarded>,
+pub(crate) struct Guard<W> {
+    lengths: Lengths,
+    programs: BTreeMap<ProgramId, Guarded<W>>,
     queue: VecDeque<ProgramId>,
-    trial: Option<(Trial, Step)>,
+    trial: Option<(Trial<W>, Step)>,
     /// How many trials there were.
     trials: u64,
+    /// What the policy is to do, in this order.
+    acts: Vec<(ProgramId, Act<W>)>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Guarded {
-    slice: Nanos,
-    factor: f64,
-    in_force: Actuator,
-    to_try: VecDeque<Actuator>,
+struct Guarded<W> {
+    /// What may be tried, in this order.
+    ways: Vec<W>,
+    in_force: W,
+    to_try: VecDeque<W>,
     pause: Nanos,
     /// When something is to be tried again.
     again: Nanos,
     /// When the trial began that it was in last, and until when it is left in peace after that.
     began: Nanos,
     in_peace_until: Nanos,
+}
+
+impl<W: Default> Default for Guarded<W> {
+    fn default() -> Guarded<W> {
+        Guarded {
+            ways: Vec::new(),
+            in_force: W::default(),
+            to_try: VecDeque::new(),
+            pause: PAUSES.0,
+            again: Nanos::NEVER,
+            began: Nanos::ZERO,
+            in_peace_until: Nanos::ZERO,
+        }
+    }
 }
 
 /// Where a trial is.
@@ -64,78 +93,67 @@ enum Step {
     Measuring,
 }
 
-impl Guard {
-    pub(super) fn new(candidates: &[Actuator], usual: Option<Class>) -> Guard {
-        let candidates = candidates.iter().copied().filter(|way| *way != Actuator::None).collect();
+impl<W: Clone + PartialEq + Default> Guard<W> {
+    pub(crate) fn new(lengths: Lengths) -> Guard<W> {
         let (programs, queue) = (BTreeMap::new(), VecDeque::new());
-        Guard { candidates, usual, programs, queue, trial: None, trials: 0 }
+        Guard { lengths, programs, queue, trial: None, trials: 0, acts: Vec::new() }
     }
 
     /// Whether a trial runs.
-    pub(super) fn is_trying(&self) -> bool {
+    pub(crate) fn is_trying(&self) -> bool {
         self.trial.is_some()
     }
 
-    /// A program was given this slice by the table, at this scaling factor. Returns what it has.
+    /// What the policy is to do since it asked last.
+    pub(crate) fn acts(&mut self) -> Vec<(ProgramId, Act<W>)> {
+        std::mem::take(&mut self.acts)
+    }
+
+    /// Of a program in another phase these ways may be tried; none: nothing is to be won. Returns what it has.
     ///
-    /// What it has changes how its threads wait, too: so a new choice after trials is not yet a new phase. It only sees to
-    /// it that the next trials come soon.
-    pub(super) fn chosen(
-        &mut self,
-        id: ProgramId,
-        slice: Nanos,
-        factor: f64,
-        now: Nanos,
-        plan: &mut Plan,
-    ) -> Actuator {
-        let guarded = self.programs.entry(id).or_insert(Guarded {
-            slice,
-            factor,
-            in_force: Actuator::None,
-            to_try: VecDeque::new(),
-            pause: PAUSES.0,
-            again: Nanos::NEVER,
-            began: Nanos::ZERO,
-            in_peace_until: Nanos::ZERO,
-        });
-        (guarded.slice, guarded.factor, guarded.pause) = (slice, factor, PAUSES.0);
+    /// What it has changes how its threads wait, too: so another phase after trials is not yet a reason for one at once. It
+    /// only sees to it that the next trials come soon.
+    pub(crate) fn chosen(&mut self, id: ProgramId, ways: Vec<W>, now: Nanos) -> W {
+        let guarded = self.programs.entry(id).or_default();
+        (guarded.ways, guarded.pause) = (ways, PAUSES.0);
         let rests = guarded.again != Nanos::NEVER;
         if rests {
             guarded.again = guarded.again.min(now + PAUSES.0);
-        } else if !self.queue.contains(&id) && factor <= NOTHING_TO_WIN {
-            guarded.to_try = self.candidates.iter().copied().collect();
+        } else if !self.queue.contains(&id) && !guarded.ways.is_empty() {
+            guarded.to_try = guarded.ways.iter().cloned().collect();
             self.queue.push_back(id);
         }
-        let way = guarded.in_force;
-        self.give(id, way, plan);
+        let way = guarded.in_force.clone();
+        self.give(id, way.clone());
         way
     }
 
     /// A program has ended or is no longer ours.
-    pub(super) fn forget(&mut self, id: ProgramId, plan: &mut Plan) {
+    pub(crate) fn forget(&mut self, id: ProgramId, plan: &mut Plan) {
         self.programs.remove(&id);
         self.queue.retain(|queued| *queued != id);
+        self.acts.retain(|(of, _)| *of != id);
         if self.trial.as_ref().is_some_and(|(trial, _)| trial.program == id) {
             self.end(plan);
         }
     }
 
     /// A program was measured in the middle of a moment: that is a part of it.
-    pub(super) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
+    pub(crate) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
         if let Some((trial, Step::Measuring)) = &mut self.trial {
             trial.heard(world.samples.iter().filter(|sample| sample.program == id));
         }
     }
 
     /// A wake-up that this asked for.
-    pub(super) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
+    pub(crate) fn woke(&mut self, token: Token, world: &World<'_>, plan: &mut Plan) {
         if token == MOMENT {
             self.moment_over(world, plan);
         }
     }
 
     /// Goes on with whoever is next, where nothing is being tried.
-    pub(super) fn go_on(&mut self, world: &World<'_>, plan: &mut Plan) {
+    pub(crate) fn go_on(&mut self, world: &World<'_>, plan: &mut Plan) {
         self.enqueue_due(world.now);
         while self.trial.is_none() {
             let Some(id) = self.queue.front().copied() else { break };
@@ -154,20 +172,20 @@ impl Guard {
         plan.wake_at(again.unwrap_or(Nanos::NEVER), AGAIN);
     }
 
-    fn begin(&mut self, id: ProgramId, candidate: Actuator, world: &World<'_>, plan: &mut Plan) {
+    fn begin(&mut self, id: ProgramId, candidate: W, world: &World<'_>, plan: &mut Plan) {
         let Some(guarded) = self.programs.get_mut(&id) else { return };
         guarded.began = world.now;
-        let against = guarded.in_force;
+        let against = guarded.in_force.clone();
         // What is in force was held against nothing before: then it is what has to prove itself.
-        let against = if candidate == against { Actuator::None } else { against };
+        let against = if candidate == against { W::default() } else { against };
+        self.acts.push((id, Act::Try(candidate.clone(), against.clone())));
         let threads = world.program(id).map_or(0, |program| world.threads_of(program).len());
-        let trial = Trial::new(id, self.trials, threads, candidate, against);
+        let trial = Trial::new(id, self.trials, threads, self.lengths, candidate, against);
         self.trials += 1;
-        plan.because(Some(id), Why::Tried { actuator: candidate, against });
         self.observe(Nanos::NEVER, plan);
-        self.give(id, trial.actuator(), plan);
+        self.give(id, trial.way().clone());
         self.trial = Some((trial, Step::Settling));
-        read_at(world.now + SETTLE, plan);
+        read_at(world.now + self.lengths.settle, plan);
     }
 
     fn moment_over(&mut self, world: &World<'_>, plan: &mut Plan) {
@@ -177,32 +195,32 @@ impl Guard {
             trial.begin_moment();
             return read_at(world.now + trial.moment(), plan);
         }
-        let (id, before) = (trial.program, trial.actuator());
+        let (id, was_candidates) = (trial.program, trial.is_candidates_turn());
         let finding = trial.measured(world.samples);
-        let (candidate, incumbent, next) = (trial.candidate, trial.incumbent, trial.actuator());
-        let progress = match finding {
+        let (kept, progress) = match finding {
             Finding::Open => {
                 *step = Step::Settling;
-                if next != before {
-                    self.give(id, next, plan);
+                let next = (trial.is_candidates_turn() != was_candidates).then(|| trial.way());
+                if let Some(next) = next.cloned() {
+                    self.give(id, next);
                 }
-                return read_at(world.now + SETTLE, plan);
+                return read_at(world.now + self.lengths.settle, plan);
             }
-            Finding::Faster(progress) | Finding::NotFaster(progress) => progress,
+            Finding::Faster(progress) => (true, progress),
+            Finding::NotFaster(progress) => (false, progress),
         };
-        let kept = matches!(finding, Finding::Faster(_));
+        let (candidate, incumbent) = (trial.candidate.clone(), trial.incumbent.clone());
         if let Some(guarded) = self.programs.get_mut(&id) {
-            guarded.in_force = if kept { candidate } else { incumbent };
+            guarded.in_force = if kept { candidate.clone() } else { incumbent };
             let lasted = world.now - guarded.began;
             guarded.in_peace_until = world.now + Nanos(PEACE * lasted.0);
-            let why = if kept {
-                Why::Kept { actuator: candidate, progress }
-            } else {
-                Why::PutBack { actuator: candidate, progress, pause: guarded.pause }
+            let act = match kept {
+                true => Act::Keep(candidate, progress),
+                false => Act::PutBack(candidate, progress, guarded.pause),
             };
-            plan.because(Some(id), why);
-            let way = guarded.in_force;
-            self.give(id, way, plan);
+            let way = guarded.in_force.clone();
+            self.acts.push((id, act));
+            self.give(id, way);
         }
         self.end(plan);
     }
@@ -231,12 +249,10 @@ impl Guard {
                     continue;
                 }
                 // What is in force comes first, against nothing; the others have to beat what is left of that.
-                let in_force = guarded.in_force;
-                let mut to_try: VecDeque<Actuator> =
-                    Some(in_force).into_iter().filter(|way| *way != Actuator::None).collect();
-                if guarded.factor <= NOTHING_TO_WIN {
-                    to_try.extend(self.candidates.iter().filter(|way| **way != in_force));
-                }
+                let in_force = &guarded.in_force;
+                let first = Some(in_force).filter(|way| **way != W::default());
+                let others = guarded.ways.iter().filter(|way| *way != in_force);
+                let to_try: VecDeque<W> = first.into_iter().chain(others).cloned().collect();
                 if !to_try.is_empty() {
                     guarded.to_try = to_try;
                     self.queue.push_back(*id);
@@ -255,11 +271,9 @@ impl Guard {
         }));
     }
 
-    /// Lets a program run with an actuator.
-    fn give(&self, id: ProgramId, way: Actuator, plan: &mut Plan) {
-        let Some(guarded) = self.programs.get(&id) else { return };
-        plan.programs.retain(|(planned, _)| *planned != id);
-        plan.run(id, way.settings(guarded.slice, self.usual));
+    /// Lets a program run this way.
+    fn give(&mut self, id: ProgramId, way: W) {
+        self.acts.push((id, Act::Give(way)));
     }
 }
 
