@@ -142,7 +142,8 @@ pub(crate) struct MeasureArgs {
     /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
-    /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
+    /// Do not try out what helps: every program gets the first of the actuators, or new groups at once, as in the papers
+    /// (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
@@ -167,7 +168,7 @@ impl MeasureArgs {
         let all: [(bool, Given); 5] = [
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
-            (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -268,7 +269,7 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        ShufflingOptions { interval, ..options }
+        ShufflingOptions { interval, guard: !self.measure.no_guard, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {

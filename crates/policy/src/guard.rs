@@ -104,6 +104,16 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.trial.is_some()
     }
 
+    /// Whose trial runs.
+    pub(crate) fn tries(&self) -> Option<ProgramId> {
+        self.trial.as_ref().map(|(trial, _)| trial.program)
+    }
+
+    /// What a program has but for trials.
+    pub(crate) fn in_force(&self, id: ProgramId) -> Option<&W> {
+        self.programs.get(&id).map(|guarded| &guarded.in_force)
+    }
+
     /// What the policy is to do since it asked last.
     pub(crate) fn acts(&mut self) -> Vec<(ProgramId, Act<W>)> {
         std::mem::take(&mut self.acts)
@@ -126,6 +136,25 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         let way = guarded.in_force.clone();
         self.give(id, way.clone());
         way
+    }
+
+    /// A program has this, without a trial.
+    pub(crate) fn adopt(&mut self, id: ProgramId, way: W) {
+        self.programs.entry(id).or_default().in_force = way;
+    }
+
+    /// In the same phase other ways may be tried of a program: they take the place of those that have not been yet.
+    pub(crate) fn renew(&mut self, id: ProgramId, ways: Vec<W>) {
+        let guarded = self.programs.entry(id).or_default();
+        let in_force = guarded.in_force.clone();
+        if guarded.to_try.iter().any(|way| *way != in_force) {
+            guarded.to_try.retain(|way| *way == in_force);
+            guarded.to_try.extend(ways.iter().cloned());
+        } else if guarded.again == Nanos::NEVER && !ways.is_empty() && !self.queue.contains(&id) {
+            guarded.to_try = ways.iter().cloned().collect();
+            self.queue.push_back(id);
+        }
+        guarded.ways = ways;
     }
 
     /// A program has ended or is no longer ours.

@@ -101,6 +101,9 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Kept { .. }
         | Why::PutBack { .. }
         | Why::Shuffled { .. }
+        | Why::GroupsTried { .. }
+        | Why::GroupsKept { .. }
+        | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),

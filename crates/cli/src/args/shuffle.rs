@@ -68,6 +68,7 @@ impl ShuffleArgs {
             hysteresis: self.hysteresis.unwrap_or(usual.hysteresis),
             sort: self.sort_by.unwrap_or(usual.sort),
             interval: usual.interval,
+            guard: usual.guard,
         }
     }
 }
