@@ -13,7 +13,7 @@ use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, Sample, Thread, Th
 use super::Linux;
 use super::names::{Named, Names};
 use super::program::Live;
-use super::samples::{of_program, of_thread, with_counts};
+use super::samples::{of_locks, of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
@@ -246,7 +246,8 @@ impl Observer {
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
         let proc = Proc::default();
-        let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
+        let wants = |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
+        let (all, shares) = (wants(Measure::Threads), wants(Measure::LockShares));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
             // A thread that came or went meanwhile was there for a part of the interval.
@@ -254,6 +255,9 @@ impl Observer {
             let sample =
                 Sample { thread: Some(name), from: to.since(lived), progress: None, ..empty };
             into.samples.push(of_thread(sample, thread));
+            if shares {
+                into.locks.extend(of_locks(name, thread));
+            }
             match thread.now {
                 None => self.names.forget(thread),
                 Some(_) if all => into.threads.push(Thread {
@@ -375,6 +379,8 @@ impl Linux {
         let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
+        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
+        into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };
             match self.observer.read(id, live, &self.clock, into)? {
@@ -385,6 +391,7 @@ impl Linux {
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.locks.sort_by_key(|share| (share.thread, share.lock));
         Ok(())
     }
 }
