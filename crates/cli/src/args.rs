@@ -40,7 +40,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
-pub(crate) use shuffle::ShuffleArgs;
+pub(crate) use shuffle::{ShuffleArgs, groups};
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]

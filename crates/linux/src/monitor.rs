@@ -166,9 +166,8 @@ pub struct ThreadUse {
 }
 
 impl ThreadUse {
-    /// A thread that has done nothing and has ended.
-    #[cfg(test)]
-    pub(crate) fn of_nothing(program: u32, thread: i32) -> ThreadUse {
+    /// A thread that has done nothing and has ended: what others are made of, in tests.
+    pub fn of_nothing(program: u32, thread: i32) -> ThreadUse {
         ThreadUse {
             program,
             process: 1,

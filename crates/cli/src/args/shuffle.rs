@@ -73,7 +73,8 @@ impl ShuffleArgs {
     }
 }
 
-fn groups(text: &str) -> Result<Sockets, String> {
+/// Groups of CPUs as users write them.
+pub(crate) fn groups(text: &str) -> Result<Sockets, String> {
     Sockets::named(text).map_err(|error| error.to_string())
 }
 

@@ -29,6 +29,8 @@ pub struct ProgramUse {
     pub preemptions: Option<Preemptions>,
     /// How often a thread came to another CPU, where that is known.
     pub migrations: Option<u64>,
+    /// How locks came to threads.
+    pub transfers: Transfers,
     /// Whether of some thread it could not be seen what it slept for.
     pub hidden: bool,
 }
@@ -126,6 +128,8 @@ pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
             expired: sum.expired + one.expired,
             by_sibling: sum.by_sibling + one.by_sibling,
         });
+        program.transfers.all += thread.transfers.all;
+        program.transfers.across += thread.transfers.across;
         let before = if first { Some(0) } else { program.migrations };
         program.migrations = before.zip(thread.migrations).map(|(sum, one)| sum + one);
     }
