@@ -23,6 +23,7 @@
 //!   much of their time. A thread that comes later goes to the socket with most room until then;
 //! - *several programs* are shuffled one by one, since they share no locks;
 //! - threads that somebody else has bound are left alone, and count where they are;
+//! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with `--no-guard`);
 //! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they are kept where the program is
 //!   faster with them, and the latest groups are tried again after a while (`--no-guard`: as in the slides, new groups at once);
 //! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
@@ -30,6 +31,7 @@
 mod grouping;
 mod matching;
 mod options;
+mod pages;
 mod round;
 mod sockets;
 
@@ -43,7 +45,7 @@ use cosched_core::{
 
 use crate::guard::{self, Act, Guard, Lengths};
 pub use options::{ShufflingOptions, SortBy};
-use round::{Heard, Round, Verdict};
+use round::{Heard, Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 
 /// So many intervals in a row without contention, and threads are let go.
@@ -63,6 +65,8 @@ pub(crate) struct Shuffling {
     options: ShufflingOptions,
     /// The CPUs of each, of which threads are given all.
     sockets: Vec<CpuSet>,
+    /// The memory node of each, where it has one.
+    nodes: Vec<Option<u16>>,
     programs: BTreeMap<ProgramId, Tracked>,
     /// It tries homes; none at all are the masks as found.
     guard: Option<Guard<Arc<Homes>>>,
@@ -76,6 +80,8 @@ struct Tracked {
     since: Nanos,
     /// Where its threads are to be.
     homes: Homes,
+    /// Where their pages lie.
+    pages: Homes,
     /// The CPUs that each was given in the end; whether that is what is wanted.
     given: BTreeMap<ThreadId, CpuSet>,
     is_settled: bool,
@@ -92,6 +98,7 @@ impl Tracked {
             heard: BTreeMap::new(),
             since: now,
             homes: Homes::new(),
+            pages: Homes::new(),
             given: BTreeMap::new(),
             is_settled: true,
             calm: 0,
@@ -137,7 +144,8 @@ impl Shuffling {
     pub(crate) fn new(options: ShufflingOptions) -> Shuffling {
         let lengths = Lengths { settle: SETTLE, moment: options.interval };
         let guard = options.guard.then(|| Guard::new(lengths));
-        Shuffling { options, sockets: Vec::new(), programs: BTreeMap::new(), guard }
+        let (sockets, nodes) = (Vec::new(), Vec::new());
+        Shuffling { options, sockets, nodes, programs: BTreeMap::new(), guard }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -161,6 +169,7 @@ impl Shuffling {
         if before == self.sockets {
             return;
         }
+        self.nodes = pages::nodes(&self.sockets, world.topology);
         let now = |old: usize| self.sockets.iter().position(|new| new.intersects(&before[old]));
         for (id, tracked) in &mut self.programs {
             if let Some(guard) = &mut self.guard {
@@ -171,9 +180,13 @@ impl Shuffling {
                 guard.forget(*id, plan);
                 (tracked.proposed, tracked.phase) = (None, None);
             }
-            let homes = std::mem::take(&mut tracked.homes);
-            let moved = homes.into_iter().filter_map(|(id, old)| Some((id, now(old)?)));
-            tracked.house(moved.collect());
+            let follow = |homes: &mut Homes| -> Homes {
+                let moved = std::mem::take(homes).into_iter();
+                moved.filter_map(|(id, old)| Some((id, now(old)?))).collect()
+            };
+            tracked.pages = follow(&mut tracked.pages);
+            let homes = follow(&mut tracked.homes);
+            tracked.house(homes);
         }
     }
 
@@ -181,10 +194,17 @@ impl Shuffling {
         let (Some(tracked), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
             return;
         };
-        for sample in world.samples.iter().filter(|sample| sample.program == id) {
+        let own = world.samples.iter().filter(|sample| sample.program == id);
+        let whole = own.clone().find(|sample| sample.thread.is_none());
+        for sample in own {
             if let Some(thread) = sample.thread {
-                tracked.heard.entry(thread).or_default().add(sample);
+                tracked.heard.entry(thread).or_default().add(sample, whole);
             }
+        }
+        // Whoever is new has been where the kernel or his parent has put him.
+        for thread in world.threads_of(program) {
+            let here = || socket_of(thread, &self.sockets);
+            tracked.pages.entry(thread.id).or_insert_with(here);
         }
         // What was read in the middle of an interval is a part of it.
         if world.now.since(tracked.since) < Nanos(self.options.interval.0 / 2) {
@@ -196,11 +216,13 @@ impl Shuffling {
             |id: &ThreadId| threads.iter().any(|thread| thread.id == *id && is_ours(thread));
         tracked.homes.retain(|id, _| lives(id));
         tracked.given.retain(|id, _| lives(id));
+        tracked.pages.retain(|id, _| lives(id));
         if self.sockets.len() < 2 {
             return;
         }
-        let (options, sockets) = (&self.options, &self.sockets);
-        let round = Round { options, sockets, threads, heard, length };
+        let (options, sockets, nodes) = (&self.options, &self.sockets, &self.nodes);
+        let pages = &tracked.pages;
+        let round = Round { options, sockets, nodes, pages, threads, heard, length };
         let Some(verdict) = round.decide(&tracked.homes, world) else { return };
         self.follow(id, verdict, world.now, plan);
     }

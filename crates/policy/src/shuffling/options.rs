@@ -39,6 +39,11 @@ impl Default for ShufflingOptions {
 }
 
 impl ShufflingOptions {
+    /// Whether threads are held at their pages. Without the guard it is done as in the slides, and the rivals do as theirs do.
+    pub(super) fn weighs_pages(&self) -> bool {
+        self.guard && self.sort.is_for_locks()
+    }
+
     /// What has to be measured. The guard tells progress by instructions where they can be counted.
     pub(super) fn measures(&self) -> Vec<Measure> {
         let locks = (self.sort == SortBy::Lock).then_some(Measure::LockShares);

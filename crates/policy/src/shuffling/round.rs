@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use cosched_core::{CpuSet, MaskOwner, Nanos, Sample, Thread, ThreadId, Why, World};
 
-use super::grouping::{Contender, share_out, spread};
+use super::grouping::{Contender, spread};
+use super::pages::{loss, share_out_but_hold};
 use super::{Homes, ShufflingOptions, SortBy};
 
 /// What was seen of a thread in an interval.
@@ -17,10 +18,15 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    pub(super) fn add(&mut self, sample: &Sample) {
+    /// Takes in a thread's sample, and the one of its program: where only that has misses, they are the threads' by CPU time.
+    pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
         self.lived += (sample.to - sample.from).since(sample.frozen);
         self.waited += sample.lock_wait.unwrap_or_default();
-        self.misses += sample.llc_misses.unwrap_or_default();
+        let part = |whole: &Sample| {
+            let part = sample.on_cpu.as_secs_f64() / whole.on_cpu.as_secs_f64();
+            Some((whole.llc_misses? as f64 * part.min(1.0)) as u64)
+        };
+        self.misses += sample.llc_misses.or_else(|| whole.and_then(part)).unwrap_or_default();
         self.ran |=
             sample.on_cpu > Nanos::ZERO || sample.run_delay.unwrap_or_default() > Nanos::ZERO;
     }
@@ -36,6 +42,10 @@ pub(super) struct Round<'a> {
     pub(super) options: &'a ShufflingOptions,
     /// The CPUs of each.
     pub(super) sockets: &'a [CpuSet],
+    /// The memory node of each, where it has one.
+    pub(super) nodes: &'a [Option<u16>],
+    /// Where the threads' pages lie.
+    pub(super) pages: &'a Homes,
     pub(super) threads: &'a [Thread],
     pub(super) heard: BTreeMap<ThreadId, Heard>,
     pub(super) length: Nanos,
@@ -71,7 +81,7 @@ impl Round<'_> {
         }
         let cpus: Vec<usize> = self.sockets.iter().map(CpuSet::len).collect();
         let stay = self.stay();
-        let to = share_out(&contenders, &cpus, &stay, self.options.sort);
+        let to = share_out_but_hold(&contenders, &cpus, &stay, self.options.sort, self.nodes);
         let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
         let apart = |on: &[usize]| spread(&contenders, on, self.sockets.len());
         let (before, after) = (apart(&on), apart(&to));
@@ -105,24 +115,22 @@ impl Round<'_> {
                 SortBy::Misses => heard.misses as f64 / heard.lived.as_secs_f64(),
                 SortBy::Lock | SortBy::LockTime | SortBy::Birth => heard.lock_time(),
             };
-            let socket = homes.get(&thread.id).copied().or_else(|| self.socket_of(thread))?;
+            let socket =
+                homes.get(&thread.id).copied().unwrap_or_else(|| socket_of(thread, self.sockets));
             let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
-            Some(Contender { id: thread.id, lock, value, socket })
+            let pages = self.pages.get(&thread.id).copied().unwrap_or(socket);
+            let misses = heard.misses as f64 / heard.lived.as_secs_f64();
+            let loss = if self.options.weighs_pages() { loss(misses) } else { 0.0 };
+            Some(Contender { id: thread.id, lock, value, socket, pages, loss })
         };
         self.threads.iter().filter_map(contender).collect()
-    }
-
-    /// The socket that a thread is on; one outside of them all is nearest to the first.
-    fn socket_of(&self, thread: &Thread) -> Option<usize> {
-        let on = self.sockets.iter().position(|cpus| cpus.contains(usize::from(thread.cpu)));
-        Some(on.unwrap_or(0))
     }
 
     /// For each socket, how many threads are there that somebody else has bound.
     fn stay(&self) -> Vec<usize> {
         let mut stay = vec![0; self.sockets.len()];
         for thread in self.threads.iter().filter(|t| t.mask_owner != MaskOwner::Cosched) {
-            self.socket_of(thread).into_iter().for_each(|socket| stay[socket] += 1);
+            stay[socket_of(thread, self.sockets)] += 1;
         }
         stay
     }
@@ -169,6 +177,11 @@ impl Round<'_> {
             homes.insert(one.id, socket);
         }
     }
+}
+
+/// The socket that a thread is on; one outside of them all is nearest to the first.
+pub(super) fn socket_of(thread: &Thread, sockets: &[CpuSet]) -> usize {
+    sockets.iter().position(|cpus| cpus.contains(usize::from(thread.cpu))).unwrap_or(0)
 }
 
 /// The lock for which a thread waited most, where that is known.
