@@ -41,7 +41,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
-pub(crate) use shuffle::ShuffleArgs;
+pub(crate) use shuffle::{ShuffleArgs, groups};
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
@@ -145,7 +145,8 @@ pub(crate) struct MeasureArgs {
     /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
-    /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
+    /// Do not try out what helps: every program gets the first of the actuators, or new groups at once, as in the papers
+    /// (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
     /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful).
@@ -173,7 +174,7 @@ impl MeasureArgs {
         let all: [(bool, Given); 6] = [
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
-            (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
             (self.afresh, ("--afresh", Kind::gives_slices, slices)),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
@@ -276,7 +277,7 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        ShufflingOptions { interval, ..options }
+        ShufflingOptions { interval, guard: !self.measure.no_guard, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {

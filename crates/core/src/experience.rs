@@ -11,17 +11,11 @@ use crate::actuator::Actuator;
 use crate::plan::Why;
 
 /// What is known of how a program's threads are scheduled best. The default: nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Experience {
     in_force: Actuator,
     /// One bit for each of [`Actuator::ALL`].
     tried: u8,
-}
-
-impl Default for Experience {
-    fn default() -> Experience {
-        Experience { in_force: Actuator::None, tried: 0 }
-    }
 }
 
 impl Experience {

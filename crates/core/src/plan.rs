@@ -350,6 +350,28 @@ pub enum Why {
         /// The same with the new groups.
         after: f64,
     },
+    /// It is being tried whether the program is faster with its threads sorted into groups; it goes to and fro between that
+    /// and how they were.
+    GroupsTried {
+        /// How many threads would be in a group.
+        threads: u16,
+        /// Over how many sockets.
+        groups: u16,
+    },
+    /// Groups were tried, and the program is left with them.
+    GroupsKept {
+        /// Progress with them against progress without: above 1 is faster.
+        progress: f64,
+    },
+    /// Groups were tried, and its threads are as they were before.
+    GroupsPutBack {
+        /// To how many groups they are bound; 0: they run where the kernel likes.
+        groups: u16,
+        /// Progress with the groups against progress without: below 1 is slower.
+        progress: f64,
+        /// How long no groups are tried again, unless the program changes.
+        pause: Nanos,
+    },
     /// Its threads hardly wait at locks any more, and run where the kernel likes from now on.
     Unbound {
         /// The mean share of their time at locks, 0 to 1.

@@ -22,7 +22,7 @@
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
 //! frozen time allows, [placement] gives each program its CPUs, and [grants] gives
-//! malleable programs their threads.
+//! malleable programs their threads. A [guard] tries out whether what a policy does to a program helps it.
 //!
 //! The source of `gang` to `minwait`, of the sections, listings, tables and
 //! figures named here, is the diploma thesis on scheduling multithreaded
@@ -43,6 +43,7 @@ mod fcfs;
 mod gang;
 mod grants;
 mod greedy;
+mod guard;
 mod kind;
 mod minwait;
 mod placement;

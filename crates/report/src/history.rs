@@ -105,6 +105,9 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Trained { .. }
         | Why::BesideTrained
         | Why::Shuffled { .. }
+        | Why::GroupsTried { .. }
+        | Why::GroupsKept { .. }
+        | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }

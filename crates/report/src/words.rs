@@ -75,6 +75,13 @@ pub fn in_general(why: &Why) -> &'static str {
             "it is being tried how fast it is with another number of threads"
         }
         Why::Shuffled { .. } => "threads that wait alike at locks share a socket",
+        Why::GroupsTried { .. } => {
+            "it is being tried whether it is faster with threads that wait alike at locks on one socket"
+        }
+        Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
+        Why::GroupsPutBack { .. } => {
+            "other groups of its threads were tried, and they are where they were before"
+        }
         Why::Unbound { .. } => {
             "its threads hardly wait at locks any more, and run where the kernel likes"
         }
@@ -116,6 +123,9 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::BesideTrained => "beside trained",
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
+        Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
+        Why::GroupsKept { .. } => "keeps groups",
+        Why::GroupsPutBack { .. } => "not these groups",
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
@@ -176,6 +186,13 @@ fn figures(why: &Why) -> Option<String> {
             count((*threads).into(), "thread", "threads"),
             lock_time * 100.0
         )),
+        Why::GroupsTried { threads, groups } => {
+            Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
+        }
+        Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
+        Why::GroupsPutBack { progress, pause, .. } => {
+            Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
+        }
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }

@@ -18,7 +18,7 @@ use cosched_core::{
 use super::Linux;
 use super::names::{Named, Names};
 use super::program::Live;
-use super::samples::{of_program, of_thread, with_counts};
+use super::samples::{of_locks, of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
@@ -289,7 +289,8 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
-        let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
+        let wants = |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
+        let (all, shares) = (wants(Measure::Threads), wants(Measure::LockShares));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
             // A thread that came or went meanwhile was there for a part of the interval.
@@ -297,6 +298,9 @@ impl Observer {
             let sample =
                 Sample { thread: Some(name), from: to.since(lived), progress: None, ..empty };
             into.samples.push(of_thread(sample, thread));
+            if shares {
+                into.locks.extend(of_locks(name, thread));
+            }
             match thread.now {
                 None => self.names.forget(thread),
                 Some(_) if all => into.threads.push(Thread {
@@ -423,6 +427,8 @@ impl Linux {
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
         into.ips.retain(|bin| stays(bin.program));
+        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
+        into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };
             match self.observer.read(id, live, &self.clock, into)? {
@@ -434,6 +440,7 @@ impl Linux {
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
         into.ips.sort_by_key(|bin| (bin.program, bin.block));
+        into.locks.sort_by_key(|share| (share.thread, share.lock));
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! What a monitor has read of threads, as the samples that policies see.
 
-use cosched_core::{Counts, Nanos, Quality, Sample};
+use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 
 use crate::monitor::interval::{ProgramUse, Slice};
 use crate::monitor::{Activity, ThreadUse, Ticks};
@@ -17,6 +17,14 @@ pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
         quality: quality(thread.preemptions.is_some()),
         ..sample
     }
+}
+
+/// For which locks a thread waited in an interval, where that is known. Locks of different processes are different ones: an
+/// address has 57 bits at most, and the rest tells processes apart as far as need be.
+pub(super) fn of_locks(name: ThreadId, thread: &ThreadUse) -> impl Iterator<Item = LockShare> {
+    let process = (thread.process as u64) << 57;
+    let waited = thread.locks.into_iter().filter(|lock| lock.time > Nanos::ZERO);
+    waited.map(move |lock| LockShare { thread: name, lock: lock.lock ^ process, wait: lock.time })
 }
 
 /// What a program did, by its threads; `ticks`: whether somebody counted where its CPU time goes.
