@@ -5,11 +5,14 @@
 //! on, since the policies that do so want to know its progress, and for nobody else: a runtime with a tool does a little more
 //! at every region. Another tool of the user's, in the program or by `OMP_TOOL_LIBRARIES`, always comes first.
 //!
+//! Where cosched asks for all regions and barriers to be counted, the entries count them (`link`), whatever the runtime.
 //! The runtime tells of each thread at each barrier; the first of a team counts. gcc's runtime knows no tools.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
 use core::ptr::null_mut;
+
+use cosched_page::Page;
 
 use crate::barrier::pool;
 use crate::link;
@@ -108,7 +111,10 @@ unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) ->
         }
     }
     const OTHERS: &CStr = c"OMP_TOOL_LIBRARIES";
-    let wanted = || link::page().is_some_and(|page| page.rule().managed && !page.rule().donate);
+    let wanted = || {
+        let rule = link::page().map(Page::rule).unwrap_or_default();
+        rule.managed && !rule.donate && !rule.counts
+    };
     match sys::variable(OTHERS).is_none() && wanted() {
         true => (&raw mut OURS).cast(),
         false => null_mut(),

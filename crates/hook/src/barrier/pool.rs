@@ -118,6 +118,9 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let (tid, seat, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
     let (found, kernel) = (Cell::new(seat), Kernel(link::tally(order)));
     let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &kernel);
+    if passed == Passed::Last {
+        link::passes();
+    }
     if found.get() != seat {
         let _ = ME.try_with(|me| me.sit(number, found.get()));
     }
