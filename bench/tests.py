@@ -9,8 +9,10 @@ from xml.etree import ElementTree
 
 import barrier_verdicts
 import cells
+import fairness
 import guarded
 import lock
+import malleable
 import mariadb
 import monitor
 import picture
@@ -38,6 +40,37 @@ def report(*made_up):
              "ways": {way: way for way in made_up[0]["ways"]}, "cells": list(made_up)}
     verdicts.judge(found, lock.ACTUATORS)
     return found
+
+
+def way(unfairness, seconds, failed=0):
+    estimate = lambda value: {"value": value, "interval": None}
+    samples = {"unfairness": [unfairness] * ROUNDS, "mean_turnaround_seconds": [seconds] * ROUNDS}
+    return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples,
+            "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
+
+
+class Fairness(unittest.TestCase):
+    def verdict(self, linux, ours, seconds=6, failed=0):
+        cell = fairness.judged({"cell": "a", "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
+        self.assertIn(cell["verdict"], fairness.sentence(cell))
+        return cell["verdict"], cell["ways"]["fair-progress"]["excess_gone"]
+
+    def test_half_of_the_excess_has_to_go_for_3_percent_at_most(self):
+        verdict, gone = self.verdict(1.4, 1.1)
+        self.assertEqual(verdict, "met")
+        self.assertAlmostEqual(gone, 0.75)
+        self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
+        self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
+
+    def test_a_mix_has_two_programs_for_each_cpu_that_tell_how_far_they_come(self):
+        text = fairness.workload(fairness.CELLS[1], {"numpy": 123.4, "triad": 0.5}, 3)
+        self.assertEqual(text.count("[[program]]"), 6)
+        self.assertEqual(text.count("progress = true"), 6)
+        self.assertIn('"./numpy-matmul.py", "123"', text)
 
 
 class Shuffling(unittest.TestCase):
@@ -311,6 +344,26 @@ class Monitor(unittest.TestCase):
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
+
+
+class Malleable(unittest.TestCase):
+    def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):
+        for ours, wanted in [([1.005] * 7, "met"), ([1.02] * 7, "missed"), ([1.005] * 6, "too few"),
+                             ([0.9, 1.2, 1.0, 1.1, 0.95, 1.05, 1.0], "cannot be told")]:
+            found = monitor.held_against({"plain": [1.0] * len(ours), "malleable": ours}, "plain")["malleable"]["ratio"]
+            self.assertIn(wanted, malleable.judged_loss(found))
+
+    def test_fewer_threads_are_another_region_and_more_time_is_judged(self):
+        def figures(parallel):
+            return {"parallel": parallel, "region": 20.0, "asks": 30_000.0, "longest": 9e5}
+
+        ways = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
+        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": ways}]}))
+        self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
+
+    def test_what_cost_prints_is_read(self):
+        told = "cosched=1 parallel=405.1 region=15.0 asks=25000.5 longest=90000.0\n"
+        self.assertEqual(malleable.figures(told)["asks"], 25000.5)
 
 
 if __name__ == "__main__":

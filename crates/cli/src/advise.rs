@@ -1,7 +1,7 @@
 //! `cosched advise`: with how many threads each program makes the whole workload fastest and fairest on this machine.
 //!
-//! Programs are measured alone with several thread counts, as far as the [store](crate::store) does not know them yet. A
-//! [fluid model](cosched_policy::advice) then tells how the workload would go with each combination of counts. With
+//! Programs are measured alone with several thread counts, several times, as far as the [store](crate::store) does not know
+//! them yet. A [fluid model](cosched_policy::advice) then tells how the workload would go with each combination of counts. With
 //! `--apply` it is run with the best ones, which programs are told by `OMP_NUM_THREADS` and the like.
 
 mod show;
@@ -16,12 +16,12 @@ use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
 
-use crate::args::{HowArgs, SourceArgs};
+use crate::args::{HowArgs, SourceArgs, whole};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
 use crate::session::{Origins, Ran, Request, Session, print};
-use crate::store::Store;
+use crate::store::{Entry, Store};
 use crate::{profile, source, table};
 
 /// What to advise on.
@@ -35,6 +35,10 @@ pub(crate) struct AdviseArgs {
     /// The thread counts to choose from, such as 1..4 or 1,2,4; the default is up to 8 every one, beyond that every doubling.
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
+    /// How often each program is run alone with each count; the medians count, and how far the runs differ tells which
+    /// counts can be told apart. Runs that are known already are not made again.
+    #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = whole(1..=100u16))]
+    pub(crate) runs: u16,
     #[command(flatten)]
     pub(crate) how: HowArgs,
     /// Run the workload with these thread counts.
@@ -86,7 +90,9 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     }
     let counts = |spec: &ProgramSpec| counts(spec, &listed, session.threads(spec).min(most), most);
     let mut store = Store::open().map_err(Failure::input)?;
-    let ended = profile::measure_missing(&session, &workload, &counts, &args.how, &mut store)?;
+    let runs = args.runs;
+    let ended =
+        profile::measure_missing(&session, &workload, &counts, &args.how, runs, &mut store)?;
     if ended != Ended::Complete {
         eprintln!("cosched: interrupted; what was measured before is kept");
         return Ok(exit_code(ended, false));
@@ -135,19 +141,27 @@ fn candidate(
     how: &HowArgs,
     store: &Store,
 ) -> Result<Candidate, Failure> {
-    let solo = |threads: &u16| {
+    let measured = |threads: &u16| {
         let counted = ProgramSpec { threads: Some(*threads), ..spec.clone() };
-        Some((*threads, store.look_up(&session.key(&counted, how))?.solo))
+        Some((*threads, store.look_up(&session.key(&counted, how))?))
     };
-    let known: Vec<(u16, Nanos)> = counts.iter().filter_map(solo).collect();
-    let speedup = Speedup::new(&known).ok_or_else(|| {
-        Failure::Broken(format!("{}: the times that were measured were not kept", spec.name))
-    })?;
+    let known: Vec<(u16, Entry)> = counts.iter().filter_map(measured).collect();
+    let speedup = |time: &dyn Fn(&Entry) -> Nanos| {
+        let times: Vec<(u16, Nanos)> = known.iter().map(|(n, entry)| (*n, time(entry))).collect();
+        Speedup::new(&times).ok_or_else(|| {
+            Failure::Broken(format!("{}: the times that were measured were not kept", spec.name))
+        })
+    };
+    let rounds = known.iter().map(|(_, entry)| entry.times.len()).min().unwrap_or(0);
+    let rounds = (0..rounds).map(|round| speedup(&|entry| entry.times[round]));
+    let rounds = rounds.collect::<Result<Vec<_>, _>>()?;
+    let speedup = speedup(&|entry| entry.solo)?;
     let runs = match spec.repeat {
         Repeat::Times(runs) => runs,
         Repeat::UntilAllFinish => 1,
     };
-    Ok(Candidate { arrives: spec.start, runs, asked: session.threads(spec), speedup })
+    let asked = session.threads(spec);
+    Ok(Candidate { arrives: spec.start, runs, asked, speedup, rounds })
 }
 
 /// Runs the workload as advised.

@@ -12,6 +12,7 @@
 mod alone;
 mod counts;
 mod curve;
+mod in_turn;
 mod show;
 
 use std::collections::BTreeSet;
@@ -25,12 +26,13 @@ use cosched_policy::Placement;
 
 use crate::args::{HowArgs, SourceArgs, whole};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Session, print};
+use crate::session::{Session, print, say};
 use crate::source;
 use crate::store::{Entry, Key, Store};
 use alone::Stop;
 pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
+use in_turn::Known;
 
 /// What to measure.
 #[derive(Debug, Args)]
@@ -111,38 +113,37 @@ pub(crate) fn measure_all(
         if !fresh.insert(session.key(spec, how)) {
             continue;
         }
-        match alone::measure(session, spec, how, 1, store) {
-            Ok(_) => {}
-            Err(Stop::Failed(failure)) => return Err(failure),
-            Err(Stop::Interrupted(ended)) => return Ok(ended),
+        say(format_args!("{} alone, threads: {}", spec.name, session.threads(spec)));
+        match once(session, spec, how)? {
+            Ok(alone) => {
+                let made = [alone];
+                alone::tell_scaled(spec, &made);
+                store.put(&session.key(spec, how), &alone::entry(&made, None))?;
+            }
+            Err(ended) => return Ok(ended),
         }
     }
     Ok(Ended::Complete)
 }
 
-/// Measures every program with each of its thread counts with which it was not measured yet. Tells whether the user has
+/// Measures every program with each of its thread counts until so many runs of it are known. Tells whether the user has
 /// interrupted it; what was measured before is kept.
 pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
     counts: &dyn Fn(&ProgramSpec) -> Vec<u16>,
     how: &HowArgs,
+    runs: u16,
     store: &mut Store,
 ) -> Result<Ended, Failure> {
     check_commands(session, workload)?;
-    for spec in &workload.programs {
-        for spec in with_counts(spec, Some(&counts(spec))) {
-            if store.get(&session.key(&spec, how))?.is_some() {
-                continue;
-            }
-            match alone::measure(session, &spec, how, 1, store) {
-                Ok(_) => {}
-                Err(Stop::Failed(failure)) => return Err(failure),
-                Err(Stop::Interrupted(ended)) => return Ok(ended),
-            }
-        }
+    let programs = workload.programs.iter();
+    let specs = programs.flat_map(|spec| with_counts(spec, Some(&counts(spec)))).collect();
+    match in_turn::measure(session, specs, how, runs, Known::Counts, store) {
+        Ok(()) => Ok(Ended::Complete),
+        Err(Stop::Failed(failure)) => Err(failure),
+        Err(Stop::Interrupted(ended)) => Ok(ended),
     }
-    Ok(Ended::Complete)
 }
 
 /// The thread counts that a list names.
@@ -175,19 +176,16 @@ fn profiles<'a>(
     args: &ProfileArgs,
     store: &mut Store,
 ) -> Result<Vec<Profiled<'a>>, Stop> {
-    // Programs that are the same are measured once.
-    let mut fresh: BTreeSet<Key> = BTreeSet::new();
+    let all: Vec<(&ProgramSpec, Vec<ProgramSpec>)> =
+        workload.programs.iter().map(|spec| (spec, with_counts(spec, counts))).collect();
+    let specs = all.iter().flat_map(|(_, counted)| counted.clone()).collect();
+    in_turn::measure(session, specs, &args.how, args.runs, Known::IsReplaced, store)?;
     let mut profiles = Vec::new();
-    for spec in &workload.programs {
+    for (spec, counted) in all {
         let mut entries = Vec::new();
-        for spec in with_counts(spec, counts) {
-            let key = session.key(&spec, &args.how);
-            let known = if fresh.contains(&key) { store.get(&key)? } else { None };
-            let entry = match known {
-                Some(entry) => entry,
-                None => alone::measure(session, &spec, &args.how, args.runs, store)?,
-            };
-            fresh.insert(key);
+        for spec in counted {
+            let entry = store.get(&session.key(&spec, &args.how))?;
+            let entry = entry.expect("it was measured just now, and so it is kept");
             entries.push((session.threads(&spec), entry));
         }
         profiles.push(Profiled { spec, placement: args.how.placement(), entries });

@@ -47,14 +47,16 @@ fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so()
         return;
     }
     let home = workload();
-    let words = ["advise", "jobs.toml", "--threads", "1,2", "--json", "--apply", "--out", "out"];
-    let output = cosched(home.path(), &words);
+    let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", "2", "--json", "--apply"];
+    let output = cosched(home.path(), &[&words[..], &["--out", "out"]].concat());
     let advice = json(&output);
     assert_eq!(advice["schema"], "cosched-advise/1");
     for (slot, name) in ["a", "b"].into_iter().enumerate() {
         let program = &advice["programs"][slot];
         assert_eq!((&program["asked_threads"], &program["threads"]), (&2.into(), &1.into()));
-        assert_eq!(program["alone"].as_array().unwrap().len(), 2);
+        let alone = program["alone"].as_array().unwrap();
+        assert_eq!(alone.len(), 2);
+        assert!(alone.iter().all(|count| count["run_seconds"].as_array().unwrap().len() == 2));
         assert_eq!(advice["applied"]["programs"][slot]["threads"], 1);
         let told = std::fs::read_to_string(home.path().join(format!("out/{name}.stdout"))).unwrap();
         assert_eq!(told.trim(), "1");
@@ -67,17 +69,32 @@ fn programs_that_are_slower_with_their_threads_are_advised_one_each_and_run_so()
 }
 
 #[test]
-fn what_was_measured_is_measured_once_and_people_get_a_table() {
+fn runs_go_in_rounds_and_only_those_that_are_missing_are_made() {
     if !has_two_cpus() {
         return;
     }
     let home = workload();
-    let words = ["advise", "jobs.toml", "--threads", "1,2"];
-    let (first, second) = (cosched(home.path(), &words), cosched(home.path(), &words));
-    assert!(text(&first.stderr).contains("alone, threads: 2"), "{}", text(&first.stderr));
-    assert!(!text(&second.stderr).contains("alone"), "{}", text(&second.stderr));
-    let told = text(&second.stdout);
-    assert!(told.contains("As advised:") && told.contains("docs/advise.md"), "{told}");
+    let advised = |runs: &str, more: &[&str]| {
+        let words = ["advise", "jobs.toml", "--threads", "1,2", "--runs", runs];
+        cosched(home.path(), &[&words[..], more].concat())
+    };
+    // With how many threads it was run, in which order.
+    let made = |output: &Output| -> Vec<String> {
+        let told = text(&output.stderr);
+        let runs = told.lines().filter_map(|line| line.split_once("alone, threads: "));
+        runs.map(|(_, rest)| rest[..1].to_owned()).collect()
+    };
+    let (first, second) = (advised("2", &[]), advised("2", &["--json"]));
+    assert_eq!(made(&first), ["1", "2", "2", "1"], "{}", text(&first.stderr));
+    assert_eq!(made(&second), Vec::<String>::new());
+    let told = text(&first.stdout);
+    assert!(told.contains("medians of 2 runs") && told.contains("docs/advise.md"), "{told}");
+    let third = advised("3", &["--json"]);
+    assert_eq!(made(&third), ["1", "2"]);
+    let times = |advice: &Value| advice["programs"][0]["alone"][1]["run_seconds"].clone();
+    let (before, after) = (times(&json(&second)), times(&json(&third)));
+    assert_eq!(after.as_array().unwrap()[..2], before.as_array().unwrap()[..]);
+    assert_eq!(after.as_array().unwrap().len(), 3);
 }
 
 #[test]

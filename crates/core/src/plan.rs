@@ -240,6 +240,29 @@ pub enum Why {
         /// CPUs still free when its turn came.
         free: u16,
     },
+    /// It is furthest behind of those that fit, by what it would have done alone.
+    LeastProgress {
+        /// Time alone that it has come so far, by its weight, since the programs were last others.
+        progress: Nanos,
+        /// The share of its quanta for which its speed alone is known from one in which it suffered little.
+        coverage: f64,
+    },
+    /// It is further ahead than those that run.
+    MoreProgress {
+        /// Time alone that it has come so far, as above.
+        progress: Nanos,
+    },
+    /// It is made to suffer little for a short time, so that its speed alone can be measured.
+    Trained {
+        /// For several quanta in sequence, since its phases cannot be predicted.
+        sequential: bool,
+        /// How many CPUs are left idle for it.
+        idle: u16,
+    },
+    /// It fits beside a program that is made to suffer little.
+    BesideTrained,
+    /// Another program is made to suffer little, and it does not fit beside that.
+    AwaitsTraining,
     /// It may not be frozen, so it always runs.
     NeverFrozen,
     /// The quantum is shorter than asked, so that nobody is frozen longer than allowed.
@@ -266,6 +289,11 @@ pub enum Why {
     /// tried from here.
     Given {
         /// How.
+        actuator: Actuator,
+    },
+    /// Earlier runs of the program have shown this to be best: it is not tried again for now.
+    Recalled {
+        /// What is in force from now on.
         actuator: Actuator,
     },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.

@@ -109,6 +109,17 @@ pub fn median_estimate(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
+/// How far the median of samples is off by chance, as one standard error: that of normal errors as wide as the middle half of
+/// the samples shows (from the median of the distances to their median), so that a few far outside do not count. `None` with
+/// fewer than two samples, which show no spread.
+pub fn median_error(samples: &[f64]) -> Option<f64> {
+    let value = median(samples).filter(|_| samples.len() > 1)?;
+    let distances: Vec<f64> = samples.iter().map(|sample| (sample - value).abs()).collect();
+    // A normal error's quartile lies 1 / 1.4826 standard deviations out; a median's error is sqrt(pi / 2) times a mean's.
+    let deviation = 1.4826 * median(&distances)?;
+    Some((std::f64::consts::PI / 2.0).sqrt() * deviation / (samples.len() as f64).sqrt())
+}
+
 /// How much of `b` it takes for `a`, from the pairs' ratios `a[i] / b[i]`: Hodges' and Lehmann's estimate with
 /// Wilcoxon's interval. `None` without pairs, or if a value is not positive. No interval with fewer
 /// than six pairs, for which there is none of 95 %.
@@ -292,6 +303,22 @@ mod tests {
         assert_eq!((six.interval, six.verdict()), (None, Verdict::NoDifference));
         assert_eq!(ratio_estimate(&[], &[]), None);
         assert_eq!(ratio_estimate(&[1.0, 0.0], &[1.0, 1.0]), None);
+    }
+
+    #[test]
+    fn the_error_of_a_median_is_that_of_normal_samples_and_a_hiccup_hardly_moves_it() {
+        let mut random = fastrand::Rng::with_seed(5);
+        let mut normal = |n: usize| -> Vec<f64> {
+            (0..n).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect()
+        };
+        let told: Vec<f64> = (0..500).map(|_| median_error(&normal(25)).unwrap()).collect();
+        let medians: Vec<f64> = (0..500).map(|_| median(&normal(25)).unwrap()).collect();
+        let spread = (medians.iter().map(|m| m * m).sum::<f64>() / 500.0).sqrt();
+        let told = median(&told).unwrap();
+        assert!((0.85..1.15).contains(&(told / spread)), "{told} {spread}");
+        let (calm, hiccup) = ([1.0, 1.1, 0.9, 1.05, 0.95], [1.0, 1.1, 0.9, 1.05, 3.0]);
+        assert!(median_error(&hiccup).unwrap() <= 2.0 * median_error(&calm).unwrap());
+        assert_eq!((median_error(&[1.0]), median_error(&[])), (None, None));
     }
 
     #[test]

@@ -50,6 +50,20 @@ unsafe extern "C" fn __kmpc_push_num_threads(
     }
 }
 
+// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call. A region whose condition is false
+// begins here instead of at the entry below: its clause, if it has one, is not that of the region that follows.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __kmpc_serialized_parallel(location: *const c_void, thread: c_int) {
+    static REAL: Function = Function::named("__kmpc_serialized_parallel\0");
+    type Entry = unsafe extern "C" fn(*const c_void, c_int);
+    let _ = HAS_CLAUSE.try_with(|clause| clause.set(false));
+    match REAL.of(location) {
+        0 => REAL.is_lost(),
+        // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+        real => unsafe { transmute::<usize, Entry>(real)(location, thread) },
+    }
+}
+
 /// Tells the runtime how many threads the region that follows gets, if it is ours to say.
 fn grant(location: *const c_void, body: *const c_void) {
     if HAS_CLAUSE.try_with(|clause| clause.replace(false)).unwrap_or(true) {

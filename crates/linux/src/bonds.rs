@@ -169,7 +169,7 @@ fn inspect_one(
         sockets.extend(inode_of(&fd.target, "socket:["));
     }
     if !sockets.is_empty() && !bonds.listens {
-        bonds.listens = !listeners.of(&folder)?.is_disjoint(&sockets);
+        bonds.listens = listeners.are_among(&sockets, &folder)?;
     }
     if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
         bonds.shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));

@@ -109,6 +109,17 @@ impl Tree {
         stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
     }
 
+    /// Whether a process is one of the program's. It is found from below: that costs a look at its ancestors, where a walk costs
+    /// one at everybody.
+    pub fn has(&self, proc: &Proc, pid: i32) -> bool {
+        let Some(shim) = self.shim.filter(|shim| shim.look(proc).is_some()) else {
+            return self.members(proc).iter().any(|process| process.pid == pid);
+        };
+        // An ancestor that ends meanwhile has its children given to the shim: then it is begun anew.
+        let mut looks = (0..MOST_WALKS).map(|_| descends_from(proc, pid, shim.pid));
+        looks.find_map(|found| found).unwrap_or(false)
+    }
+
     /// Calls `act` on every process, again and again, until a whole walk had nothing to do;
     /// `act` says whether it did something.
     pub fn until_stable(&self, proc: &Proc, mut act: impl FnMut(Process) -> bool) {
@@ -174,6 +185,18 @@ impl Tree {
     }
 }
 
+/// Whether a process is below another one; `None`: an ancestor has ended meanwhile.
+fn descends_from(proc: &Proc, pid: i32, root: i32) -> Option<bool> {
+    let mut at = pid;
+    while at > 1 {
+        at = proc.stat(at).ok()?.ppid;
+        if at == root {
+            return Some(true);
+        }
+    }
+    Some(false)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::process::ExitStatusExt;
@@ -199,6 +222,27 @@ mod tests {
         let tree = Tree { shim: Some(nobody), main: Some(nobody), orphans: vec![nobody] };
         assert_eq!(tree.members(&Proc::default()), []);
         assert_eq!(Tree::default().signal(&Proc::default(), Signal::KILL, &[]), Ok(0));
+    }
+
+    #[test]
+    fn who_is_below_the_shim_is_found_from_below_and_nobody_else() {
+        let proc = Proc::default();
+        let mut shell = Command::new("sh").args(["-c", "sleep 1000 & wait"]).spawn().unwrap();
+        let find = |pid: u32| Process::find(&proc, pid as i32).unwrap();
+        let tree = Tree { shim: Some(find(shell.id())), ..Tree::default() };
+        let child = loop {
+            match tree.members(&proc).first() {
+                Some(child) => break *child,
+                None => std::thread::yield_now(),
+            }
+        };
+        assert!(tree.has(&proc, child.pid));
+        for other in [shell.id() as i32, std::process::id() as i32, 1, i32::MAX] {
+            assert!(!tree.has(&proc, other), "{other}");
+        }
+        child.signal(&proc, Signal::KILL).unwrap();
+        shell.wait().unwrap();
+        assert!(!tree.has(&proc, child.pid));
     }
 
     #[test]

@@ -8,8 +8,17 @@
 //! ends and `t` is another. That tells all ends in no time, so many counts can be held against each other.
 //!
 //! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits, and then changes of single
-//! programs' counts as long as they help. Of all that are within 1 % of the shortest total time, those with the
-//! smallest largest slowdown (against alone, with all threads asked for) are the best, then those with the fewest threads.
+//! programs' counts as long as they help. Of all that cannot be told from the one with the shortest total time, those
+//! that cannot be told from the one with the smallest largest slowdown (against alone, with all threads asked for) are the
+//! best, then those with the fewest threads.
+//!
+//! *What can be told apart.* Times alone are medians of several runs, and runs differ. Programs are measured in rounds, so
+//! the whole prediction is made once more from the times of each round; a combination that is slower than another by no more
+//! than a standard error of their difference over the rounds is not slower. That is the *one-standard-error rule* by which
+//! regression trees are cut to size (Breiman, Friedman, Olshen and Stone, 1984): of what is as good as the best, the simplest.
+//! Fewer threads are the simpler choice here, since a thread too many costs what no prediction sees: turns and switches. Of
+//! the smallest of many noisy figures chance has a part, too; this keeps it from deciding. With one run there is no spread to
+//! be seen, and the prediction alone decides.
 //!
 //! *What it does not know.* Caches and memory that programs share, quanta (the last one of a program is a whole one), and what
 //! switching costs. So predictions are lower bounds, by some per cent where nothing is shared; they are good
@@ -18,6 +27,7 @@
 //! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of its best speedup (section
 //! 5.2), whatever runs beside it.
 
+use cosched_core::statistics::median_error;
 use cosched_core::{Nanos, Speedup};
 
 use crate::kind::Kind;
@@ -25,13 +35,13 @@ use crate::{greedy, minwait};
 
 /// More combinations than this are not all tried.
 const EXHAUSTIVE: u64 = 20_000;
-/// A total time that is longer by less is as long.
-const AS_SOON: f64 = 1.01;
+/// Figures that differ by a smaller part are equal but for their rounding.
+const ROUNDING: f64 = 1e-9;
 /// More often than this, single counts are not gone through.
 const SWEEPS: usize = 6;
 
 /// A program, as far as advice looks at it.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Candidate {
     /// When it comes.
     pub arrives: Nanos,
@@ -41,6 +51,8 @@ pub struct Candidate {
     pub asked: u16,
     /// How long it takes alone.
     pub speedup: Speedup,
+    /// The same by the runs of each round in which it was measured.
+    pub rounds: Vec<Speedup>,
 }
 
 impl Candidate {
@@ -220,23 +232,74 @@ fn searched(
     tried
 }
 
+/// A figure of a combination.
+struct Figure {
+    value: f64,
+    /// As each round has it.
+    rounds: Vec<f64>,
+}
+
+impl Figure {
+    /// Whether it is not larger than another, as far as the rounds can tell.
+    fn is_as_small_as(&self, other: &Figure) -> bool {
+        let pairs = self.rounds.iter().zip(&other.rounds);
+        let differences: Vec<f64> = pairs.map(|(mine, theirs)| mine - theirs).collect();
+        let error = median_error(&differences).unwrap_or(0.0);
+        self.value - other.value <= error + ROUNDING * other.value
+    }
+}
+
+/// A combination, and what is expected of it.
+struct Judged {
+    counts: Vec<u16>,
+    total: Figure,
+    worst: Figure,
+}
+
+impl Judged {
+    fn threads(&self) -> u64 {
+        self.counts.iter().map(|n| u64::from(*n)).sum()
+    }
+}
+
+/// Those of which a figure is the smallest, as far as the rounds can tell.
+fn smallest(all: Vec<Judged>, figure: fn(&Judged) -> &Figure) -> Vec<Judged> {
+    let least =
+        (0..all.len()).min_by(|a, b| figure(&all[*a]).value.total_cmp(&figure(&all[*b]).value));
+    let Some(least) = least else { return all };
+    let kept: Vec<bool> =
+        all.iter().map(|one| figure(one).is_as_small_as(figure(&all[least]))).collect();
+    all.into_iter().zip(kept).filter(|(_, kept)| *kept).map(|(one, _)| one).collect()
+}
+
 /// The best of some combinations.
 fn best(kind: Kind, programs: &[Candidate], tried: Vec<Vec<u16>>, cpus: usize) -> Vec<u16> {
-    let predicted: Vec<(Vec<u16>, Prediction)> = tried
-        .into_iter()
-        .map(|counts| {
-            let prediction = predict(kind, programs, &counts, cpus);
-            (counts, prediction)
-        })
+    let count = programs.iter().map(|program| program.rounds.len()).min().unwrap_or(0);
+    let in_round = |program: &Candidate, round: usize| Candidate {
+        speedup: program.rounds[round],
+        rounds: Vec::new(),
+        ..*program
+    };
+    let rounds: Vec<Vec<Candidate>> = (0..count)
+        .map(|round| programs.iter().map(|program| in_round(program, round)).collect())
         .collect();
-    let shortest = predicted.iter().map(|(_, p)| p.total_seconds).fold(f64::INFINITY, f64::min);
-    let soon = predicted.into_iter().filter(|(_, p)| p.total_seconds <= shortest * AS_SOON);
-    let threads = |counts: &[u16]| counts.iter().map(|n| u64::from(*n)).sum::<u64>();
-    let fairest = soon.min_by(|(a, of_a), (b, of_b)| {
-        let slower = of_a.worst().total_cmp(&of_b.worst());
-        slower.then(threads(a).cmp(&threads(b)))
-    });
-    fairest.map(|(counts, _)| counts).unwrap_or_default()
+    let judged = |counts: Vec<u16>| {
+        let of = |programs: &[Candidate]| predict(kind, programs, &counts, cpus);
+        let (all, each) = (of(programs), rounds.iter().map(|round| of(round)));
+        let each: Vec<(f64, f64)> = each.map(|p| (p.total_seconds, p.worst())).collect();
+        let (totals, worsts) = each.into_iter().unzip();
+        Judged {
+            total: Figure { value: all.total_seconds, rounds: totals },
+            worst: Figure { value: all.worst(), rounds: worsts },
+            counts,
+        }
+    };
+    let soon = smallest(tried.into_iter().map(judged).collect(), |one| &one.total);
+    let fair = smallest(soon, |one| &one.worst);
+    let simplest = fair
+        .into_iter()
+        .min_by(|a, b| a.threads().cmp(&b.threads()).then(a.total.value.total_cmp(&b.total.value)));
+    simplest.map(|one| one.counts).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -249,7 +312,19 @@ mod tests {
     fn candidate(times: &[(u16, u64)]) -> Candidate {
         let known: Vec<_> = times.iter().map(|(n, ms)| (*n, Nanos::from_millis(*ms))).collect();
         let asked = times.last().map_or(1, |(n, _)| *n);
-        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup: Speedup::new(&known).unwrap() }
+        let speedup = Speedup::new(&known).unwrap();
+        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup, rounds: Vec::new() }
+    }
+
+    /// One that was measured with one and with two threads, so long in each round.
+    fn measured(one: [u64; 5], two: [u64; 5]) -> Candidate {
+        let middle = |times: [u64; 5]| {
+            let mut sorted = times;
+            sorted.sort_unstable();
+            sorted[2]
+        };
+        let rounds = one.into_iter().zip(two).map(|(a, b)| candidate(&[(1, a), (2, b)]).speedup);
+        Candidate { rounds: rounds.collect(), ..candidate(&[(1, middle(one)), (2, middle(two))]) }
     }
 
     fn total(counts: &[u16], programs: &[Candidate]) -> f64 {
@@ -260,7 +335,7 @@ mod tests {
     fn the_four_scripts_of_which_each_is_hardly_faster_with_two_threads_get_one_each() {
         // Measured: 3.5 s one after another with two threads, 2.75 s with one thread each.
         let script = candidate(&[(1, 1375), (2, 875)]);
-        let four = [script; 4];
+        let four = vec![script; 4];
         assert!((total(&[2; 4], &four) - 3.5).abs() < 1e-9);
         assert!((total(&[1; 4], &four) - 2.75).abs() < 1e-9);
         assert_eq!(advise(GREEDY, &four, 2), [1; 4]);
@@ -270,7 +345,7 @@ mod tests {
     #[test]
     fn programs_that_scale_beyond_their_threads_take_turns_with_all() {
         let superlinear = candidate(&[(1, 1000), (2, 400)]);
-        assert_eq!(advise(GREEDY, &[superlinear; 4], 2), [2; 4]);
+        assert_eq!(advise(GREEDY, &vec![superlinear; 4], 2), [2; 4]);
     }
 
     #[test]
@@ -300,6 +375,34 @@ mod tests {
         let advised = advise(GREEDY, &programs, 4);
         assert_eq!(advised, [1, 2]);
         assert!(predict(GREEDY, &programs, &advised, 4).unfairness() < 1.01);
+    }
+
+    #[test]
+    fn counts_that_the_runs_cannot_tell_apart_are_decided_by_fewer_threads() {
+        // In turn with two threads: 1.22 s; side by side with one: 1.24 s. Single runs differ by a tenth.
+        let noisy = measured([1240, 1180, 1350, 1210, 1290], [610, 640, 590, 670, 600]);
+        assert_eq!(advise(GREEDY, &vec![noisy; 2], 2), [1, 1]);
+        // The same times, each run as long as the others of its kind: then 2 % are a difference.
+        let calm = measured([1240; 5], [610; 5]);
+        assert_eq!(advise(GREEDY, &vec![calm.clone(); 2], 2), [2, 2]);
+        // Seen once there is no spread, and the prediction decides.
+        let once = Candidate { rounds: Vec::new(), ..calm };
+        assert_eq!(advise(GREEDY, &vec![once; 2], 2), [2, 2]);
+    }
+
+    #[test]
+    fn noise_that_slows_all_runs_of_a_round_alike_hides_no_difference() {
+        let slow = [100, 150, 120, 200, 110];
+        let program = measured(slow.map(|part| 12 * part), slow.map(|part| 5 * part));
+        assert_eq!(advise(GREEDY, &vec![program; 2], 2), [2, 2]);
+    }
+
+    #[test]
+    fn one_run_that_took_twice_as_long_decides_nothing() {
+        let program = measured([1000, 1010, 2000, 990, 1005], [400, 410, 405, 800, 395]);
+        assert_eq!(advise(GREEDY, &vec![program; 2], 2), [2, 2]);
+        let program = measured([1000, 1010, 2000, 990, 1005], [700, 710, 350, 705, 695]);
+        assert_eq!(advise(GREEDY, &vec![program; 2], 2), [1, 1]);
     }
 
     #[test]

@@ -138,6 +138,13 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         way
     }
 
+    /// Of the ways that are to be tried next, these are known already.
+    pub(crate) fn skip(&mut self, id: ProgramId, is_known: impl Fn(&W) -> bool) {
+        if let Some(guarded) = self.programs.get_mut(&id) {
+            guarded.to_try.retain(|way| !is_known(way));
+        }
+    }
+
     /// A program has this, without a trial.
     pub(crate) fn adopt(&mut self, id: ProgramId, way: W) {
         self.programs.entry(id).or_default().in_force = way;

@@ -1,7 +1,7 @@
 //! Advice as a table and as JSON.
 
 use cosched_core::result::RunResult;
-use cosched_policy::advice::Prediction;
+use cosched_policy::advice::{Candidate, Prediction};
 use serde::Serialize;
 
 use super::Advice;
@@ -40,6 +40,7 @@ struct ProgramDocument<'a> {
 struct AloneDocument {
     threads: u16,
     solo_seconds: f64,
+    run_seconds: Vec<f64>,
 }
 
 #[derive(Serialize)]
@@ -63,16 +64,18 @@ impl PredictionDocument {
 pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
     let program = |i: usize| {
         let spec = &advice.workload.programs[i];
-        let times = advice.candidates[i].speedup.times().iter();
+        let Candidate { speedup, rounds, .. } = &advice.candidates[i];
+        let times = speedup.times().iter().enumerate();
         ProgramDocument {
             name: &spec.name,
             command: &spec.command,
             asked_threads: advice.candidates[i].asked,
             threads: advice.counts[i],
             alone: times
-                .map(|(threads, solo)| AloneDocument {
+                .map(|(count, (threads, solo))| AloneDocument {
                     threads: *threads,
                     solo_seconds: solo.as_secs_f64(),
+                    run_seconds: rounds.iter().map(|r| r.times()[count].1.as_secs_f64()).collect(),
                 })
                 .collect(),
             asked_turnaround_seconds: advice.asked.turnaround_seconds[i],
@@ -91,6 +94,14 @@ pub(super) fn json(advice: &Advice<'_>, applied: Option<&RunResult>) -> String {
         applied,
     };
     serde_json::to_string_pretty(&document).expect("there is no map, so it can be written as JSON")
+}
+
+impl Advice<'_> {
+    /// How often each time alone was measured, at least.
+    fn runs(&self) -> usize {
+        let rounds = self.candidates.iter().map(|candidate| candidate.rounds.len());
+        rounds.min().unwrap_or(0)
+    }
 }
 
 fn gain(advice: &Advice<'_>) -> f64 {
@@ -127,9 +138,11 @@ pub(super) fn table(advice: &Advice<'_>) -> String {
         told("As asked", &advice.asked),
         told("As advised", &advice.advised),
         format!(
-            "Predicted for {} on {} from times alone, without caches and switches: docs/advise.md. --apply runs it so.",
+            "Predicted for {} on {} from times alone (medians of {}), without caches and switches: docs/advise.md. --apply \
+             runs it so.",
             advice.policy,
             cosched_report::words::count(advice.cpus, "CPU", "CPUs"),
+            cosched_report::words::count(advice.runs(), "run", "runs"),
         ),
     ];
     lines.join("\n")

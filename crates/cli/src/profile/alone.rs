@@ -23,7 +23,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::out;
 use crate::session::{Origins, Request, Session, say};
-use crate::store::{Entry, Store, StoreError};
+use crate::store::{Entry, StoreError};
 
 /// How much of a failed program's standard error is shown.
 const LAST_LINES: usize = 5;
@@ -58,38 +58,34 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// Runs a program `runs` times alone, and keeps the median in the store.
-pub(super) fn measure(
-    session: &Session,
-    spec: &ProgramSpec,
-    how: &HowArgs,
-    runs: u16,
-    store: &mut Store,
-) -> Result<Entry, Stop> {
-    let threads = session.threads(spec);
-    let mut all = Vec::new();
-    for run in 1..=runs {
-        eprintln!("cosched: {} alone, threads: {threads}, run {run} of {runs}", spec.name);
-        all.push(run_alone(session, spec, how)?);
+/// What is known of a program after these runs, at least one, and what was known of it before and still counts.
+pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
+    let known = before.map_or(&[][..], |entry| &entry.times);
+    let times: Vec<Nanos> =
+        known.iter().copied().chain(made.iter().map(|run| run.turnaround)).collect();
+    let counts = counts_of_the_middle(made);
+    let misses = counts.misses_per_kilo_instruction();
+    let ratio = counts.miss_ratio();
+    Entry {
+        solo: median(&times).expect("at least one run was made"),
+        runs: u16::try_from(times.len()).unwrap_or(u16::MAX),
+        misses_per_kilo_instruction: misses
+            .or(before.and_then(|entry| entry.misses_per_kilo_instruction)),
+        miss_ratio: ratio.or(before.and_then(|entry| entry.miss_ratio)),
+        times,
+        measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
     }
-    let times: Vec<Nanos> = all.iter().map(|run| run.turnaround).collect();
-    let counts = counts_of_the_middle(&all);
-    if counts.quality == Quality::Scaled {
+}
+
+/// Tells it where the counters did not count all of these runs.
+pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
+    if counts_of_the_middle(made).quality == Quality::Scaled {
         say(format_args!(
             "{}: its cache misses are scaled up from a part of the run, because the counters were \
              shared (with a profiler, say) or do not count on every kind of core",
             spec.name
         ));
     }
-    let entry = Entry {
-        solo: median(&times).expect("at least one run was asked for and made"),
-        runs,
-        misses_per_kilo_instruction: counts.misses_per_kilo_instruction(),
-        miss_ratio: counts.miss_ratio(),
-        measured_at: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
-    };
-    store.put(&session.key(spec, how), &entry)?;
-    Ok(entry)
 }
 
 /// What was counted in the run of median time; of an even number in the faster of the two in the
@@ -187,6 +183,19 @@ mod tests {
         assert_eq!(middle(&[9, 1, 2]), Some(2));
         assert_eq!(middle(&[4, 100, 2, 3]), Some(3));
         assert_eq!(middle(&[5]), Some(5));
+    }
+
+    #[test]
+    fn what_was_known_before_counts_with_what_is_new() {
+        let run = |seconds: u64| Alone {
+            turnaround: Nanos::from_secs(seconds),
+            switches: 0,
+            counts: Counts::default(),
+        };
+        let before = Entry { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };
+        let all = entry(&[run(3)], Some(&before));
+        assert_eq!((all.solo, all.runs, all.miss_ratio), (Nanos::from_secs(3), 3, Some(0.5)));
+        assert_eq!(all.times, [9, 2, 3].map(Nanos::from_secs));
     }
 
     #[test]

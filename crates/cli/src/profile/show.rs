@@ -30,6 +30,7 @@ struct PointDocument {
     threads: u16,
     solo_seconds: f64,
     runs: u16,
+    run_seconds: Vec<f64>,
     /// Against the smallest thread count that was measured.
     speedup: Option<f64>,
     misses_per_kilo_instruction: Option<f64>,
@@ -45,6 +46,7 @@ pub(super) fn json(profiles: &[Profiled<'_>]) -> String {
                 threads: *threads,
                 solo_seconds: entry.solo.as_secs_f64(),
                 runs: entry.runs,
+                run_seconds: entry.times.iter().map(|time| time.as_secs_f64()).collect(),
                 speedup: speedup(&curve, *point),
                 misses_per_kilo_instruction: entry.misses_per_kilo_instruction,
                 miss_ratio: entry.miss_ratio,
@@ -107,10 +109,10 @@ mod tests {
             let solo = Nanos::from_secs(*seconds);
             let measured_at = String::new();
             let (misses_per_kilo_instruction, miss_ratio) = (None, None);
-            (
-                *threads,
-                Entry { solo, runs: 3, misses_per_kilo_instruction, miss_ratio, measured_at },
-            )
+            let (runs, times) = (3, vec![solo; 3]);
+            let entry =
+                Entry { solo, runs, times, misses_per_kilo_instruction, miss_ratio, measured_at };
+            (*threads, entry)
         };
         let entries = times.iter().map(entry).collect();
         show(&[Profiled { spec: &workload.programs[0], placement: Placement::Spread, entries }])
@@ -127,8 +129,8 @@ mod tests {
         assert_eq!(program["placement"], "spread");
         assert_eq!(program["ideal_threads"], 2);
         let point = serde_json::json!({
-            "threads": 4, "solo_seconds": 4.0, "runs": 3, "speedup": 2.5, "misses_per_kilo_instruction": null,
-            "miss_ratio": null
+            "threads": 4, "solo_seconds": 4.0, "runs": 3, "run_seconds": [4.0, 4.0, 4.0], "speedup": 2.5,
+            "misses_per_kilo_instruction": null, "miss_ratio": null
         });
         assert_eq!(program["threads"][2], point);
     }

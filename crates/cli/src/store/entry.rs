@@ -71,6 +71,9 @@ pub(crate) struct Entry {
     pub(crate) solo: Nanos,
     /// How many runs were made.
     pub(crate) runs: u16,
+    /// How long each of them took, in the order in which they were made; older entries do not have it.
+    #[serde(rename = "run_nanoseconds", default)]
+    pub(crate) times: Vec<Nanos>,
     /// Last-level cache misses per 1000 instructions, where they could be counted.
     pub(crate) misses_per_kilo_instruction: Option<f64>,
     /// Share of the references to the last-level cache that missed, where they could be counted; older entries do not have it.

@@ -25,6 +25,7 @@ fn entry(seconds: u64) -> Entry {
     Entry {
         solo: Nanos::from_secs(seconds),
         runs: 3,
+        times: [seconds, seconds + 1, seconds - 1].map(Nanos::from_secs).to_vec(),
         misses_per_kilo_instruction: None,
         miss_ratio: Some(0.25),
         measured_at: "2026-01-01T00:00:00Z".into(),
@@ -154,6 +155,18 @@ fn an_entry_from_before_miss_ratios_were_kept_is_read_without_one() {
     assert_ne!(older, text);
     store.known.insert(key(2).as_str().to_owned(), older);
     let expected = Entry { miss_ratio: None, ..entry(5) };
+    assert_eq!(store.get(&key(2)).unwrap(), Some(expected));
+}
+
+#[test]
+fn an_entry_from_before_single_times_were_kept_is_read_without_them() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    let text = serde_json::to_string(&entry(5)).unwrap();
+    let older = text.replace("\"run_nanoseconds\":[5000000000,6000000000,4000000000],", "");
+    assert_ne!(older, text);
+    store.known.insert(key(2).as_str().to_owned(), older);
+    let expected = Entry { times: Vec::new(), ..entry(5) };
     assert_eq!(store.get(&key(2)).unwrap(), Some(expected));
 }
 

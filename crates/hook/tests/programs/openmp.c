@@ -80,6 +80,20 @@ int main(int argc, char **argv) {
     team = omp_get_num_threads();
     CHECK(team, granted);
 
+    /* Of both, the condition goes first, and neither is for the region that follows. */
+#pragma omp parallel num_threads(wanted) if (argc > 100)
+#pragma omp single
+    team = omp_get_num_threads();
+    CHECK(team, 1);
+#pragma omp parallel
+#pragma omp single
+    team = omp_get_num_threads();
+    CHECK(team, granted);
+#pragma omp parallel num_threads(wanted) if (argc < 100)
+#pragma omp single
+    team = omp_get_num_threads();
+    CHECK(team, wanted);
+
     /* Inside a region the runtime decides: one thread, unless the program allows more levels. */
 #pragma omp parallel
     {

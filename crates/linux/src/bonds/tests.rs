@@ -111,6 +111,21 @@ fn listening_is_a_state_of_a_socket_in_the_tables_of_its_namespace() {
 }
 
 #[test]
+fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
+    let (root, proc) = made_up(&[&["socket:[1700]"], &["socket:[1700]", "socket:[1603]"]]);
+    for pid in 1..=2 {
+        let net = root.path().join(format!("{pid}/net"));
+        // No file: whoever reads it fails.
+        fs::create_dir_all(net.join("tcp")).unwrap();
+        let unix = "0: 00000003 00000000 00000000 0001 03 1700\n";
+        fs::write(net.join("unix"), unix).unwrap();
+    }
+    let inspected = |pid| inspect(&proc, &[pid], &HandedOut::default());
+    assert!(!inspected(1).unwrap().listens);
+    assert!(inspected(2).is_err(), "one that is none of them may be of TCP");
+}
+
+#[test]
 fn this_process_is_seen_with_what_it_opens() {
     let (proc, me) = (Proc::default(), id() as i32);
     let handed_out = HandedOut::held_by(&proc, me).unwrap();

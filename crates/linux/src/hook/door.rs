@@ -2,6 +2,11 @@
 //!
 //! The name is abstract: nothing of it is left when cosched is killed, and it is gone with cosched. It has a part that
 //! nobody can guess, so that nobody has it first.
+//!
+//! Everybody on the machine can read that name and knock, and a process of the program can ring without end. Both cost
+//! cosched time, so only so much of each is listened to in a second. What comes beyond that waits until the next heartbeat,
+//! when it is heard as ever; who cannot wait has what it wants, or what it was granted last. Knocking does not keep those
+//! from being heard who are inside already.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -17,7 +22,7 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 
-use super::guest::Guest;
+use super::guest::{Guest, Told};
 use crate::procfs::Proc;
 use crate::runstate::numbers_alike;
 
@@ -26,8 +31,11 @@ const LISTENER: u64 = 0;
 const BACKLOG: i32 = 64;
 /// How many processes of a program may be connected at a time; others have what they want.
 const MOST_GUESTS: usize = 64;
-/// How much may come in in a second: far more than programs that ask when their regions change.
-const MOST_PER_SECOND: usize = 5000;
+/// How many knocks are listened to in a second: for each it has to be found out who that is.
+const MOST_KNOCKS: usize = 500;
+/// How many messages: far more than come of programs that ask when their regions change.
+const MOST_MESSAGES: usize = 5000;
+const SECOND: u64 = 1000;
 
 /// What was heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,8 +44,45 @@ pub struct Heard {
     pub wanted: Option<u16>,
     /// Whether somebody waits for the answer.
     pub blocked: bool,
-    /// It knocked without end and is not heard any more; everything of it has what it wants.
-    pub shut: bool,
+    /// More came in a second than is listened to, for the first time.
+    pub too_much: bool,
+}
+
+/// How much of something is listened to in a second.
+#[derive(Debug)]
+struct Patience {
+    most: usize,
+    /// What has come since when, milliseconds.
+    came: usize,
+    since: u64,
+    /// It was too much: nothing is listened to until the next heartbeat.
+    is_over: bool,
+}
+
+impl Patience {
+    fn new(most: usize) -> Patience {
+        Patience { most, came: 0, since: 0, is_over: false }
+    }
+
+    /// So much has come. Says whether that ends it.
+    fn spend(&mut self, came: usize, now: u64) -> bool {
+        if now.saturating_sub(self.since) >= SECOND {
+            (self.since, self.came) = (now, 0);
+        }
+        self.came += came;
+        let ends = !self.is_over && self.came > self.most;
+        self.is_over |= ends;
+        ends
+    }
+
+    /// Says whether there was none left, and there is now.
+    fn renew(&mut self, now: u64) -> bool {
+        let was_over = std::mem::take(&mut self.is_over);
+        if was_over {
+            (self.since, self.came) = (now, 0);
+        }
+        was_over
+    }
 }
 
 /// What cosched does for a program by its door.
@@ -47,11 +92,19 @@ pub struct Uses {
     pub threads: bool,
     /// The barriers are the hook's.
     pub barriers: bool,
+    /// It counts regions and barriers, which tells how far the program has come.
+    pub progress: bool,
 }
 
 impl Uses {
     /// Of a malleable program.
-    pub const THREADS: Uses = Uses { threads: true, barriers: false };
+    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
+
+    /// What holds where nothing is granted.
+    fn rule(self) -> Rule {
+        let Uses { threads, barriers, progress } = self;
+        Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
+    }
 }
 
 /// The door of one program.
@@ -62,16 +115,16 @@ pub struct Door {
     table: Option<OwnedFd>,
     name: String,
     epoll: OwnedFd,
-    /// `None`: it is shut.
-    listener: Option<OwnedFd>,
+    listener: OwnedFd,
     guests: BTreeMap<u64, Guest>,
     next: u64,
     rule: Rule,
-    /// What has come in since when.
-    came: usize,
-    since: u64,
+    knocks: Patience,
+    messages: Patience,
+    /// It was told that too much came.
+    is_flooded: bool,
     /// What processes that have gone had told.
-    ticks: u64,
+    told: Told,
 }
 
 impl Door {
@@ -87,20 +140,20 @@ impl Door {
         bind(&listener, &SocketAddrUnix::new_abstract_name(name.as_bytes())?)?;
         listen(&listener, BACKLOG)?;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-        let data = epoll::EventData::new_u64(LISTENER);
-        epoll::add(&epoll, &listener, data, epoll::EventFlags::IN)?;
+        listen_to(&epoll, LISTENER, &listener)?;
         Ok(Door {
             uses,
             table: None,
             name,
             epoll,
-            listener: Some(listener),
+            listener,
             guests: BTreeMap::new(),
             next: LISTENER + 1,
-            rule: Rule { managed: uses.threads, donate: uses.barriers, ..Rule::default() },
-            came: 0,
-            since: 0,
-            ticks: 0,
+            rule: uses.rule(),
+            knocks: Patience::new(MOST_KNOCKS),
+            messages: Patience::new(MOST_MESSAGES),
+            is_flooded: false,
+            told: Told::default(),
         })
     }
 
@@ -129,18 +182,23 @@ impl Door {
         !self.guests.is_empty()
     }
 
+    /// Whether too much has come, so that nothing more of that kind is heard before the next heartbeat.
+    pub fn is_tired(&self) -> bool {
+        self.knocks.is_over || self.messages.is_over
+    }
+
     /// Takes in who knocks and hears what the others have to say; `now` is in milliseconds of the monotonic clock. Only
     /// processes come in that `admits` knows as the program's.
     pub fn hear(&mut self, now: u64, admits: impl Fn(i32) -> bool) -> Heard {
-        let mut heard = Heard::default();
+        let (mut heard, mut knocks, mut messages) = (Heard::default(), 0, 0);
         for key in self.ready() {
             if key == LISTENER {
-                self.came += self.welcome(now, &admits);
+                knocks += self.welcome(now, &admits);
                 continue;
             }
             let Some(guest) = self.guests.get_mut(&key) else { continue };
             let news = guest.hear();
-            self.came += news.messages;
+            messages += news.messages;
             if let Some(blocked) = news.asked {
                 heard.blocked |= blocked;
                 heard.wanted = heard.wanted.max(Some(guest.wanted));
@@ -150,13 +208,19 @@ impl Door {
             }
         }
         heard.wanted = heard.wanted.map(|wanted| wanted.max(self.wanted()));
-        if now.saturating_sub(self.since) >= 1000 {
-            (self.since, self.came) = (now, 0);
+        let no_more_knocks = self.knocks.spend(knocks, now);
+        let no_more_messages = self.messages.spend(messages, now);
+        // What is not listened to any more stays where it is, and wakes nobody.
+        if no_more_knocks {
+            let _ = epoll::delete(&self.epoll, &self.listener);
         }
-        if self.came > MOST_PER_SECOND {
-            self.shut();
-            return Heard { shut: true, ..Heard::default() };
+        if no_more_messages {
+            let deaf = |guest: &Guest| _ = epoll::delete(&self.epoll, guest);
+            self.guests.values().for_each(deaf);
         }
+        let too_much = no_more_knocks || no_more_messages;
+        heard.too_much = too_much && !self.is_flooded;
+        self.is_flooded |= too_much;
         heard
     }
 
@@ -178,8 +242,8 @@ impl Door {
     /// Lets in who knocks; how many did.
     fn welcome(&mut self, now: u64, admits: &impl Fn(i32) -> bool) -> usize {
         let mut knocked = 0;
-        while let Some(listener) = self.listener.as_ref().filter(|_| knocked < BACKLOG as usize) {
-            match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        while knocked < BACKLOG as usize {
+            match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
                 Ok(socket) => {
                     knocked += 1;
                     let room = self.guests.len() < MOST_GUESTS;
@@ -190,8 +254,8 @@ impl Door {
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => break,
-                // No more files, say: who knocks would be heard for ever, and not let in.
-                Err(_) => self.listener = None,
+                // No more files, say: who knocks would be heard again and again, and not let in. That is too much.
+                Err(_) => return MOST_KNOCKS + 1,
             }
         }
         knocked
@@ -200,8 +264,9 @@ impl Door {
     fn let_in(&mut self, socket: OwnedFd, peer: i32, now: u64) -> io::Result<()> {
         let table = self.table.as_ref().filter(|_| numbers_alike(&Proc::default(), peer));
         let guest = Guest::welcome(socket, self.rule, table.map(AsFd::as_fd), now)?;
-        let data = epoll::EventData::new_u64(self.next);
-        epoll::add(&self.epoll, &guest, data, epoll::EventFlags::IN)?;
+        if !self.messages.is_over {
+            listen_to(&self.epoll, self.next, &guest)?;
+        }
         self.guests.insert(self.next, guest);
         self.next += 1;
         Ok(())
@@ -209,22 +274,14 @@ impl Door {
 
     fn dismiss(&mut self, key: u64) {
         if let Some(guest) = self.guests.remove(&key) {
-            self.ticks = self.ticks.saturating_add(guest.ticks());
+            self.told = self.told.plus(guest.told());
         }
-    }
-
-    fn shut(&mut self) {
-        self.table = None;
-        self.guests.clear();
-        self.listener = None;
-        self.came = 0;
     }
 
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        let Uses { threads, barriers } = self.uses;
-        self.set(Rule { managed: threads, donate: barriers, grant, cpus });
+        self.set(Rule { grant, cpus, ..self.uses.rule() });
     }
 
     /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
@@ -238,15 +295,21 @@ impl Door {
         self.guests.values_mut().for_each(|guest| guest.set(rule));
     }
 
-    /// cosched is alive: milliseconds of the monotonic clock.
-    pub fn beat(&self, now: u64) {
+    /// cosched is alive: milliseconds of the monotonic clock. What was too much before is heard from now on.
+    pub fn beat(&mut self, now: u64) {
         self.guests.values().for_each(|guest| guest.beat(now));
+        // What cannot be listened to (there is no memory, say) has what it wants.
+        if self.knocks.renew(now) {
+            let _ = listen_to(&self.epoll, LISTENER, &self.listener);
+        }
+        if self.messages.renew(now) {
+            self.guests.iter().for_each(|(key, guest)| _ = listen_to(&self.epoll, *key, guest));
+        }
     }
 
-    /// All ticks of progress that were ever told; `None`: none was.
-    pub fn ticks(&self) -> Option<u64> {
-        let ticks = self.guests.values().map(Guest::ticks).fold(self.ticks, u64::saturating_add);
-        Some(ticks).filter(|ticks| *ticks > 0)
+    /// All that was ever told of progress.
+    pub fn told(&self) -> Told {
+        self.guests.values().map(Guest::told).fold(self.told, Told::plus)
     }
 }
 
@@ -255,6 +318,12 @@ impl AsFd for Door {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
+}
+
+/// From now on it is told when there is something to be read there.
+fn listen_to(epoll: &OwnedFd, key: u64, source: impl AsFd) -> io::Result<()> {
+    let data = epoll::EventData::new_u64(key);
+    Ok(epoll::add(epoll, source, data, epoll::EventFlags::IN)?)
 }
 
 /// The process at the other end; `None`: it is in another world, where processes are numbered differently.

@@ -35,16 +35,16 @@ impl Linux {
     pub(super) fn hear_door(&mut self, id: ProgramId) {
         let Some(live) = self.live.get_mut(&id) else { return };
         let (tree, proc) = (&live.tree, &self.proc);
-        let admits = |pid| tree.members(proc).iter().any(|process| process.pid == pid);
+        let admits = |pid| tree.has(proc, pid);
         let Some(door) = &mut live.door else { return };
         let heard = door.hear(clock::monotonic() / NANOS, admits);
         let grants = door.uses().threads;
-        if heard.shut {
+        if heard.too_much {
             self.note(
                 id,
-                "asks without end: it is not heard any more, and is as it would be without cosched",
+                "is knocked at or asks without end: only so much of it is heard in each second, and who cannot wait has what \
+                 it would have without cosched, or had last",
             );
-            self.rest_states();
         }
         // Whose threads are not decided on does not ask, but for lies.
         if let Some(threads) = heard.wanted.filter(|_| grants) {
@@ -67,8 +67,8 @@ impl Linux {
 
     /// When programs that have the hook inside have to be told again that cosched is alive.
     pub(super) fn next_beat(&self) -> Nanos {
-        let is_used = |live: &Live| live.door.as_ref().is_some_and(Door::is_used);
-        match self.live.values().any(is_used) {
+        let is_due = |door: &Door| door.is_used() || door.is_tired();
+        match self.live.values().any(|live| live.door.as_ref().is_some_and(is_due)) {
             true => self.last_beat + Nanos::from_millis(BEAT),
             false => Nanos::NEVER,
         }
@@ -82,6 +82,6 @@ impl Linux {
         }
         self.last_beat = now;
         let at = self.clock.monotonic(now).0 / NANOS;
-        self.live.values().filter_map(|live| live.door.as_ref()).for_each(|door| door.beat(at));
+        self.live.values_mut().filter_map(|live| live.door.as_mut()).for_each(|door| door.beat(at));
     }
 }

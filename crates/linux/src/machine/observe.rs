@@ -4,11 +4,16 @@
 //! that is done in the [background](crate::background), and nobody starts later for it: a program whose threads are to be
 //! counted is observed from when it is done. A program whose waits for locks are wanted before it starts is observed from its
 //! first instruction on, and starts later if need be: its shim is observed, of which it inherits that.
+//!
+//! Where nothing is wanted of single threads, or of what they wait for, the [clocks](crate::cpu_clocks) of processes tell what
+//! there is to know, and nothing is loaded at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, Sample, Thread, ThreadId};
+use cosched_core::{
+    Arena, IpBin, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
+};
 
 use super::Linux;
 use super::names::{Named, Names};
@@ -17,10 +22,12 @@ use super::samples::{of_locks, of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
+use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
+use crate::pointers::Pointers;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -39,6 +46,8 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
+    /// Whether it was told that nobody can see where in their code programs are.
+    pub(super) is_blind: bool,
 }
 
 /// What cannot be known of a program's threads.
@@ -98,10 +107,14 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-    /// The ticks that it had told of its own progress.
-    ticks: u64,
+    /// What was told of its progress from inside.
+    told: Told,
+    /// For how long it had been frozen.
+    frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
+    /// What its processes compute, as long as nobody looks at its threads.
+    clocks: CpuClocks,
     /// Whether it was told that its waits cannot be seen.
     is_hidden: bool,
 }
@@ -110,6 +123,14 @@ impl Observer {
     /// Whether a program is to be observed for something.
     pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
+    }
+
+    /// Whether something is wanted of a program that only its threads tell.
+    fn looks_at_threads(&self, id: ProgramId) -> bool {
+        use Measure::{Counters, CpuTime, Progress, UserTime};
+        let of_processes = [Counters, CpuTime, Progress, UserTime];
+        let wanted = self.wanted.get(&id);
+        wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
 
     /// Who has a name that policies know.
@@ -151,6 +172,7 @@ impl Observer {
         clock: &Clock,
     ) -> Result<(), FileError> {
         let from_the_start = self.wants(id, Measure::LockWait);
+        let looks_at_threads = self.looks_at_threads(id);
         let number = u32::from(id.slot) << 16 | (id.generation & 0xffff);
         let now = clock.now();
         let program = self.programs.entry(id).or_insert_with(|| Observed {
@@ -160,10 +182,15 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
+            clocks: CpuClocks::default(),
             is_hidden: false,
         });
+        if !looks_at_threads {
+            return Ok(());
+        }
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
@@ -182,14 +209,17 @@ impl Observer {
         self.set_ticks();
     }
 
-    /// Ticks are counted while somebody's user time is wanted. Where the kernel does not let us, there is none.
+    /// Ticks are counted while somebody's user time is wanted and its clocks are not enough. Where the kernel does not let
+    /// us, there is none.
     fn set_ticks(&mut self) {
-        let wanted = self.wanted.values().any(|measures| measures.contains(&Measure::UserTime));
+        let wants = |id: &ProgramId| self.wants(*id, Measure::UserTime);
+        let wanted = self.wanted.keys().any(|id| wants(id) && self.looks_at_threads(*id));
         if wanted == self.ticks {
             return;
         }
         if let Some(monitor) = self.source.ready(false) {
-            self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
+            let is_done = monitor.count_ticks(wanted).is_ok();
+            self.ticks = wanted && is_done;
         }
     }
 
@@ -200,8 +230,10 @@ impl Observer {
 
     /// Takes a sample, if it is time.
     pub(super) fn look(&mut self, now: Nanos) -> Result<(), FileError> {
-        let due = now >= self.next_look();
-        let Some(monitor) = self.source.ready(false).filter(|_| due) else { return Ok(()) };
+        if now < self.next_look() {
+            return Ok(());
+        }
+        let Some(monitor) = self.source.ready(false) else { return Ok(()) };
         monitor.look()?;
         self.look_at = monitor.looks_every().map(|period| now + period);
         Ok(())
@@ -215,16 +247,28 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<Option<Unseen>, FileError> {
         self.set_ticks();
+        let looks_at_threads = self.looks_at_threads(id);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let ticks = live.door.as_ref().and_then(Door::ticks);
-        let before = std::mem::replace(&mut program.ticks, ticks.unwrap_or_default());
-        // A count that goes back is a lie.
-        let progress = ticks.map(|ticks| ticks.saturating_sub(before));
-        let empty = Sample { progress, ..Sample::empty(id, from, to) };
+        let told = live.door.as_ref().map(Door::told).unwrap_or_default();
+        let progress = told.since(std::mem::replace(&mut program.told, told));
+        let frozen = live.frozen.until(to);
+        let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
+        let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
+        let blocks = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+        let bin = |(block, count)| IpBin { program: id, block, count };
+        into.ips.extend(blocks.into_iter().map(bin));
+        let proc = Proc::default();
+        if !program.is_known && !looks_at_threads {
+            let used = program.clocks.next(&live.tree.members(&proc));
+            let (on_cpu, user_time) = (used.all, Some(used.outside));
+            let sample = Sample { on_cpu, user_time, quality: Quality::Exact, ..empty };
+            into.samples.push(with_counts(sample, counted));
+            return Ok(None);
+        }
         let monitor = match self.source.ready(false) {
             Some(monitor) if program.is_known => monitor,
             not_yet => {
@@ -245,7 +289,6 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
-        let proc = Proc::default();
         let wants = |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
         let (all, shares) = (wants(Measure::Threads), wants(Measure::LockShares));
         for Slice { thread, .. } in &slices {
@@ -354,6 +397,10 @@ impl Linux {
             }
             is_new
         });
+        if let Some(observed) = self.observer.programs.get_mut(&id) {
+            // What was computed before is not asked for.
+            observed.clocks.next(&live.tree.members(&self.proc));
+        }
         result
     }
 
@@ -379,6 +426,7 @@ impl Linux {
         let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
+        into.ips.retain(|bin| stays(bin.program));
         let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
         into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
@@ -391,6 +439,7 @@ impl Linux {
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.ips.sort_by_key(|bin| (bin.program, bin.block));
         into.locks.sort_by_key(|share| (share.thread, share.lock));
         Ok(())
     }
@@ -408,10 +457,29 @@ mod tests {
             from: Nanos::ZERO,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
+            clocks: CpuClocks::default(),
             is_hidden: false,
         }
+    }
+
+    #[test]
+    fn nothing_is_loaded_where_nobody_looks_at_threads() {
+        let (mut observer, clock) = (Observer::default(), Clock::start());
+        let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
+        let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
+        observer.look(clock.now()).unwrap();
+        assert!(is_closed(&observer));
+        let light = [Measure::Progress, Measure::Counters, Measure::UserTime];
+        observer.wanted.insert(id, light.into());
+        observer.begin_below(id, shim, &clock).unwrap();
+        observer.look(clock.now()).unwrap();
+        observer.set_ticks();
+        assert!(is_closed(&observer) && !observer.ticks);
+        observer.wanted.insert(id, [Measure::Threads].into());
+        assert!(observer.looks_at_threads(id));
     }
 
     #[test]

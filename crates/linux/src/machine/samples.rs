@@ -42,7 +42,8 @@ pub(super) fn of_program(
     Sample {
         on_cpu,
         user_time: ticks.then(|| Nanos((on_cpu.0 as f64 * user_part(slices)) as u64)),
-        frozen: frozen.unwrap_or_default(),
+        // Or stopped by somebody else, which is no time to run either.
+        frozen: sample.frozen.max(frozen.unwrap_or_default()),
         run_delay: Some(sum(Activity::Runnable)),
         lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum::<Nanos>())
             .filter(|_| !whole.hidden),
