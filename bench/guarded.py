@@ -14,7 +14,7 @@ def told(run):
                 continue
             if reason["why"] in ("kept", "put-back", "given") and since is not None:
                 trying, since = trying + decision["at_seconds"] - since, None
-            if reason["why"] == "given":
+            if reason["why"] in ("given", "recalled"):
                 left_with = reason["actuator"]
             elif reason["why"] == "tried":
                 against, since = reason["against"], decision["at_seconds"]

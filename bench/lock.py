@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """lock.py: what faithful scheduling gains where threads wait for locks. `make bench-lock` runs it.
 
-In each cell (see cells.py) `cosched compare` runs all ways in turn (A B C, B C A): plain Linux, `faithful`, `faithful`
-without its guard, and each actuator held fixed. Then faithful is held against the actuator that was best there.
+In each cell (see cells.py) `cosched compare` runs all ways in turn (A B C, B C A): plain Linux, `faithful`, `faithful` that
+knows nothing of the program yet, `faithful` without its guard, and each actuator held fixed. Then faithful is held against the
+actuator that was best there.
 
 It writes lock.json (for scripts; docs/lock-benchmark.md describes it), lock.md and lock.svg into --out. Only the standard library
 is needed. A way or cell that cannot be had here is left out, and said so.
@@ -23,14 +24,17 @@ import picture
 import verdicts
 from gang import elapsed, plain_environment, possible, say
 
-SCHEMA = "cosched-bench-lock/1"
+SCHEMA = "cosched-bench-lock/2"
 ACTUATORS = ["none", "slice", "batch", "batch-slice", "round-robin"]
 # A program is measured for two intervals before anything is done to it. What is held fixed is to be in force soon.
 FIXED_EVERY = "100ms"
 # What each way is asked for by; the first one is what the others are held against.
 WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"],
+        "afresh": ["--way", "afresh=faithful --afresh"],
         "unguarded": ["--way", "unguarded=faithful --no-guard"],
         **{name: ["--way", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
+# So many runs try out what helps, one actuator each, before faithful is measured as users have it from then on.
+LEARNING = 2
 # A first run takes at least this share of the time that is wanted, before its amount of work is scaled.
 ENOUGH = 0.2
 
@@ -39,6 +43,8 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
+    # What is learnt here is of no use to anybody else.
+    os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     ways, left_out = possible(options.cosched, WAYS)
     if ways[:2] != list(WAYS)[:2] or not set(ways) & set(ACTUATORS):
         sys.exit("bench: without linux, faithful and a fixed actuator there is nothing to compare")
@@ -88,7 +94,7 @@ def chosen_cells(options, left_out):
 
 def left(options, report, done, all_of_them, began):
     """How long it still takes: as long for each cell as for the others, or as long as was asked for."""
-    per_cell = (time.time() - began) / done if done else options.seconds * (len(report["ways"]) * options.runs + 2)
+    per_cell = (time.time() - began) / done if done else options.seconds * (len(report["ways"]) * options.runs + 2 + LEARNING)
     return f"{elapsed(began)} so far, about {per_cell * (all_of_them - done) / 60:.0f} min left"
 
 
@@ -131,6 +137,9 @@ def fitted(options, cell, file):
 def compared(options, cell, amount, file, ways):
     """What `cosched compare` tells of a cell with so much work."""
     file.write_text(cell.workload(amount))
+    for number in range(LEARNING):
+        options.cosched("run", file, "--policy", "faithful", "--out", file.parent / f"learning-{number}", "--json",
+                        stdout=subprocess.DEVNULL)
     words = [word for way in ways if way not in ("linux", "faithful") for word in WAYS[way]]
     words += ["--interval", options.interval] if options.interval else []
     done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
@@ -148,8 +157,8 @@ def figures(cell, runs, way):
         rounds = sorted(runs.glob("round-[0-9]*")) or [runs]
         seconds, starts = zip(*[cell.times(one / way["way"]) for one in rounds])
         found |= {"seconds": seconds, "start_seconds": statistics.median(starts)}
-        if way["way"] == "faithful":
-            runs = [json.loads((one / "faithful" / "run.json").read_text()) for one in rounds]
+        if way["way"] in ("faithful", "afresh"):
+            runs = [json.loads((one / way["way"] / "run.json").read_text()) for one in rounds]
             found["guard"] = [guarded.told(run) for run in runs]
     return found
 

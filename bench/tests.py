@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import barrier_verdicts
 import cells
+import fairness
 import guarded
 import lock
 import malleable
@@ -16,6 +17,8 @@ import mariadb
 import monitor
 import picture
 import ratio
+import shuffling
+import shuffling_verdicts
 import storms
 import verdicts
 
@@ -37,6 +40,80 @@ def report(*made_up):
              "ways": {way: way for way in made_up[0]["ways"]}, "cells": list(made_up)}
     verdicts.judge(found, lock.ACTUATORS)
     return found
+
+
+def way(unfairness, seconds, failed=0):
+    estimate = lambda value: {"value": value, "interval": None}
+    samples = {"unfairness": [unfairness] * ROUNDS, "mean_turnaround_seconds": [seconds] * ROUNDS}
+    return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples,
+            "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
+
+
+class Fairness(unittest.TestCase):
+    def verdict(self, linux, ours, seconds=6, failed=0):
+        cell = fairness.judged({"cell": "a", "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
+        self.assertIn(cell["verdict"], fairness.sentence(cell))
+        return cell["verdict"], cell["ways"]["fair-progress"]["excess_gone"]
+
+    def test_half_of_the_excess_has_to_go_for_3_percent_at_most(self):
+        verdict, gone = self.verdict(1.4, 1.1)
+        self.assertEqual(verdict, "met")
+        self.assertAlmostEqual(gone, 0.75)
+        self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
+        self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
+        self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
+
+    def test_a_mix_has_two_programs_for_each_cpu_that_tell_how_far_they_come(self):
+        text = fairness.workload(fairness.CELLS[1], {"numpy": 123.4, "triad": 0.5}, 3)
+        self.assertEqual(text.count("[[program]]"), 6)
+        self.assertEqual(text.count("progress = true"), 6)
+        self.assertIn('"./numpy-matmul.py", "123"', text)
+
+
+class Shuffling(unittest.TestCase):
+    def report(self, seconds, across=0.2):
+        def runs(took, share):
+            return {"seconds": [took] * ROUNDS, "transfers_per_second": [100.0] * ROUNDS, "across_share": [share] * ROUNDS,
+                    "lock_share": [0.3] * ROUNDS, "moved": [4] * ROUNDS, "kept": [0] * ROUNDS}
+
+        cell = {"cell": "a", "amount": 1.0, "failed": False,
+                "runs": {"linux": runs(2.0, 0.6), "unguarded": runs(seconds, across), "guarded": runs(2.0, 0.0)}}
+        found = {"schema": shuffling.SCHEMA, "rounds": ROUNDS, "seconds": 4.0, "started_at": "2026-01-01T00:00:00Z", "cpus": 2,
+                 "groups": "0,1", "ways": {"linux": "", "unguarded": "", "guarded": ""}, "source": "kernel",
+                 "own": {"unguarded": 0.5, "guarded": 2.0}, "cells": [cell, {"cell": "b", "failed": True, "runs": {}}]}
+        shuffling_verdicts.judge(found)
+        return found
+
+    def test_a_gain_is_told_by_time_and_its_cause_by_the_locks(self):
+        for seconds, verdict in [(1.5, "faster"), (2.5, "slower")]:
+            found = self.report(seconds)
+            self.assertEqual(found["cells"][0]["verdict"]["unguarded"], verdict)
+            self.assertEqual(found["cells"][0]["verdict"]["guarded"], "cannot be told apart")
+            told = list(shuffling_verdicts.sentences(found))
+            self.assertIn("b failed", told[0])
+            self.assertIn("20 % go across instead of 60 %", told[1])
+            self.assertIn("met", told[-2])
+            self.assertIn("missed", told[-1])
+        self.assertAlmostEqual(found["cells"][0]["across_ratio"]["unguarded"]["value"], 1 / 3)
+        self.assertIsNone(found["cells"][0]["across_ratio"]["guarded"], "a ratio of nothing")
+        table = [line for line in shuffling_verdicts.markdown(found) if line.startswith("|")]
+        self.assertEqual(len({line.count("|") for line in table}), 1)
+
+    def test_figures_of_locks_are_weighed_by_time_and_by_transfers(self):
+        def line(seconds, transfers, across, waited):
+            program = {"lock_transfers_per_second": transfers, "across_share": across, "lock_share": waited}
+            return json.dumps({"source": "kernel", "interval_seconds": seconds, "programs": [program]})
+
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "stat.jsonl")
+            file.write_text("\n".join([line(1.0, 30.0, 1.0, 0.2), line(3.0, 30.0, 0.0, 0.6), line(1.0, 0.0, None, None)]))
+            found = shuffling.locks(file)
+        self.assertAlmostEqual(found["transfers_per_second"], 24.0)
+        self.assertAlmostEqual(found["across_share"], 0.25)
+        self.assertAlmostEqual(found["lock_share"], 0.4)
 
 
 class Ratios(unittest.TestCase):

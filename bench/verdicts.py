@@ -38,6 +38,8 @@ def judge_cell(cell, actuators):
     cell["best_fixed"] = best(usual, seconds)
     cell["faithful_to_best"] = ratio(seconds["faithful"], seconds[cell["best_fixed"]])
     cell["faithful_to_best_of_other_rounds"] = apart(usual, seconds)
+    if "afresh" in seconds:
+        cell["afresh_to_best"] = ratio(seconds["afresh"], seconds[cell["best_fixed"]])
     cell["below_linux"] = is_below(cell["ways"]["faithful"]["ratio"])
     if fixed != usual:
         of_all = best(fixed, seconds)
@@ -75,6 +77,7 @@ def summary(cells):
     can_tell = all(cell["ways"]["faithful"]["ratio"]["interval"] for cell in cells)
     others = [cell["faithful_to_best_of_other_rounds"] for cell in cells]
     asked = [cell["with_round_robin"]["faithful_to_best"]["value"] for cell in cells if "with_round_robin" in cell]
+    anew = [cell["afresh_to_best"]["value"] for cell in cells if "afresh_to_best" in cell]
     ways = {name: geometric_mean(cell["ways"][name]["median_seconds"] / cell["ways"]["linux"]["median_seconds"]
                                  for cell in cells) for name in cells[0]["ways"] if name != "linux"}
     return {
@@ -82,6 +85,7 @@ def summary(cells):
         "geometric_mean": mean,
         "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
         "geometric_mean_with_round_robin": geometric_mean(asked) if len(asked) == len(cells) else None,
+        "geometric_mean_afresh": geometric_mean(anew) if len(anew) == len(cells) else None,
         "worst": {"cell": worst["cell"], **worst["faithful_to_best"]},
         "below_linux": below,
         "ways_to_linux": ways,
@@ -105,6 +109,8 @@ def sentences(report):
            f"{found['geometric_mean']:.3f}; at most {MEAN:.2f}: {bars['geometric_mean']}."
            + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
     yield f"The worst cell, {worst['cell']}: {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
+    if anew := found["geometric_mean_afresh"]:
+        yield f"When it meets each program for the first time (afresh), geometric mean: {anew:.3f}."
     below = "; ".join(found["below_linux"]) or "none"
     yield f"Cells that take more than {LINUX - 1:.0%} longer than under plain Linux: {below}: {bars['linux']}."
     if asked := found["geometric_mean_with_round_robin"]:

@@ -57,6 +57,14 @@ struct {
 	__type(value, __u32);
 } returned SEC(".maps");
 
+// The group of each CPU, where somebody wants lock transfers told apart.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, CPUS);
+	__type(key, __u32);
+	__type(value, __u32);
+} groups SEC(".maps");
+
 static struct record *record_of(struct membership *member)
 {
 	__u32 slot = member->slot;
@@ -112,6 +120,7 @@ static struct record *welcome(struct task_struct *task)
 	record->process = number(leader);
 	record->thread = number(task);
 	record->cpu = NO_CPU;
+	record->waker = NO_CPU;
 	record->since = bpf_ktime_get_ns();
 	end(record);
 	return record;
@@ -131,13 +140,55 @@ static struct record *find(struct task_struct *task)
 	return welcome(task);
 }
 
+static bool is_lock(__u32 state)
+{
+	return state >= AT_MUTEX && state <= AT_BARRIER;
+}
+
+// A thread has waited so long at its lock.
+static void waited(struct record *record, __u64 time)
+{
+	struct lock_wait *place = &record->locks[0];
+
+	for (int i = 0; i < LOCKS; i++) {
+		struct lock_wait *other = &record->locks[i];
+
+		if (other->lock == record->lock) {
+			other->time += time;
+			return;
+		}
+		if (other->time < place->time)
+			place = other;
+	}
+	place->lock = record->lock;
+	place->taken = place->time;
+	place->time += time;
+}
+
+// A thread comes to a lock, and has to wait.
+static void arrives(struct record *record, __u64 now)
+{
+	__u64 window = now / WINDOW_NS;
+	struct arrival *arrival = &record->arrivals[window & 1];
+
+	if (arrival->window != window) {
+		arrival->window = window;
+		arrival->at = now;
+	}
+}
+
 // The time since the last change is booked to what the thread did until now.
 static void change(struct record *record, __u32 state, __u64 now)
 {
 	__u32 was = record->state;
 
-	if (was < STATES && now > record->since)
+	if (was < STATES && now > record->since) {
 		record->time[was] += now - record->since;
+		if (is_lock(was))
+			waited(record, now - record->since);
+	}
+	if (is_lock(state))
+		arrives(record, now);
 	record->state = state;
 	record->since = now;
 }
@@ -177,6 +228,24 @@ static void taken(struct record *record, struct task_struct *prev, struct record
 		record->by_sibling++;
 }
 
+static __u32 group_of(__u32 cpu)
+{
+	__u32 *group = bpf_map_lookup_elem(&groups, &cpu);
+
+	return group ? *group : 0;
+}
+
+// A thread that a sibling has woken at a lock comes to a CPU: the lock has come from there, as far as can be told.
+static void transferred(struct record *record, __u32 cpu)
+{
+	if (record->waker == NO_CPU)
+		return;
+	record->transfers++;
+	if (group_of(record->waker) != group_of(cpu))
+		record->across++;
+	record->waker = NO_CPU;
+}
+
 SEC("tp_btf/sched_switch")
 int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_struct *next)
 {
@@ -206,9 +275,29 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 		if (coming->cpu != cpu && coming->cpu != NO_CPU)
 			coming->migrations++;
 		coming->cpu = cpu;
+		transferred(coming, cpu);
 		change(coming, RUNNING, now);
 		end(coming);
 	}
+	return 0;
+}
+
+// Who wakes somebody at a lock: only here it is surely `current`. Attached only where somebody wants transfers.
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_waking, struct task_struct *task)
+{
+	struct record *record = find(task), *waker;
+	struct pt_regs *regs;
+
+	if (!record || !is_lock(record->state))
+		return 0;
+	waker = find(bpf_get_current_task_btf());
+	if (!waker || waker->program != record->program)
+		return 0;
+	// A timer that ends a wait interrupts whomever it meets.
+	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	if (SYSCALL_NUMBER(regs) == SYS_futex)
+		record->waker = bpf_get_smp_processor_id();
 	return 0;
 }
 

@@ -7,6 +7,9 @@
 #define NO_SLOT 0xffffffffU
 #define NOT_YET 0xfffffffeU
 #define NO_CPU 0xffffffffU
+#define CPUS 1024
+#define LOCKS 4               /* of each thread, so many locks are told apart */
+#define WINDOW_NS 100000000ULL /* arrivals at locks are told by windows of this length */
 
 /* What a thread does. */
 enum state {
@@ -32,7 +35,21 @@ struct counts {
 	__u64 lost; /* threads for which there was none */
 };
 
-/* One thread; three cache lines. Times are nanoseconds of CLOCK_MONOTONIC. */
+/* How long a thread waited at a lock. Where there is no room, the lock with the least time is forgotten, and the new one
+ * takes over its time: so whatever it waits for most is there in the end, however many others there are. */
+struct lock_wait {
+	__u64 lock;  /* address; 0: nothing here yet */
+	__u64 time;
+	__u64 taken; /* of this, what it took over */
+};
+
+/* The first time in a window that a thread came to a lock and had to wait. */
+struct arrival {
+	__u64 window; /* its number: CLOCK_MONOTONIC / WINDOW_NS */
+	__u64 at;
+};
+
+/* One thread. Times are nanoseconds of CLOCK_MONOTONIC. */
 struct record {
 	__u32 version;      /* odd while it is written */
 	__u32 program;
@@ -51,6 +68,12 @@ struct record {
 	__u64 migrations;
 	__u64 user_ticks;   /* how often it was met on its CPU outside the kernel, while somebody wants that counted */
 	__u64 kernel_ticks; /* and inside */
+	__u32 waker;        /* CPU of the sibling that has woken it at a lock, until it runs; NO_CPU */
+	__u32 unused;
+	__u64 transfers;    /* how often it was woken so, and came to a CPU */
+	__u64 across;       /* of these: of another group than the waker's */
+	struct arrival arrivals[2]; /* in windows with even and with odd numbers */
+	struct lock_wait locks[LOCKS];
 };
 
 #endif

@@ -46,6 +46,7 @@ mutant hog 's/random_walk(mine->state, steps)/random_walk(mine->state, steps - (
 
 # Locks that are not taken show where threads meet, or one is preempted for another; so these run for a while.
 mutant lock-loop '/pthread_mutex_.*lock(/d' --gap 0 --work 0.2
+mutant lock-loop '/pthread_mutex_.*lock(/d' --locks 2 --gap 0 --work 0.2
 mutant nested-locks '/pthread_mutex_.*lock(/d' --accounts 2 --gap 0 --work 0.2
 mutant nested-locks '/pthread_mutex_.*lock(&inner/d' --accounts 3 --gap 0 --work 0.2
 

@@ -33,6 +33,7 @@ int main(int argc, char **argv)
             sum += 4 / (1 + x * x);
         }
         areas[block] = sum * width;
+        tick();
     }
 
     areas[0] += spoilt();

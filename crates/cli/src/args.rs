@@ -31,6 +31,7 @@ use crate::doctor::{DoctorArgs, SpinArgs};
 use crate::exec::ExecArgs;
 use crate::explain::ExplainArgs;
 use crate::failure::{self, Failure};
+use crate::fair::FairArgs;
 use crate::manual::ManualArgs;
 use crate::profile::ProfileArgs;
 use crate::recover::RecoverArgs;
@@ -40,7 +41,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
-pub(crate) use shuffle::ShuffleArgs;
+pub(crate) use shuffle::{ShuffleArgs, groups};
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
@@ -129,6 +130,8 @@ pub(crate) struct PolicyArgs {
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) fair: FairArgs,
 }
 
 /// How policies that measure do their work.
@@ -142,9 +145,13 @@ pub(crate) struct MeasureArgs {
     /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
-    /// Do not try out what helps: every program gets the first of the actuators, as in the paper (faithful).
+    /// Do not try out what helps: every program gets the first of the actuators, or new groups at once, as in the papers
+    /// (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
+    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful).
+    #[arg(long)]
+    pub(crate) afresh: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
     /// [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
@@ -164,10 +171,11 @@ impl MeasureArgs {
     fn unused(&self, kinds: &[Kind]) -> Option<Given> {
         let slices = "measure programs and give slices";
         let shuffle = self.shuffle.given();
-        let all: [(bool, Given); 5] = [
+        let all: [(bool, Given); 6] = [
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
-            (self.no_guard, ("--no-guard", Kind::gives_slices, slices)),
+            (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
+            (self.afresh, ("--afresh", Kind::gives_slices, slices)),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -259,8 +267,9 @@ impl HowArgs {
             quantum: self.policy.quantum.map_or(default.quantum, Into::into),
             placement: self.placement(),
             fill: self.policy.fill && kind.fills(),
-            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.predicts()),
+            slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),
             faithful: self.faithful(),
+            fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
         }
     }
@@ -268,7 +277,7 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        ShufflingOptions { interval, ..options }
+        ShufflingOptions { interval, guard: !self.measure.no_guard, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
@@ -280,6 +289,7 @@ impl HowArgs {
             interval: self.measure.interval.map(Into::into).or(default.interval),
             actuators: self.measure.actuators.clone().unwrap_or(default.actuators),
             class: self.measure.usual_class,
+            afresh: self.measure.afresh,
             quanta: self.measure.quanta.clone().unwrap_or(default.quanta),
             ..default
         }
@@ -319,8 +329,16 @@ impl HowArgs {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
-            _ if self.policy.slowdowns.is_some() && !kinds.iter().any(|kind| kind.predicts()) => {
-                Err(refuse("--slowdowns", Kind::predicts, "predict slowdowns"))
+            _ if self.policy.slowdowns.is_some()
+                && !kinds.iter().any(|kind| kind.takes_slowdowns()) =>
+            {
+                Err(refuse("--slowdowns", Kind::takes_slowdowns, "predict slowdowns"))
+            }
+            _ if self.policy.fair.given().is_some()
+                && !kinds.iter().any(|kind| kind.equalises()) =>
+            {
+                let option = self.policy.fair.given().unwrap_or_default();
+                Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -357,7 +375,8 @@ impl HowArgs {
             ("--pinning", self.pinning.is_some()),
             (FILL, self.policy.fill),
         ];
-        all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option).collect()
+        let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
+        given.chain(self.policy.fair.given()).collect()
     }
 }
 

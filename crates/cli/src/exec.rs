@@ -62,6 +62,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
+    session.learn(&request, &ran.result);
     let untroubled = ran.report_troubles();
     let exit = match ran.result.programs[0].exit {
         Some(exit) => exit,

@@ -21,6 +21,7 @@ mod exec;
 mod experiment;
 mod explain;
 mod failure;
+mod fair;
 mod in_place;
 mod live;
 mod manual;

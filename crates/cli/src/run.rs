@@ -54,6 +54,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     };
     let live = Live::open(&session, &request, args.metrics.as_ref())?;
     let ran = session.show(&request, live)?;
+    session.learn(&request, &ran.result);
     match args.json {
         true => print(&ran.result.to_json())?,
         false => {

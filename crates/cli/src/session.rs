@@ -3,8 +3,10 @@
 //! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not there: it knows what
 //! programs want of it, [makes runs](making), and [tells of them](terms).
 
+mod lessons;
 mod making;
 mod request;
+mod sources;
 mod terms;
 mod words;
 
@@ -124,8 +126,9 @@ impl Session {
         how: &HowArgs,
         store: Option<&Store>,
     ) -> Vec<Profile> {
-        let profile = |spec: &ProgramSpec| {
-            let stored = store.and_then(|store| store.look_up(&self.key(spec, how)));
+        let keys: Vec<Key> = workload.programs.iter().map(|spec| self.key(spec, how)).collect();
+        let profile = |(slot, spec): (usize, &ProgramSpec)| {
+            let stored = store.and_then(|store| store.look_up(&keys[slot]));
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
             Profile {
@@ -134,9 +137,10 @@ impl Session {
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
                 speedup: store.and_then(|store| self.speedup(spec, how, store)),
+                experience: store.map(|store| store.experience(&keys, slot)).unwrap_or_default(),
             }
         };
-        workload.programs.iter().map(profile).collect()
+        workload.programs.iter().enumerate().map(profile).collect()
     }
 
     /// How a program scales, from what was measured of it alone with several thread counts.

@@ -192,6 +192,7 @@ impl Simulator {
         if scene.kernel.is_solaris() {
             scene.how.measure.usual_class = Some(Class::FixedPriority(0));
         }
+        scene.how.policy.fair.usual_peak = hardware.peak_lines_per_microsecond();
         Simulator { session, hardware, scene }
     }
 

@@ -2,6 +2,7 @@
 //!
 //! It only looks. Nothing of a program is changed, and no policy runs.
 
+mod arrivals;
 mod counted;
 mod show;
 mod subjects;
@@ -11,19 +12,22 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use cosched_core::Nanos;
+use cosched_core::{CpuSet, Nanos};
 use cosched_linux::clock::Clock;
 use cosched_linux::counters::{Events, Lack};
 use cosched_linux::monitor::interval::{Intervals, Slice};
 use cosched_linux::monitor::{Monitor, ROOM};
 use cosched_linux::poll::{Poll, Ready};
 use cosched_linux::procfs::Proc;
-
+use cosched_linux::topology::Sys;
+use cosched_policy::{GroupBy, Sockets};
 use rustix::process::Signal;
 
-use crate::args::{duration, pid, whole};
+use crate::args::{duration, groups, pid, whole};
+use crate::choices;
 use crate::failure::Failure;
 use crate::session::{print_if_read, say};
+use arrivals::Arrivals;
 use counted::Counted;
 use show::Document;
 use subjects::Subjects;
@@ -49,6 +53,14 @@ pub(crate) struct StatArgs {
     /// End after so many intervals (of --pid only) [default: when the processes have ended]
     #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     count: Option<u32>,
+    /// Groups of CPUs, such as 0-3,4-7 ('+' joins what lies apart): locks that are handed on inside a group are told from
+    /// those that go across, and of each group, in which time its threads come to locks
+    #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
+    groups: Option<Sockets>,
+    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) [default: the widest of these of which there
+    /// are several, if any]
+    #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
+    group_by: Option<GroupBy>,
     /// A line for every thread, too.
     #[arg(long)]
     threads: bool,
@@ -63,6 +75,18 @@ pub(crate) struct StatArgs {
     command: Vec<String>,
 }
 
+impl StatArgs {
+    /// The groups of CPUs that are to be told apart; none where there is only one of anything.
+    fn groups(&self) -> Result<Vec<CpuSet>, Failure> {
+        let topology = Sys::default().topology().map_err(Failure::broken)?;
+        let said = self.groups.clone().or(self.group_by.map(Sockets::By));
+        if let Some(said) = &said {
+            said.check(&topology, &topology.all()).map_err(Failure::input)?;
+        }
+        Ok(said.unwrap_or(Sockets::Widest).usable(&topology, &topology.all()))
+    }
+}
+
 /// Looks until the processes have ended, or the user has seen enough.
 pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let interval = args.interval.unwrap_or(Duration::from_secs(1));
@@ -71,12 +95,22 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             "--interval {interval:?} is too short: 10ms is the least"
         )));
     }
+    let groups = args.groups()?;
     let proc = Proc::own().map_err(Failure::input)?;
     let (mut monitor, lack) =
         if args.sampled { (Monitor::sampled(&proc), None) } else { Monitor::open(&proc) };
     if let Some(lack) = lack {
         say(format_args!("lock times are estimated from samples of /proc: {lack}"));
     }
+    let transfers = match monitor.count_transfers(&groups) {
+        Ok(()) => true,
+        // What lacks here lacks all the more there, and has been told.
+        Err(_) if matches!(monitor, Monitor::Sampled(_)) => false,
+        Err(lack) => {
+            say(format_args!("no columns for lock transfers: {lack}"));
+            false
+        }
+    };
     let (mut counted, lack) = Counted::new(Events::HARDWARE);
     lack.iter().for_each(|lack| say(format_args!("{}", uncounted(lack))));
     // Signals wait in here from now on; what is started does not inherit that.
@@ -90,18 +124,29 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let mut reading = Vec::new();
     let mut intervals = Intervals::default();
     let mut from = Nanos::ZERO;
+    let groups = if transfers { groups } else { Vec::new() };
+    let mut arrivals = Arrivals::new(groups, clock.monotonic(from));
     let (mut printed, mut unseen) = (0, Unseen::default());
     loop {
         let due = from + Nanos::from(interval);
-        let end = wait(&mut poll, &clock, due, &mut monitor, &mut subjects)?;
+        let end = wait(&mut poll, &clock, due, &mut monitor, &mut subjects, &mut arrivals)?;
         let now = clock.now();
         monitor.read(&mut reading).map_err(Failure::broken)?;
+        arrivals.hear(&reading, clock.monotonic(now));
+        reading.extend(arrivals.ended());
         reading.retain(|thread| subjects.include(thread));
         let slices = intervals.next(&reading, clock.monotonic(from));
         unseen.tell(&slices, subjects.names(), monitor.lost());
         let counts = counted.is_there().then(|| counted.next());
-        let document =
-            Document::new(subjects.names(), &slices, counts.as_deref(), (from, now), &monitor);
+        let locks = transfers.then_some(&mut arrivals);
+        let document = Document::new(
+            subjects.names(),
+            &slices,
+            counts.as_deref(),
+            locks,
+            (from, now),
+            &monitor,
+        );
         let text = match args.json {
             true => serde_json::to_string(&document).map_err(Failure::broken)?,
             false => document.lines(printed % PAGE == 0, args.threads),
@@ -175,11 +220,15 @@ fn wait(
     due: Nanos,
     monitor: &mut Monitor,
     subjects: &mut Subjects,
+    arrivals: &mut Arrivals,
 ) -> Result<Option<End>, Failure> {
-    let mut ready = Vec::new();
+    let (mut ready, mut reading) = (Vec::new(), Vec::new());
+    let began = clock.monotonic(Nanos::ZERO);
     loop {
         let look = monitor.looks_every().map_or(Nanos::NEVER, |period| clock.now() + period);
-        poll.wait(clock.absolute(due.min(look)), &mut ready).map_err(Failure::broken)?;
+        let window = arrivals.due().map_or(Nanos::NEVER, |due| due.since(began));
+        let next = due.min(look).min(window);
+        poll.wait(clock.absolute(next), &mut ready).map_err(Failure::broken)?;
         for ready in ready.drain(..) {
             match ready {
                 Ready::Source(key) => subjects.ended(key, poll)?,
@@ -200,5 +249,10 @@ fn wait(
             return Ok(None);
         }
         monitor.look().map_err(Failure::broken)?;
+        if clock.now() >= window {
+            monitor.read(&mut reading).map_err(Failure::broken)?;
+            arrivals.hear(&reading, clock.monotonic(clock.now()));
+            arrivals.keep_ended(&reading);
+        }
     }
 }

@@ -1,9 +1,9 @@
-//! What is known of programs from runs alone: a small store that outlives the runs.
+//! What is known of programs from earlier runs: a small store that outlives the runs.
 //!
 //! How much a program loses to the others can only be told by one who knows
 //! how long it takes alone. That takes a run of its own, so it is measured once and kept: one
 //! entry per program, thread count, placement and machine (see [`Key`]), in one file below the
-//! user's data folder.
+//! user's data folder. Beside it stands what policies have [tried out](lesson).
 //!
 //! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It
 //! can be open in one process at a time; so it is opened for the moment of one transaction only,
@@ -14,6 +14,7 @@
 //! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
 
 mod entry;
+mod lesson;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -25,15 +26,19 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use redb::{Database, DatabaseError, ReadableTable, TableDefinition, TableError};
+use redb::{Database, DatabaseError, ReadTransaction, ReadableTable, TableDefinition, TableError};
 
 use crate::failure::Failure;
 use crate::session::say;
 
 pub(crate) use entry::{Entry, Key};
 
-/// Keys and entries, both as JSON.
-const TABLE: TableDefinition<'_, &str, &str> = TableDefinition::new("profiles");
+/// A table of keys and what is known under them, both as JSON.
+type Table = TableDefinition<'static, &'static str, &'static str>;
+/// Its values are [`Entry`]s.
+const PROFILES: Table = TableDefinition::new("profiles");
+/// Its values are [`Lesson`]s.
+const LESSONS: Table = TableDefinition::new("lessons");
 /// How long to wait for another process that has the file open: many times what a transaction takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -45,6 +50,7 @@ pub(crate) struct Store {
     patience: Duration,
     /// Everything that was in the file when it was opened, and what was put since.
     known: BTreeMap<String, String>,
+    lessons: BTreeMap<String, String>,
 }
 
 /// Why profiles cannot be read or kept.
@@ -100,6 +106,19 @@ fn untold(error: &StoreError) {
     say(format_args!("times alone are not known: {error}"));
 }
 
+/// Everything in a table.
+fn all(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, String>, Trouble> {
+    let table = match transaction.open_table(table) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
+        other => other?,
+    };
+    let items = table.iter()?.map(|item| {
+        let (key, value) = item?;
+        Ok((key.value().to_owned(), value.value().to_owned()))
+    });
+    items.collect()
+}
+
 impl Store {
     /// The store of this user, made if it is not there.
     pub(crate) fn open() -> Result<Store, StoreError> {
@@ -122,18 +141,10 @@ impl Store {
     }
 
     fn read(file: PathBuf, patience: Duration) -> Result<Store, StoreError> {
-        let mut store = Store { file, patience, known: BTreeMap::new() };
-        store.known = store.transaction(|database| {
-            let mut known = BTreeMap::new();
-            let table = match database.begin_read()?.open_table(TABLE) {
-                Err(TableError::TableDoesNotExist(_)) => return Ok(known),
-                other => other?,
-            };
-            for item in table.iter()? {
-                let (key, entry) = item?;
-                known.insert(key.value().to_owned(), entry.value().to_owned());
-            }
-            Ok(known)
+        let mut store = Store { file, patience, known: BTreeMap::new(), lessons: BTreeMap::new() };
+        (store.known, store.lessons) = store.transaction(|database| {
+            let transaction = database.begin_read()?;
+            Ok((all(&transaction, PROFILES)?, all(&transaction, LESSONS)?))
         })?;
         Ok(store)
     }
@@ -156,13 +167,17 @@ impl Store {
     pub(crate) fn put(&mut self, key: &Key, entry: &Entry) -> Result<(), StoreError> {
         let text = serde_json::to_string(entry)
             .expect("an entry has no map, so it can be written as JSON");
-        self.transaction(|database| {
-            let transaction = database.begin_write()?;
-            transaction.open_table(TABLE)?.insert(key.as_str(), text.as_str())?;
-            Ok(transaction.commit()?)
-        })?;
+        self.write(PROFILES, key.as_str(), &text)?;
         self.known.insert(key.as_str().to_owned(), text);
         Ok(())
+    }
+
+    fn write(&self, table: Table, key: &str, text: &str) -> Result<(), StoreError> {
+        self.transaction(|database| {
+            let transaction = database.begin_write()?;
+            transaction.open_table(table)?.insert(key, text)?;
+            Ok(transaction.commit()?)
+        })
     }
 
     /// Opens the file for a moment, as soon as nobody else has it open.

@@ -417,12 +417,55 @@ fn faithful_ends_sibling_preemption_on_solaris_from_when_it_has_chosen_a_slice()
     assert_eq!(stabs(&rows, 4.0), 0);
 }
 
+/// Eight programs that stream and eight that compute, four seconds each alone.
+fn streams_and_computing() -> String {
+    let program = |name: String, instructions, misses| {
+        format!(
+            "[[program]]\nname = '{name}'\ncommand = 'x'\nthreads = 1\n[program.model]\n[[program.model.phase]]\n\
+             instructions = {instructions}\nmisses_per_kilo_instruction = {misses}\nmisses_in_flight = 8\n"
+        )
+    };
+    let pair = |i| program(format!("s{i}"), "3.2e9", 60) + &program(format!("c{i}"), "9.3e9", 0);
+    (0..8).map(pair).collect()
+}
+
+#[test]
+fn fair_progress_makes_slowdowns_alike_and_more_training_makes_them_more_alike() {
+    let workload = streams_and_computing();
+    let unfairness = |options: &str| {
+        let run = result(&workload, &format!("--machine e5410-8 --kernel cfs --policy {options}"));
+        let slowdowns = || run.programs.iter().map(|program| program.slowdown.unwrap());
+        slowdowns().fold(0.0, f64::max) / slowdowns().fold(f64::INFINITY, f64::min)
+    };
+    let linux = unfairness("linux");
+    let [none, unlimited] = ["0", "unlimited"]
+        .map(|limit| unfairness(&format!("fair-progress --training-limit {limit}")));
+    let optimal = unfairness("fair-progress --optimal");
+    let all =
+        format!("linux {linux}, without training {none}, with {unlimited}, optimal {optimal}");
+    assert!(linux > 1.3 && unlimited < none && unlimited - 1.0 < 0.5 * (linux - 1.0), "{all}");
+    assert!(optimal < 1.1, "{all}");
+}
+
+#[test]
+fn what_fair_progress_is_told_is_for_no_other_policy_and_what_a_simulator_knows_is_known_there_only()
+ {
+    let told = refused(WORKLOAD, "--machine dunnington-24 --policy minwait --training-limit 2");
+    assert!(told.contains("--training-limit is for policies that keep slowdowns equal"), "{told}");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.args(["run", "--policy", "fair-progress", "--optimal", "--prog", "true"]);
+    let output = command.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    assert!(told.contains("--optimal is for simulated machines"), "{told}");
+}
+
 #[test]
 fn shuffling_gives_threads_that_wait_alike_one_package_and_is_refused_where_there_is_only_one() {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 8\n[program.model]\nadaptive = '10us'\nimbalance = 0.9\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e9\nbarriers = 1\n\
         critical = { sections = 20, instructions = 1000000, lines = 8 }\n";
-    let told = result(workload, "--no-solo --policy shuffling --machine e5410-8");
+    let told = result(workload, "--no-solo --policy shuffling --no-guard --machine e5410-8");
     assert!(told.deviations.is_empty(), "{:?}", told.deviations);
     let reasons = told.decisions.iter().flat_map(|decision| &decision.reasons);
     let shuffled = |why| match why {

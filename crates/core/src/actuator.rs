@@ -12,10 +12,13 @@ use crate::plan::{Class, Settings};
 use crate::time::Nanos;
 
 /// A way to schedule the threads of a program as equals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(rename_all = "kebab-case")]
 pub enum Actuator {
     /// As they were found.
+    #[default]
     None,
     /// In their class, with the slice of the table.
     Slice,

@@ -17,6 +17,7 @@ mod actuator;
 mod cause;
 mod cpuset;
 pub mod engine;
+mod experience;
 pub mod fake;
 pub mod input;
 pub mod live;
@@ -39,6 +40,7 @@ pub use actuator::{Actuator, UnknownActuator};
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
+pub use experience::Experience;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
 pub use plan::{
     AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,

@@ -182,6 +182,10 @@ impl Shuffled {
             Why::Unbound { lock_time } => {
                 before.map(|before| Shuffled { groups: 0, lock_contention: lock_time, ..before })
             }
+            // What had proved itself before does so no more.
+            Why::GroupsPutBack { groups: 0, .. } => {
+                before.map(|before| Shuffled { groups: 0, ..before })
+            }
             _ => before,
         }
     }

@@ -240,6 +240,29 @@ pub enum Why {
         /// CPUs still free when its turn came.
         free: u16,
     },
+    /// It is furthest behind of those that fit, by what it would have done alone.
+    LeastProgress {
+        /// Time alone that it has come so far, by its weight, since the programs were last others.
+        progress: Nanos,
+        /// The share of its quanta for which its speed alone is known from one in which it suffered little.
+        coverage: f64,
+    },
+    /// It is further ahead than those that run.
+    MoreProgress {
+        /// Time alone that it has come so far, as above.
+        progress: Nanos,
+    },
+    /// It is made to suffer little for a short time, so that its speed alone can be measured.
+    Trained {
+        /// For several quanta in sequence, since its phases cannot be predicted.
+        sequential: bool,
+        /// How many CPUs are left idle for it.
+        idle: u16,
+    },
+    /// It fits beside a program that is made to suffer little.
+    BesideTrained,
+    /// Another program is made to suffer little, and it does not fit beside that.
+    AwaitsTraining,
     /// It may not be frozen, so it always runs.
     NeverFrozen,
     /// The quantum is shorter than asked, so that nobody is frozen longer than allowed.
@@ -266,6 +289,11 @@ pub enum Why {
     /// tried from here.
     Given {
         /// How.
+        actuator: Actuator,
+    },
+    /// Earlier runs of the program have shown this to be best: it is not tried again for now.
+    Recalled {
+        /// What is in force from now on.
         actuator: Actuator,
     },
     /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
@@ -321,6 +349,28 @@ pub enum Why {
         before: f64,
         /// The same with the new groups.
         after: f64,
+    },
+    /// It is being tried whether the program is faster with its threads sorted into groups; it goes to and fro between that
+    /// and how they were.
+    GroupsTried {
+        /// How many threads would be in a group.
+        threads: u16,
+        /// Over how many sockets.
+        groups: u16,
+    },
+    /// Groups were tried, and the program is left with them.
+    GroupsKept {
+        /// Progress with them against progress without: above 1 is faster.
+        progress: f64,
+    },
+    /// Groups were tried, and its threads are as they were before.
+    GroupsPutBack {
+        /// To how many groups they are bound; 0: they run where the kernel likes.
+        groups: u16,
+        /// Progress with the groups against progress without: below 1 is slower.
+        progress: f64,
+        /// How long no groups are tried again, unless the program changes.
+        pause: Nanos,
     },
     /// Its threads hardly wait at locks any more, and run where the kernel likes from now on.
     Unbound {

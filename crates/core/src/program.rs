@@ -10,6 +10,7 @@ use std::ops::{Add, Range};
 use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
+use crate::experience::Experience;
 use crate::sample::Quality;
 use crate::speedup::Speedup;
 use crate::time::Nanos;
@@ -193,6 +194,8 @@ pub struct Profile {
     pub memory_gigabytes_per_second: Option<f64>,
     /// How long one run takes alone with several thread counts.
     pub speedup: Option<Speedup>,
+    /// How its threads are scheduled best, as earlier runs of it beside the same programs have shown.
+    pub experience: Experience,
 }
 
 /// One program of the [`World`](crate::World).

@@ -26,6 +26,8 @@ pub enum Measure {
     InstructionPointers,
     /// The program's own progress ticks.
     Progress,
+    /// How long its work would have taken alone, which only a simulator knows.
+    Alone,
     /// Memory bandwidth of the machine.
     Bandwidth,
 }
@@ -75,6 +77,8 @@ pub struct Sample {
     pub memory_bytes: Option<u64>,
     /// Progress ticks that the program reported.
     pub progress: Option<u64>,
+    /// How long the work would have taken alone, shared out evenly among all threads.
+    pub alone: Option<Nanos>,
     /// Context switches because the thread waited.
     pub voluntary_switches: Option<u64>,
     /// Context switches because the CPU was taken away.
@@ -104,6 +108,7 @@ impl Sample {
             llc_misses: None,
             memory_bytes: None,
             progress: None,
+            alone: None,
             voluntary_switches: None,
             involuntary_switches: None,
             co_runners: 0,

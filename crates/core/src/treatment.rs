@@ -45,7 +45,7 @@ impl Treatment {
                 // A new slice is a new beginning: a trial that was under way is none any more.
                 self.tried = None;
             }
-            Why::Given { actuator } | Why::Kept { actuator, .. } => {
+            Why::Given { actuator } | Why::Recalled { actuator } | Why::Kept { actuator, .. } => {
                 (self.in_force, self.tried) = (Some(actuator), None);
             }
             Why::Tried { actuator, against } => {

@@ -91,6 +91,7 @@ impl Build {
             return None;
         }
         if self.at_work.load(Relaxed) == 0 {
+            link::passes();
             // SAFETY: as above.
             unsafe {
                 let (found, own) = (get(), self.own.load(Relaxed));

@@ -81,6 +81,26 @@ pub(crate) fn donates() -> bool {
     page().is_some_and(|page| page.rule().donate)
 }
 
+/// The program has begun a region, or all of its threads have met at a barrier: counted where cosched asks for that.
+#[inline]
+pub(crate) fn passes() {
+    if let Some(page) = counting() {
+        page.pass();
+    }
+}
+
+/// Where regions and barriers are counted, if cosched asks for that.
+#[inline]
+fn counting() -> Option<&'static Page> {
+    connected().filter(|page| page.rule().counts)
+}
+
+/// Whether cosched asks for regions and barriers to be counted.
+#[inline]
+pub(crate) fn counts() -> bool {
+    counting().is_some()
+}
+
 /// How many threads a region gets that wants so many.
 #[inline]
 pub(crate) fn region(wanted: i32) -> i32 {

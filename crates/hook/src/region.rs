@@ -22,6 +22,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use std::thread_local;
 
 use crate::barrier::{Passed, are_ours, pool};
+use crate::link;
 use crate::runtime::Function;
 
 /// Whether the program has made a task, or cancelled something.
@@ -29,6 +30,7 @@ static IS_ASIDE: AtomicBool = AtomicBool::new(false);
 
 static TEAM_SIZE: Function = Function::named("omp_get_num_threads\0");
 static LEVEL: Function = Function::named("omp_get_level\0");
+static THREAD: Function = Function::named("omp_get_thread_num\0");
 
 type Ask = unsafe extern "C" fn() -> c_int;
 
@@ -77,6 +79,7 @@ fn standing() -> Standing {
 impl Team {
     /// For a region that begins now, whose body or caller is `code`, which is not null.
     pub(crate) fn begin(code: *const c_void) -> Team {
+        link::passes();
         Team { code, barrier: Own::begin(code) }
     }
 
@@ -146,6 +149,19 @@ pub(crate) fn meeting() -> Option<Meeting> {
     let meeting = standing().meeting?;
     // SAFETY: a function of the OpenMP standard.
     (unsafe { (meeting.level)() } == 1).then_some(meeting)
+}
+
+/// The threads of a region have met at a barrier of the runtime's: the first of them has it counted.
+pub(crate) fn has_met() {
+    let code = code();
+    if code.is_null() || !link::counts() {
+        return;
+    }
+    let thread = THREAD.of(code);
+    // SAFETY: a function of the OpenMP standard, with this type.
+    if thread != 0 && unsafe { transmute::<usize, Ask>(thread)() } == 0 {
+        link::passes();
+    }
 }
 
 /// An address in the library whose region this thread is in; null: in none that we know.

@@ -29,7 +29,7 @@ use crate::files::{self, FileError};
 use crate::procfs::{Fd, Proc};
 
 pub use groups::groups;
-use sockets::Sockets;
+use sockets::Listeners;
 
 /// What all programs were given alike: names as in `/proc/PID/fd`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -143,9 +143,9 @@ impl Bonds {
 /// When `/proc` cannot be read.
 pub fn inspect(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<Bonds, FileError> {
     let mut bonds = Bonds::default();
-    let mut all = Sockets::default();
+    let mut listeners = Listeners::default();
     for &pid in pids {
-        match inspect_one(proc, pid, handed_out, &mut all, &mut bonds) {
+        match inspect_one(proc, pid, handed_out, &mut listeners, &mut bonds) {
             Ok(()) => {}
             Err(error) if error.is_gone() => {}
             Err(error) if error.is_denied() => bonds.unseen.push(pid),
@@ -159,7 +159,7 @@ fn inspect_one(
     proc: &Proc,
     pid: i32,
     handed_out: &HandedOut,
-    all: &mut Sockets,
+    listeners: &mut Listeners,
     bonds: &mut Bonds,
 ) -> Result<(), FileError> {
     let folder = proc.folder(pid);
@@ -169,7 +169,7 @@ fn inspect_one(
         sockets.extend(inode_of(&fd.target, "socket:["));
     }
     if !sockets.is_empty() && !bonds.listens {
-        bonds.listens = all.listen(&folder, &sockets)?;
+        bonds.listens = listeners.are_among(&sockets, &folder)?;
     }
     if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
         bonds.shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));

@@ -131,6 +131,18 @@ impl Programs {
         Ok(())
     }
 
+    /// From now on another one runs as well, until this value is dropped.
+    ///
+    /// # Errors
+    /// When the kernel refuses it.
+    pub(crate) fn attach_also(&mut self, name: &str, tracepoint: &str) -> Result<(), Unavailable> {
+        let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
+        let program = at_tracepoint(&mut self.loaded, name)?;
+        program.load(tracepoint, &types)?;
+        program.attach()?;
+        Ok(())
+    }
+
     /// None of them runs any more.
     pub(crate) fn detach(&mut self) {
         for ((name, _), link) in self.tracepoints.iter().zip(self.links.drain(..)) {

@@ -34,8 +34,9 @@ use std::io;
 
 use cosched_core::{Counts, Quality};
 
-pub use event::Event;
 use event::{Counter, Reading};
+pub use event::{Event, Sampling};
+pub(crate) use event::{can_sample, sample_below};
 
 use crate::tree::Process;
 

@@ -1,6 +1,6 @@
 //! The other end of the hook: a door for each program that has it inside, and what makes its processes come to it.
 //!
-//! A program whose workload file says `malleable = true` or `barrier = "donate"` is started with the hook's library preloaded
+//! A program whose workload file says `malleable = true`, `barrier = "donate"` or `progress = true` is started with the hook's library preloaded
 //! and the name of its [`Door`] in its environment. Each of its processes that has a use for it connects, and gets a
 //! [page](cosched_page) of its own. What processes ask for becomes one number of threads for the program, the most that any of
 //! them wants; the grant holds for each of them. Where the barriers are the hook's, the
@@ -17,6 +17,7 @@ use std::path::PathBuf;
 
 pub use cosched_page::BARRIER_WAY;
 pub use door::{Door, Heard, Uses};
+pub use guest::Told;
 pub use preload::{LIBRARY, NoLibrary, library, preloaded};
 
 /// The library inside a program, and what it is there for.

@@ -29,6 +29,7 @@ pub mod monitor;
 pub mod onlookers;
 pub mod open_files;
 pub mod pinning;
+pub mod pointers;
 pub mod poll;
 pub mod procfs;
 pub mod rights;

@@ -15,7 +15,7 @@
 //! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
 //! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
 //! at what programs hold and who stopped them. `grants` hears malleable programs and answers them, `barriers` tells
-//! programs what their threads do. `attached` has programs that no shim is the parent of: they ran before
+//! programs what their threads do, `phases` has their instruction pointers sampled. `attached` has programs that no shim is the parent of: they ran before
 //! cosched came, or keep its place at the terminal.
 
 mod attached;
@@ -27,6 +27,7 @@ mod inspect;
 mod names;
 mod observe;
 mod orphans;
+mod phases;
 mod program;
 mod punctual;
 mod reports;

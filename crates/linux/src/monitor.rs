@@ -17,12 +17,14 @@
 
 pub mod interval;
 pub mod kernel;
+#[cfg(test)]
+mod lock_tests;
 mod record;
 pub mod sampled;
 #[cfg(test)]
 mod tests;
 
-use cosched_core::Nanos;
+use cosched_core::{CpuSet, Nanos};
 
 use crate::files::FileError;
 use crate::procfs::Proc;
@@ -90,6 +92,42 @@ pub struct Ticks {
     pub kernel: u64,
 }
 
+/// How often a thread was woken at a lock by a thread of its program, and came to a CPU: the lock has come from there, as far as
+/// can be told. Counted while somebody wants it ([`Monitor::count_transfers`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfers {
+    /// From whatever CPU.
+    pub all: u64,
+    /// From a CPU of another group.
+    pub across: u64,
+}
+
+/// How long the windows are in which arrivals at locks are told.
+pub const WINDOW: Nanos = Nanos::from_millis(100);
+
+/// The first time in a window that a thread came to a lock and had to wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// Number of the window: the time at its beginning over [`WINDOW`].
+    pub window: u64,
+    /// On the clock of [`crate::clock`].
+    pub at: Nanos,
+}
+
+/// Of each thread, so many locks are told apart; known only in the kernel.
+pub const LOCKS: usize = 4;
+
+/// How long a thread waited at a lock.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LockWait {
+    /// Its address in the process; 0: none.
+    pub lock: u64,
+    /// How long.
+    pub time: Nanos,
+    /// Of this, what it took over from a lock that was forgotten for it.
+    pub taken: Nanos,
+}
+
 /// What a thread has done since it was first seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadUse {
@@ -117,14 +155,19 @@ pub struct ThreadUse {
     pub migrations: Option<u64>,
     /// Where its CPU time went.
     pub ticks: Ticks,
+    /// How locks came to it.
+    pub transfers: Transfers,
+    /// When it came to locks in the latest windows.
+    pub arrivals: [Arrival; 2],
+    /// For which locks it waited, in no order.
+    pub locks: [LockWait; LOCKS],
     /// Whether what it slept for could not be seen; then all time asleep is in [`Activity::Sleeping`].
     pub hidden: bool,
 }
 
 impl ThreadUse {
-    /// A thread that has done nothing and has ended.
-    #[cfg(test)]
-    pub(crate) fn of_nothing(program: u32, thread: i32) -> ThreadUse {
+    /// A thread that has done nothing and has ended: what others are made of, in tests.
+    pub fn of_nothing(program: u32, thread: i32) -> ThreadUse {
         ThreadUse {
             program,
             process: 1,
@@ -138,6 +181,9 @@ impl ThreadUse {
             preemptions: None,
             migrations: None,
             ticks: Ticks::default(),
+            transfers: Transfers::default(),
+            arrivals: [Arrival::default(); 2],
+            locks: [LockWait::default(); LOCKS],
             hidden: false,
         }
     }
@@ -210,6 +256,20 @@ impl Monitor {
                 sampled.count_ticks(wanted);
                 Ok(())
             }
+        }
+    }
+
+    /// Counts lock transfers from now on, with those from a CPU of one group to one of another apart. CPUs of no group are
+    /// one of their own.
+    ///
+    /// # Errors
+    /// Where there is no kernel's part, or it may not do that.
+    pub fn count_transfers(&mut self, groups: &[CpuSet]) -> Result<(), kernel::Unavailable> {
+        match self {
+            Monitor::Kernel(kernel) => kernel.count_transfers(groups),
+            Monitor::Sampled(_) => Err(kernel::Unavailable::Refused(
+                "who wakes whom is not to be seen in /proc".into(),
+            )),
         }
     }
 

@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cosched_linux::hook::{Door, Heard, Uses};
+use cosched_linux::hook::{Door, Heard, Told, Uses};
 use cosched_page::{Hello, Page, Request, Rule, SIZE};
 use proptest::prelude::*;
 use rustix::fs::{MemfdFlags, fstat, ftruncate, memfd_create};
@@ -17,6 +17,9 @@ use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType, connect, recv, recvmsg, send, socket_with,
 };
+
+/// A door that is there for nothing.
+const NOTHING: Uses = Uses { threads: false, ..Uses::THREADS };
 
 /// A process of the program, or what says that it is one.
 struct Process {
@@ -156,7 +159,7 @@ proptest! {
                 }
                 Act::Grant(grant) => door.grant(grant, 1),
                 Act::Release => door.release(),
-                Act::Ticks => _ = door.ticks(),
+                Act::Ticks => _ = door.told(),
                 _ => {}
             }
         }
@@ -173,7 +176,7 @@ proptest! {
         door.grant(Some(grant), 2);
         prop_assert_eq!(honest.page().answered(), 1);
         let rule = honest.page().rule();
-        prop_assert_eq!(rule, Rule { managed: true, donate: false, grant: Some(grant), cpus: 2 });
+        prop_assert_eq!(rule, Rule { managed: true, grant: Some(grant), cpus: 2, ..Rule::default() });
         prop_assert_eq!(rule.bound(wanted.into()), i32::from(wanted.min(grant)));
     }
 }
@@ -257,17 +260,41 @@ fn who_asks_as_often_as_programs_do_is_heard_for_ever() {
 #[test]
 fn ticks_of_processes_that_have_gone_count_and_no_lie_makes_them_overflow() {
     let mut door = Door::open(Uses::THREADS).unwrap();
-    assert_eq!(door.ticks(), None);
+    assert_eq!(door.told().ticks, 0);
     let [a, b] = [(); 2].map(|()| Process::enter(&mut door, 0).unwrap());
     a.page().tick(5);
     b.page().tick(7);
     drop(a);
     door.hear(0, |_| true);
-    assert_eq!(door.ticks(), Some(12));
+    assert_eq!(door.told().ticks, 12);
     b.page().tick(u64::MAX - 7);
     drop(b);
     door.hear(0, |_| true);
-    assert_eq!(door.ticks(), Some(u64::MAX));
+    assert_eq!(door.told().ticks, u64::MAX);
+}
+
+#[test]
+fn passages_are_counted_where_that_is_asked_for_and_ticks_go_before_them() {
+    let mut door = Door::open(Uses { progress: true, ..NOTHING }).unwrap();
+    let process = Process::enter(&mut door, 0).unwrap();
+    assert!(process.page().rule().counts && !process.page().rule().managed);
+    let nothing = Told::default();
+    assert_eq!(door.told().since(nothing), None, "nothing is known of it");
+    process.page().pass();
+    let before = door.told();
+    assert_eq!(before.since(nothing), Some(1));
+    process.page().pass();
+    process.page().pass();
+    assert_eq!(door.told().since(before), Some(2));
+    process.page().tick(50);
+    let both = door.told();
+    assert_eq!(both.since(before), None, "ticks are no passages");
+    process.page().tick(5);
+    process.page().pass();
+    assert_eq!(door.told().since(both), Some(5));
+    assert_eq!(both.since(door.told()), Some(0), "a count that goes back is a lie");
+    door.release();
+    assert!(!process.page().rule().counts);
 }
 
 #[test]
@@ -283,7 +310,7 @@ fn nobody_has_to_ask_any_more_once_the_program_is_let_go() {
 
 #[test]
 fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
-    let mut door = Door::open(Uses { threads: false, barriers: true }).unwrap();
+    let mut door = Door::open(Uses { barriers: true, ..NOTHING }).unwrap();
     let process = Process::enter(&mut door, 0).unwrap();
     let rule = process.page().rule();
     assert!(rule.donate && !rule.managed && process.table.is_none());
@@ -298,7 +325,7 @@ fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
 #[test]
 fn a_table_that_is_offered_comes_with_the_page_until_the_program_is_let_go() {
     let table = || memfd_create("table", MemfdFlags::CLOEXEC).unwrap();
-    let mut door = Door::open(Uses { threads: true, barriers: true }).unwrap();
+    let mut door = Door::open(Uses { barriers: true, ..Uses::THREADS }).unwrap();
     assert!(Process::enter(&mut door, 0).unwrap().table.is_none());
     let inode = |file: &OwnedFd| fstat(file).unwrap().st_ino;
     let offered = table();

@@ -9,7 +9,8 @@
 //!   magic                                   request: number, threads, whether it waits
 //!   version and size                        progress: ticks so far
 //!   heartbeat: when cosched was alive
-//!   rule: managed, barriers, grant, CPUs
+//!   rule: managed, barriers, counting,      passages: regions and barriers so far
+//!     grant, CPUs
 //!   answer: number of the last request that is answered
 //! ```
 //!
@@ -36,7 +37,7 @@ pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -67,6 +68,7 @@ struct OfCosched {
 struct OfProgram {
     request: AtomicU64,
     progress: AtomicU64,
+    passages: AtomicU64,
 }
 
 /// What cosched does.
@@ -100,6 +102,11 @@ impl Page {
     /// How many ticks the program has told.
     pub fn progress(&self) -> u64 {
         self.program.progress.load(Ordering::Relaxed)
+    }
+
+    /// How many regions it has begun and barriers it has passed, while they were counted.
+    pub fn passages(&self) -> u64 {
+        self.program.passages.load(Ordering::Relaxed)
     }
 }
 
@@ -139,6 +146,12 @@ impl Page {
         self.program.request.store(request.packed(), Ordering::Release);
     }
 
+    /// It has begun a region, or all of its threads have met at a barrier.
+    #[inline]
+    pub fn pass(&self) {
+        self.program.passages.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Tells of progress.
     pub fn tick(&self, ticks: u64) {
         self.program.progress.fetch_add(ticks, Ordering::Relaxed);
@@ -156,6 +169,8 @@ pub struct Rule {
     pub managed: bool,
     /// Whether the barriers of the program are ours, and what the table of threads says is true.
     pub donate: bool,
+    /// Whether regions and barriers are to be counted.
+    pub counts: bool,
     /// The most threads that a region may have; `None`: as many as it wants.
     pub grant: Option<u16>,
     /// How many CPUs the program has; 0: not known.
@@ -174,14 +189,16 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        let flags = u64::from(self.donate) << 1 | u64::from(self.managed);
+        let flags =
+            u64::from(self.counts) << 2 | u64::from(self.donate) << 1 | u64::from(self.managed);
         flags << 32 | u64::from(self.cpus) << 16 | grant
     }
 
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
-        Rule { managed: is_set(32), donate: is_set(33), grant, cpus: (word >> 16) as u16 }
+        let [managed, donate, counts] = [32, 33, 34].map(is_set);
+        Rule { managed, donate, counts, grant, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -253,9 +270,10 @@ mod tests {
     fn what_is_written_is_read_whatever_it_is() {
         let page = Page::default();
         for rule in [
-            Rule { managed: true, donate: false, grant: Some(u16::MAX), cpus: 0 },
-            Rule { managed: true, donate: true, grant: None, cpus: u16::MAX },
-            Rule { managed: false, donate: true, grant: Some(1), cpus: 3 },
+            Rule { managed: true, grant: Some(u16::MAX), ..Rule::default() },
+            Rule { managed: true, donate: true, cpus: u16::MAX, ..Rule::default() },
+            Rule { donate: true, counts: true, grant: Some(1), cpus: 3, ..Rule::default() },
+            Rule { counts: true, ..Rule::default() },
         ] {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);
@@ -275,6 +293,15 @@ mod tests {
                 assert!((1..=wanted).contains(&granted), "{word:x} {wanted}: {granted}");
             }
         }
+    }
+
+    #[test]
+    fn ticks_and_passages_are_counted_apart() {
+        let page = Page::default();
+        page.tick(7);
+        page.pass();
+        page.pass();
+        assert_eq!((page.progress(), page.passages()), (7, 2));
     }
 
     #[test]

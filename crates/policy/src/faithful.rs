@@ -22,34 +22,39 @@
 //!   alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
 //! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several [`Actuator`]s, and a
-//!   [`guard`] finds out which helps, if any (`--no-guard`: the first one, always);
+//!   [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the first one, always);
+//! - what the guard found out of a program, in this run or in earlier ones ([`Experience`]), is not tried again at first: it is
+//!   taken, and held against nothing only later;
 //! - with the guard, and where nobody has fixed it, the [interval](pace) follows the speed of phase changes;
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;
-mod guard;
 mod pace;
-mod progress;
 mod quanta;
 mod training;
-mod trial;
 mod weights;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Measure, Nanos, Observe, Plan, Policy,
+    Actuator, Cause, Class, Command, Counts, Directive, Experience, Measure, Nanos, Observe, Plan, Policy,
     ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
+use crate::guard::{self, Act, Guard, Lengths};
 pub use fixed::Fixed;
-use guard::Guard;
 use pace::Pace;
 pub use quanta::{Quanta, QuantaError};
 pub use training::{Basis, Row, Trained, derive};
 
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = 0.10;
+
+/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
+const NOTHING_TO_WIN: f64 = 0.90;
+
+/// The moments of the guard's trials: threads have deadlines from before for some milliseconds.
+const MOMENTS: Lengths = Lengths { settle: Nanos::from_millis(15), moment: Nanos::from_millis(60) };
 
 /// What the scaling factor follows from.
 const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Counters];
@@ -65,6 +70,8 @@ pub struct FaithfulOptions {
     pub actuators: Vec<Actuator>,
     /// Whether it is tried out what helps, and put back what does not.
     pub guard: bool,
+    /// Whether it is tried out anew, whatever earlier runs have shown.
+    pub afresh: bool,
     /// The class that a simulated kernel has for slices; `None`: slices are for threads of any class.
     pub class: Option<Class>,
 }
@@ -77,6 +84,7 @@ impl Default for FaithfulOptions {
             // Slices alone have not helped in any of our measurements (docs/measurements.md).
             actuators: vec![Actuator::Batch, Actuator::BatchSlice],
             guard: true,
+            afresh: false,
             class: None,
         }
     }
@@ -99,7 +107,9 @@ impl FaithfulOptions {
 pub(crate) struct Faithful {
     options: FaithfulOptions,
     programs: BTreeMap<ProgramId, Tracked>,
-    guard: Option<Guard>,
+    guard: Option<Guard<Actuator>>,
+    /// What is known of programs that have ended, by slot: the next ones there run the same.
+    ended: BTreeMap<u16, Experience>,
     /// What was planned last for each program, but for its weight.
     planned: BTreeMap<ProgramId, Settings>,
 }
@@ -109,6 +119,8 @@ pub(crate) struct Faithful {
 struct Tracked {
     stage: Stage,
     pace: Pace,
+    /// What trials have shown of it.
+    known: Experience,
 }
 
 /// Where a program is in algorithm 1.
@@ -120,14 +132,15 @@ enum Stage {
     Preparing,
     /// It is measured; no slice was chosen yet.
     Unknown,
-    /// Its slice was chosen at this scaling factor.
-    Chosen(f64),
+    /// Its slice was chosen, at this scaling factor.
+    Chosen { factor: f64, slice: Nanos },
 }
 
 impl Faithful {
     pub(crate) fn new(options: FaithfulOptions) -> Faithful {
-        let guard = options.guard.then(|| Guard::new(&options.actuators, options.class));
-        Faithful { options, programs: BTreeMap::new(), guard, planned: BTreeMap::new() }
+        let guard = options.guard.then(|| Guard::new(MOMENTS));
+        let (programs, ended, planned) = Default::default();
+        Faithful { options, programs, guard, ended, planned }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -142,7 +155,7 @@ impl Faithful {
             None if self.options.guard => Pace::following(),
             None => Pace::fixed(pace::USUAL),
         };
-        self.programs.insert(id, Tracked { stage: Stage::Alone, pace });
+        self.programs.insert(id, Tracked { stage: Stage::Alone, pace, known: Experience::default() });
         observe(id, &[Measure::Threads], pace, plan);
         self.count_threads(id, world, plan);
     }
@@ -166,7 +179,7 @@ impl Faithful {
                 return;
             }
             Stage::Unknown => None,
-            Stage::Chosen(factor) => Some(factor),
+            Stage::Chosen { factor, .. } => Some(factor),
         };
         let Some(found) = Found::of(world, id) else { return };
         let factor = found.scaling_factor();
@@ -179,10 +192,26 @@ impl Faithful {
         if !is_new {
             return;
         }
-        tracked.stage = Stage::Chosen(factor);
         let slice = self.options.quanta.slice(factor);
+        tracked.stage = Stage::Chosen { factor, slice };
         let given = match &mut self.guard {
-            Some(guard) => guard.chosen(id, slice, factor, world.now, plan),
+            Some(guard) => {
+                let hope = factor <= NOTHING_TO_WIN;
+                let ways = self.options.actuators.iter().filter(|_| hope).copied();
+                let ways: Vec<_> = ways.filter(|way| *way != Actuator::None).collect();
+                let recalled = recalled(&self.ended, &self.options, world, id)
+                    .filter(|_| hope && tracked.known.is_empty());
+                if let Some(recalled) = recalled {
+                    tracked.known = recalled;
+                    guard.adopt(id, recalled.in_force());
+                    plan.because(Some(id), Why::Recalled { actuator: recalled.in_force() });
+                }
+                let given = guard.chosen(id, ways, world.now);
+                if recalled.is_some() {
+                    guard.skip(id, |way| tracked.known.has_tried(*way));
+                }
+                given
+            }
             None => {
                 let way = self.options.actuators.first().copied().unwrap_or(Actuator::None);
                 plan.run(id, way.settings(slice, self.options.class));
@@ -195,10 +224,39 @@ impl Faithful {
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
-        self.programs.remove(&id);
+        let known = self.programs.remove(&id).map(|tracked| tracked.known);
+        self.ended.extend(known.filter(|known| !known.is_empty()).map(|known| (id.slot, known)));
         self.planned.remove(&id);
         if let Some(guard) = &mut self.guard {
             guard.forget(id, plan);
+        }
+    }
+
+    /// Does what the guard says, and says why.
+    fn obey_guard(&mut self, plan: &mut Plan) {
+        for (id, act) in self.guard.as_mut().map(Guard::acts).unwrap_or_default() {
+            if let (Act::Keep(way, _) | Act::PutBack(way, ..), Some(tracked)) =
+                (&act, self.programs.get_mut(&id))
+            {
+                let in_force = self.guard.as_ref().and_then(|guard| guard.in_force(id).copied());
+                tracked.known = tracked.known.with(*way, in_force.unwrap_or_default());
+            }
+            let stage = self.programs.get(&id).map(|tracked| tracked.stage);
+            let why = match act {
+                Act::Give(way) => {
+                    if let Some(Stage::Chosen { slice, .. }) = stage {
+                        plan.programs.retain(|(planned, _)| *planned != id);
+                        plan.run(id, way.settings(slice, self.options.class));
+                    }
+                    continue;
+                }
+                Act::Try(actuator, against) => Why::Tried { actuator, against },
+                Act::Keep(actuator, progress) => Why::Kept { actuator, progress },
+                Act::PutBack(actuator, progress, pause) => {
+                    Why::PutBack { actuator, progress, pause }
+                }
+            };
+            plan.because(Some(id), why);
         }
     }
 
@@ -222,6 +280,17 @@ impl Faithful {
             }
         }
     }
+}
+
+/// What is known of how a program is scheduled best, before anything was tried on it.
+fn recalled(
+    ended: &BTreeMap<u16, Experience>,
+    options: &FaithfulOptions,
+    world: &World<'_>,
+    id: ProgramId,
+) -> Option<Experience> {
+    let earlier = || world.program(id).filter(|_| !options.afresh).map(|p| p.profile.experience);
+    ended.get(&id.slot).copied().or_else(earlier).filter(|known| !known.is_empty())
 }
 
 fn observe(id: ProgramId, measures: &[Measure], pace: Pace, plan: &mut Plan) {
@@ -258,6 +327,7 @@ impl Policy for Faithful {
         if let Some(guard) = &mut self.guard {
             guard.go_on(world, plan);
         }
+        self.obey_guard(plan);
         self.weigh(world, plan);
     }
 }

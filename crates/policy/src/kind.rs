@@ -8,6 +8,7 @@ use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::bandwidth::Slowdowns;
+use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
 use crate::grants::Grants;
@@ -43,6 +44,8 @@ pub enum Kind {
     Minwait,
     /// The paper on faithful scheduling.
     Faithful,
+    /// The paper on fair-progress scheduling.
+    FairProgress,
     /// The slides on thread shuffling.
     Shuffling,
     /// Sections 4.2 and 4.3; the algorithm is ours.
@@ -64,6 +67,8 @@ pub struct Options {
     pub slowdowns: Option<Arc<Slowdowns>>,
     /// What programs are measured for, and what follows (`faithful` only).
     pub faithful: FaithfulOptions,
+    /// What the machine can carry, and how much training may cost (`fair-progress` only).
+    pub fair: FairOptions,
     /// Between which CPUs threads are moved, and when (`shuffling` only).
     pub shuffling: ShufflingOptions,
 }
@@ -76,6 +81,7 @@ impl Default for Options {
             fill: false,
             slowdowns: None,
             faithful: FaithfulOptions::default(),
+            fair: FairOptions::default(),
             shuffling: ShufflingOptions::default(),
         }
     }
@@ -184,7 +190,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 13] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -194,6 +200,7 @@ impl Kind {
         Kind::Bandwidth,
         Kind::Minwait,
         Kind::Faithful,
+        Kind::FairProgress,
         Kind::Shuffling,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
@@ -211,6 +218,7 @@ impl Kind {
             Kind::Bandwidth => "bandwidth",
             Kind::Minwait => "minwait",
             Kind::Faithful => "faithful",
+            Kind::FairProgress => "fair-progress",
             Kind::Shuffling => "shuffling",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
@@ -233,6 +241,9 @@ impl Kind {
             Kind::Faithful => {
                 "everything at once; threads of a program as equals, with a slice for its locks and misses"
             }
+            Kind::FairProgress => {
+                "at every quantum those that have come least far, by what they would have done alone"
+            }
             Kind::Shuffling => {
                 "everything at once; threads that wait equally long for locks share a socket"
             }
@@ -248,7 +259,8 @@ impl Kind {
     /// Whether it gives all threads of a program CPUs at the same time. Only such a policy freezes
     /// programs and binds them to CPUs, and has quanta.
     pub const fn makes_gangs(self) -> bool {
-        matches!(self, Kind::Gang | Kind::Greedy | Kind::Cgreedy | Kind::Bandwidth | Kind::Minwait)
+        use Kind::{Bandwidth, Cgreedy, FairProgress, Gang, Greedy, Minwait};
+        matches!(self, Gang | Greedy | Cgreedy | Bandwidth | Minwait | FairProgress)
             || self.adapts()
     }
 
@@ -277,6 +289,11 @@ impl Kind {
         matches!(self, Kind::Faithful)
     }
 
+    /// Whether it keeps slowdowns equal by what it measures of memory ([`Options::fair`]).
+    pub const fn equalises(self) -> bool {
+        matches!(self, Kind::FairProgress)
+    }
+
     /// Whether it moves threads between sockets ([`Options::shuffling`]).
     pub const fn shuffles(self) -> bool {
         matches!(self, Kind::Shuffling)
@@ -290,6 +307,11 @@ impl Kind {
     /// Whether it predicts slowdowns from a table ([`Options::slowdowns`]).
     pub const fn predicts(self) -> bool {
         matches!(self, Kind::Bandwidth)
+    }
+
+    /// Whether it has a use for a table of slowdowns: it predicts from one, or does where nothing is counted.
+    pub const fn takes_slowdowns(self) -> bool {
+        self.predicts() || self.equalises()
     }
 
     /// Whether it can schedule these programs on so many CPUs.
@@ -377,6 +399,7 @@ impl Kind {
             }
             Kind::Minwait => Box::new(Minwait::new(options)),
             Kind::Faithful => Box::new(Faithful::new(options.faithful.clone())),
+            Kind::FairProgress => Box::new(FairProgress::new(options)),
             Kind::Shuffling => Box::new(Shuffling::new(options.shuffling.clone())),
             Kind::AdaptiveGreedy => {
                 let grants = Grants::new(greedy::turns, options.quantum);

@@ -13,6 +13,7 @@
 //! | `cgreedy` | one program that misses the cache often beside one that does not | `cgreedy.rs` |
 //! | `bandwidth` | those that are predicted to slow each other down least | `bandwidth.rs` |
 //! | `faithful` | everybody, and all threads of a program as equals | `faithful.rs` |
+//! | `fair-progress` | those that have come least far by what they would have done alone | `fair_progress.rs` |
 //! | `shuffling` | everybody, and threads that wait for locks alike on one socket | `shuffling.rs` |
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
@@ -21,7 +22,7 @@
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
 //! frozen time allows, [placement] gives each program its CPUs, and [grants] gives
-//! malleable programs their threads.
+//! malleable programs their threads. A [guard] tries out whether what a policy does to a program helps it.
 //!
 //! The source of `gang` to `minwait`, of the sections, listings, tables and
 //! figures named here, is the diploma thesis on scheduling multithreaded
@@ -36,11 +37,13 @@
 pub mod advice;
 mod bandwidth;
 mod cgreedy;
+mod fair_progress;
 mod faithful;
 mod fcfs;
 mod gang;
 mod grants;
 mod greedy;
+mod guard;
 mod kind;
 mod minwait;
 mod placement;
@@ -58,6 +61,7 @@ mod properties;
 mod testkit;
 
 pub use bandwidth::{Slowdowns, SlowdownsError};
+pub use fair_progress::FairOptions;
 pub use faithful::{
     Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,
 };

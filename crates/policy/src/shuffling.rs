@@ -23,114 +23,41 @@
 //!   much of their time. A thread that comes later goes to the socket with most room until then;
 //! - *several programs* are shuffled one by one, since they share no locks;
 //! - threads that somebody else has bound are left alone, and count where they are;
+//! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with `--no-guard`);
+//! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they are kept where the program is
+//!   faster with them, and the latest groups are tried again after a while (`--no-guard`: as in the slides, new groups at once);
 //! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
 
 mod grouping;
 mod matching;
+mod options;
+mod pages;
+mod round;
 mod sockets;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::str::FromStr;
+use std::sync::Arc;
 
 use cosched_core::{
-    Cause, Command, CpuSet, MaskOwner, Measure, Nanos, Observe, Plan, Policy, ProgramId,
-    ProgramState, Sample, Settings, Thread, ThreadId, ThreadRule, Why, World,
+    Cause, Command, CpuSet, MaskOwner, Nanos, Observe, Plan, Policy, ProgramId, ProgramState,
+    Settings, Thread, ThreadId, ThreadRule, Why, World,
 };
 
-use crate::kind::UnknownName;
-use grouping::{Contender, share_out, spread};
+use crate::guard::{self, Act, Guard, Lengths};
+pub use options::{ShufflingOptions, SortBy};
+use round::{Heard, Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
 
 /// So many intervals in a row without contention, and threads are let go.
 const PATIENCE: u32 = 4;
+/// How far the share of their time at locks may move before the guard takes a program to be in another phase.
+const PHASE: f64 = 0.10;
+/// How long the kernel has to spread threads that are let go, and caches to follow those that are bound, before a moment
+/// of a trial counts; the rest of it is as long as an interval.
+const SETTLE: Nanos = Nanos::from_millis(100);
 
-/// How `shuffling` is to work.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ShufflingOptions {
-    /// How often threads are sampled, and shuffled if need be.
-    pub interval: Nanos,
-    /// Above this mean share of their time at locks threads are shuffled; 0 to 1.
-    pub threshold: f64,
-    /// By so much of their time the threads of a group have to be nearer to each other for new groups to be made; 0 to 1.
-    pub hysteresis: f64,
-    /// What counts as a socket.
-    pub sockets: Sockets,
-    /// What threads are sorted by.
-    pub sort: SortBy,
-}
-
-impl Default for ShufflingOptions {
-    fn default() -> ShufflingOptions {
-        ShufflingOptions {
-            interval: Nanos::from_millis(500),
-            threshold: 0.10,
-            hysteresis: 0.02,
-            sockets: Sockets::Widest,
-            sort: SortBy::Lock,
-        }
-    }
-}
-
-/// What threads are sorted by before they are divided into groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SortBy {
-    /// The lock that they wait for most, where that is known, and how long they wait. Ours: threads that wait equally long
-    /// for different locks gain nothing by being together.
-    Lock,
-    /// How long they wait at locks, as in the slides.
-    LockTime,
-    /// How often they miss the last-level cache; evened out over the sockets. What the slides compare with as DINO.
-    Misses,
-    /// The order in which they were made, once and for all: a pool of threads on a pool of CPUs. What the slides compare
-    /// with as PSets.
-    Birth,
-}
-
-impl SortBy {
-    /// All of them.
-    pub const ALL: [SortBy; 4] = [SortBy::Lock, SortBy::LockTime, SortBy::Misses, SortBy::Birth];
-
-    /// The name by which users ask for it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            SortBy::Lock => "lock",
-            SortBy::LockTime => "lock-time",
-            SortBy::Misses => "misses",
-            SortBy::Birth => "birth",
-        }
-    }
-
-    /// Whether it has to do with locks: otherwise there is no threshold for them.
-    fn is_for_locks(self) -> bool {
-        matches!(self, SortBy::Lock | SortBy::LockTime)
-    }
-
-    /// What has to be measured for it.
-    fn measures(self) -> &'static [Measure] {
-        use Measure::{Counters, CpuTime, LockShares, LockWait, Threads};
-        match self {
-            SortBy::Lock => &[Threads, LockWait, CpuTime, LockShares],
-            SortBy::LockTime | SortBy::Birth => &[Threads, LockWait, CpuTime],
-            SortBy::Misses => &[Threads, LockWait, CpuTime, Counters],
-        }
-    }
-}
-
-impl fmt::Display for SortBy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for SortBy {
-    type Err = UnknownName;
-
-    fn from_str(name: &str) -> Result<SortBy, UnknownName> {
-        let found = SortBy::ALL.into_iter().find(|sort| sort.name() == name);
-        found.ok_or_else(|| UnknownName::new("order", name, SortBy::ALL.map(SortBy::name)))
-    }
-}
+/// The socket of each thread that has one, by its position.
+type Homes = BTreeMap<ThreadId, usize>;
 
 /// Each thread on the socket of those who come to locks when it does.
 #[derive(Debug)]
@@ -138,7 +65,11 @@ pub(crate) struct Shuffling {
     options: ShufflingOptions,
     /// The CPUs of each, of which threads are given all.
     sockets: Vec<CpuSet>,
+    /// The memory node of each, where it has one.
+    nodes: Vec<Option<u16>>,
     programs: BTreeMap<ProgramId, Tracked>,
+    /// It tries homes; none at all are the masks as found.
+    guard: Option<Guard<Arc<Homes>>>,
 }
 
 /// What is known of a program.
@@ -147,39 +78,74 @@ struct Tracked {
     /// What was seen of its threads since the last decision, and when that was.
     heard: BTreeMap<ThreadId, Heard>,
     since: Nanos,
-    /// The socket that each thread was given.
-    homes: BTreeMap<ThreadId, usize>,
+    /// Where its threads are to be.
+    homes: Homes,
+    /// Where their pages lie.
+    pages: Homes,
+    /// The CPUs that each was given in the end; whether that is what is wanted.
+    given: BTreeMap<ThreadId, CpuSet>,
+    is_settled: bool,
     /// Intervals in a row without contention.
     calm: u32,
+    /// What the guard may try, and why; the share of time at locks of the phase that it is for.
+    proposed: Option<(Arc<Homes>, Why)>,
+    phase: Option<f64>,
 }
 
-/// What was seen of a thread in an interval.
-#[derive(Clone, Copy, Debug, Default)]
-struct Heard {
-    lived: Nanos,
-    waited: Nanos,
-    misses: u64,
-    ran: bool,
+impl Tracked {
+    fn new(now: Nanos) -> Tracked {
+        Tracked {
+            heard: BTreeMap::new(),
+            since: now,
+            homes: Homes::new(),
+            pages: Homes::new(),
+            given: BTreeMap::new(),
+            is_settled: true,
+            calm: 0,
+            proposed: None,
+            phase: None,
+        }
+    }
+
+    /// Another interval begins.
+    fn begin(&mut self, now: Nanos) -> (BTreeMap<ThreadId, Heard>, Nanos) {
+        let length = now.since(std::mem::replace(&mut self.since, now));
+        (std::mem::take(&mut self.heard), length)
+    }
+
+    /// Wants the threads there.
+    fn house(&mut self, homes: Homes) {
+        (self.homes, self.is_settled) = (homes, false);
+    }
+
+    /// Tells each thread of ours its CPUs, if it has others.
+    fn settle(&mut self, threads: &[Thread], sockets: &[CpuSet], plan: &mut Plan) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        for id in threads.iter().filter(|thread| is_ours(thread)).map(|thread| thread.id) {
+            let cpus = self.homes.get(&id).map(|socket| sockets[*socket]);
+            let before = match cpus {
+                Some(cpus) => self.given.insert(id, cpus),
+                None => self.given.remove(&id),
+            };
+            if before != cpus {
+                plan.threads.push((id, ThreadRule { cpus, ..ThreadRule::default() }));
+            }
+        }
+    }
 }
 
-impl Heard {
-    fn add(&mut self, sample: &Sample) {
-        self.lived += (sample.to - sample.from).since(sample.frozen);
-        self.waited += sample.lock_wait.unwrap_or_default();
-        self.misses += sample.llc_misses.unwrap_or_default();
-        self.ran |=
-            sample.on_cpu > Nanos::ZERO || sample.run_delay.unwrap_or_default() > Nanos::ZERO;
-    }
-
-    /// The share of its time at locks.
-    fn lock_time(&self) -> f64 {
-        (self.waited.as_secs_f64() / self.lived.as_secs_f64()).min(1.0)
-    }
+fn is_ours(thread: &Thread) -> bool {
+    thread.mask_owner == MaskOwner::Cosched
 }
 
 impl Shuffling {
     pub(crate) fn new(options: ShufflingOptions) -> Shuffling {
-        Shuffling { options, sockets: Vec::new(), programs: BTreeMap::new() }
+        let lengths = Lengths { settle: SETTLE, moment: options.interval };
+        let guard = options.guard.then(|| Guard::new(lengths));
+        let (sockets, nodes) = (Vec::new(), Vec::new());
+        Shuffling { options, sockets, nodes, programs: BTreeMap::new(), guard }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -189,30 +155,38 @@ impl Shuffling {
             plan.run(id, Settings::default());
             plan.because(Some(id), Why::LeftToKernel);
         }
-        let (heard, homes) = (BTreeMap::new(), BTreeMap::new());
-        self.programs.insert(id, Tracked { heard, since: world.now, homes, calm: 0 });
+        self.programs.insert(id, Tracked::new(world.now));
         let period = self.options.interval;
-        let observe = |measure: &Measure| Observe { program: Some(id), measure: *measure, period };
-        plan.observe.extend(self.options.sort.measures().iter().map(observe));
+        let observe = |measure| Observe { program: Some(id), measure, period };
+        plan.observe.extend(self.options.measures().into_iter().map(observe));
     }
 
     /// The CPUs that programs may use are others than before: who has lost all CPUs of his socket may run anywhere until the
-    /// next shuffling.
+    /// next shuffling. What was found out on the CPUs of before says nothing any more.
     fn find_sockets(&mut self, world: &World<'_>, plan: &mut Plan) {
         let found = self.options.sockets.usable(world.topology, world.cpus);
         let before = std::mem::replace(&mut self.sockets, found);
         if before == self.sockets {
             return;
         }
+        self.nodes = pages::nodes(&self.sockets, world.topology);
         let now = |old: usize| self.sockets.iter().position(|new| new.intersects(&before[old]));
-        for tracked in self.programs.values_mut() {
-            let homes = std::mem::take(&mut tracked.homes);
-            let is_ours = |id| world.thread(id).is_some_and(|t| t.mask_owner == MaskOwner::Cosched);
-            for (id, old) in homes.into_iter().filter(|(id, _)| is_ours(*id)) {
-                let new = now(old);
-                new.into_iter().for_each(|new| _ = tracked.homes.insert(id, new));
-                plan.threads.push((id, rule(new.map(|new| self.sockets[new]))));
+        for (id, tracked) in &mut self.programs {
+            if let Some(guard) = &mut self.guard {
+                // The groups of a trial have not proved themselves.
+                if guard.tries() == Some(*id) {
+                    tracked.homes.clear();
+                }
+                guard.forget(*id, plan);
+                (tracked.proposed, tracked.phase) = (None, None);
             }
+            let follow = |homes: &mut Homes| -> Homes {
+                let moved = std::mem::take(homes).into_iter();
+                moved.filter_map(|(id, old)| Some((id, now(old)?))).collect()
+            };
+            tracked.pages = follow(&mut tracked.pages);
+            let homes = follow(&mut tracked.homes);
+            tracked.house(homes);
         }
     }
 
@@ -220,29 +194,110 @@ impl Shuffling {
         let (Some(tracked), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
             return;
         };
-        for sample in world.samples.iter().filter(|sample| sample.program == id) {
+        let own = world.samples.iter().filter(|sample| sample.program == id);
+        let whole = own.clone().find(|sample| sample.thread.is_none());
+        for sample in own {
             if let Some(thread) = sample.thread {
-                tracked.heard.entry(thread).or_default().add(sample);
+                tracked.heard.entry(thread).or_default().add(sample, whole);
             }
+        }
+        // Whoever is new has been where the kernel or his parent has put him.
+        for thread in world.threads_of(program) {
+            let here = || socket_of(thread, &self.sockets);
+            tracked.pages.entry(thread.id).or_insert_with(here);
         }
         // What was read in the middle of an interval is a part of it.
         if world.now.since(tracked.since) < Nanos(self.options.interval.0 / 2) {
             return;
         }
-        let round = Round {
-            options: &self.options,
-            sockets: &self.sockets,
-            threads: world.threads_of(program),
-            heard: std::mem::take(&mut tracked.heard),
-            length: world.now.since(std::mem::replace(&mut tracked.since, world.now)),
-        };
-        let is_ours = |thread: &&Thread| thread.mask_owner == MaskOwner::Cosched;
+        let threads = world.threads_of(program);
+        let (heard, length) = tracked.begin(world.now);
         let lives =
-            |id: &ThreadId| round.threads.iter().filter(is_ours).any(|thread| thread.id == *id);
+            |id: &ThreadId| threads.iter().any(|thread| thread.id == *id && is_ours(thread));
         tracked.homes.retain(|id, _| lives(id));
-        if round.sockets.len() > 1 {
-            round.decide(id, tracked, world, plan);
+        tracked.given.retain(|id, _| lives(id));
+        tracked.pages.retain(|id, _| lives(id));
+        if self.sockets.len() < 2 {
+            return;
         }
+        let (options, sockets, nodes) = (&self.options, &self.sockets, &self.nodes);
+        let pages = &tracked.pages;
+        let round = Round { options, sockets, nodes, pages, threads, heard, length };
+        let Some(verdict) = round.decide(&tracked.homes, world) else { return };
+        self.follow(id, verdict, world.now, plan);
+    }
+
+    /// What an interval of a program showed is done, or, with the guard, may be tried.
+    fn follow(&mut self, id: ProgramId, verdict: Verdict, now: Nanos, plan: &mut Plan) {
+        let Some(tracked) = self.programs.get_mut(&id) else { return };
+        if let Verdict::Calm(lock_time) = verdict {
+            let is_calm = lock_time < self.options.threshold / 2.0;
+            tracked.calm = if is_calm { tracked.calm + 1 } else { 0 };
+            if tracked.calm >= PATIENCE && !tracked.homes.is_empty() {
+                tracked.house(Homes::new());
+                plan.because(Some(id), Why::Unbound { lock_time });
+            }
+            if tracked.calm >= PATIENCE && tracked.phase.take().is_some() {
+                self.guard.iter_mut().for_each(|guard| guard.forget(id, plan));
+            }
+            return;
+        }
+        tracked.calm = 0;
+        match (verdict, &mut self.guard) {
+            (Verdict::Calm(_), _) => {}
+            (Verdict::Good(homes), None) => tracked.house(homes),
+            (Verdict::Better { homes, why, .. }, None) => {
+                tracked.house(homes);
+                plan.because(Some(id), why);
+            }
+            (Verdict::Good(homes), Some(guard)) => {
+                guard.adopt(id, Arc::new(homes.clone()));
+                guard.renew(id, Vec::new());
+                tracked.house(homes);
+            }
+            (Verdict::Better { homes, lock_time, why }, Some(guard)) => {
+                guard.adopt(id, Arc::new(tracked.homes.clone()));
+                let homes = Arc::new(homes);
+                if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > PHASE) {
+                    tracked.phase = Some(lock_time);
+                    guard.chosen(id, vec![homes.clone()], now);
+                }
+                guard.renew(id, vec![homes.clone()]);
+                tracked.proposed = Some((homes, why));
+            }
+        }
+    }
+
+    /// Does what the guard says, and says why.
+    fn obey_guard(&mut self, plan: &mut Plan) {
+        let Some(guard) = &mut self.guard else { return };
+        let all = self.sockets.len() as u16;
+        for (id, act) in guard.acts() {
+            let Some(tracked) = self.programs.get_mut(&id) else { continue };
+            match act {
+                Act::Give(homes) => tracked.house((*homes).clone()),
+                Act::Try(homes, _) => {
+                    let threads = homes.len() as u16;
+                    plan.because(Some(id), Why::GroupsTried { threads, groups: all });
+                }
+                Act::Keep(homes, progress) => {
+                    // What was in force before and has proved itself again was told then.
+                    let told = tracked.proposed.as_ref().filter(|(proposed, _)| *proposed == homes);
+                    told.into_iter().for_each(|(_, why)| plan.because(Some(id), *why));
+                    plan.because(Some(id), Why::GroupsKept { progress });
+                }
+                Act::PutBack(_, progress, pause) => {
+                    let are_left = guard.in_force(id).is_some_and(|homes| !homes.is_empty());
+                    let groups = if are_left { all } else { 0 };
+                    plan.because(Some(id), Why::GroupsPutBack { groups, progress, pause });
+                }
+            }
+        }
+    }
+
+    fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
+        self.programs.remove(&id);
+        self.guard.iter_mut().for_each(|guard| guard.forget(id, plan));
     }
 }
 
@@ -251,170 +306,37 @@ impl Policy for Shuffling {
         if self.sockets.is_empty() || causes.contains(&Cause::MachineChanged) {
             self.find_sockets(world, plan);
         }
-        let moved_anyway = !plan.threads.is_empty();
+        // What is read during a trial is of its moments, and says nothing of an interval.
+        let is_trying = self.guard.as_ref().is_some_and(Guard::is_trying);
+        let is_moment_over = causes.contains(&Cause::Woke(guard::MOMENT));
         for cause in causes {
             match *cause {
                 Cause::Arrived(id) => self.arrived(id, world, plan),
-                // No thread twice in one plan: with the next sample it is early enough.
-                Cause::Sampled(id) if !moved_anyway => self.sampled(id, world, plan),
-                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
-                    self.programs.remove(&id);
+                Cause::Sampled(id) if is_trying => {
+                    if let Some(guard) = self.guard.as_mut().filter(|_| !is_moment_over) {
+                        guard.sampled(id, world);
+                    }
+                    self.programs.get_mut(&id).map(|tracked| tracked.begin(world.now));
+                }
+                Cause::Sampled(id) => self.sampled(id, world, plan),
+                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => self.gone(id, plan),
+                Cause::Woke(token) => {
+                    self.guard.iter_mut().for_each(|guard| guard.woke(token, world, plan));
                 }
                 _ => {}
             }
         }
-    }
-}
-
-/// One interval of a program, at whose end it is decided.
-struct Round<'a> {
-    options: &'a ShufflingOptions,
-    sockets: &'a [CpuSet],
-    threads: &'a [Thread],
-    heard: BTreeMap<ThreadId, Heard>,
-    length: Nanos,
-}
-
-impl Round<'_> {
-    fn decide(&self, id: ProgramId, tracked: &mut Tracked, world: &World<'_>, plan: &mut Plan) {
-        let contenders = self.contenders(&tracked.homes, world);
-        if contenders.len() < 2 {
-            return;
-        }
-        let lock_time = self.lock_time(&contenders);
-        if self.options.sort.is_for_locks() && lock_time <= self.options.threshold {
-            let is_calm = lock_time < self.options.threshold / 2.0;
-            tracked.calm = if is_calm { tracked.calm + 1 } else { 0 };
-            if tracked.calm >= PATIENCE && !tracked.homes.is_empty() {
-                let homes = std::mem::take(&mut tracked.homes);
-                plan.threads.extend(homes.into_keys().map(|thread| (thread, rule(None))));
-                plan.because(Some(id), Why::Unbound { lock_time });
+        self.guard.iter_mut().for_each(|guard| guard.go_on(world, plan));
+        self.obey_guard(plan);
+        for (id, tracked) in &mut self.programs {
+            if let Some(program) = world.program(*id) {
+                tracked.settle(world.threads_of(program), &self.sockets, plan);
             }
-            return;
-        }
-        tracked.calm = 0;
-        let cpus: Vec<usize> = self.sockets.iter().map(CpuSet::len).collect();
-        let stay = self.stay();
-        let to = share_out(&contenders, &cpus, &stay, self.options.sort);
-        let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
-        let apart = |on: &[usize]| spread(&contenders, on, self.sockets.len());
-        let (before, after) = (apart(&on), apart(&to));
-        if !tracked.homes.is_empty() && !self.is_better(&contenders, before - after) {
-            return self.house_newcomers(&contenders, &cpus, &stay, tracked, plan);
-        }
-        let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
-        for (one, to) in contenders.iter().zip(to) {
-            self.house(one.id, to, tracked, plan);
-        }
-        plan.because(
-            Some(id),
-            Why::Shuffled {
-                threads: contenders.len() as u16,
-                moved: moved as u16,
-                groups: self.sockets.len() as u16,
-                lock_time,
-                before,
-                after,
-            },
-        );
-    }
-
-    /// The threads that are to be in groups.
-    fn contenders(&self, homes: &BTreeMap<ThreadId, usize>, world: &World<'_>) -> Vec<Contender> {
-        let contender = |thread: &Thread| {
-            let heard = self.heard.get(&thread.id)?;
-            let half = Nanos(self.length.0 / 2);
-            if thread.mask_owner != MaskOwner::Cosched || !heard.ran || heard.lived < half {
-                return None;
-            }
-            let value = match self.options.sort {
-                SortBy::Misses => heard.misses as f64 / heard.lived.as_secs_f64(),
-                SortBy::Lock | SortBy::LockTime | SortBy::Birth => heard.lock_time(),
-            };
-            let socket = homes.get(&thread.id).copied().or_else(|| self.socket_of(thread))?;
-            let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
-            Some(Contender { id: thread.id, lock, value, socket })
-        };
-        self.threads.iter().filter_map(contender).collect()
-    }
-
-    /// The socket that a thread is on; one outside of them all is nearest to the first.
-    fn socket_of(&self, thread: &Thread) -> Option<usize> {
-        let on = self.sockets.iter().position(|cpus| cpus.contains(usize::from(thread.cpu)));
-        Some(on.unwrap_or(0))
-    }
-
-    /// For each socket, how many threads are there that somebody else has bound.
-    fn stay(&self) -> Vec<usize> {
-        let mut stay = vec![0; self.sockets.len()];
-        for thread in self.threads.iter().filter(|t| t.mask_owner != MaskOwner::Cosched) {
-            self.socket_of(thread).into_iter().for_each(|socket| stay[socket] += 1);
-        }
-        stay
-    }
-
-    /// The mean share of their time at locks.
-    fn lock_time(&self, contenders: &[Contender]) -> f64 {
-        let shares = contenders.iter().filter_map(|one| self.heard.get(&one.id));
-        shares.map(Heard::lock_time).sum::<f64>() / contenders.len() as f64
-    }
-
-    /// Whether threads come nearer to each other by enough to be moved.
-    fn is_better(&self, contenders: &[Contender], nearer: f64) -> bool {
-        match self.options.sort {
-            SortBy::Lock | SortBy::LockTime => nearer > self.options.hysteresis,
-            // Misses are evened out, so threads of a socket come apart; enough is a part of the mean.
-            SortBy::Misses => {
-                let mean =
-                    contenders.iter().map(|one| one.value).sum::<f64>() / contenders.len() as f64;
-                -nearer > self.options.hysteresis * mean
-            }
-            SortBy::Birth => false,
-        }
-    }
-
-    /// Threads without a socket get the one with most room.
-    fn house_newcomers(
-        &self,
-        contenders: &[Contender],
-        cpus: &[usize],
-        stay: &[usize],
-        tracked: &mut Tracked,
-        plan: &mut Plan,
-    ) {
-        let mut load = stay.to_vec();
-        tracked.homes.values().for_each(|socket| load[*socket] += 1);
-        for one in contenders {
-            if tracked.homes.contains_key(&one.id) {
-                continue;
-            }
-            let fuller = |a: &usize, b: &usize| {
-                ((load[*a] + 1) * cpus[*b]).cmp(&((load[*b] + 1) * cpus[*a]))
-            };
-            let Some(socket) = (0..cpus.len()).min_by(fuller) else { return };
-            load[socket] += 1;
-            self.house(one.id, socket, tracked, plan);
-        }
-    }
-
-    /// Gives a thread a socket, if it has another one or none.
-    fn house(&self, thread: ThreadId, socket: usize, tracked: &mut Tracked, plan: &mut Plan) {
-        if tracked.homes.insert(thread, socket) != Some(socket) {
-            plan.threads.push((thread, rule(Some(self.sockets[socket]))));
         }
     }
 }
 
-/// A thread runs on these CPUs; `None`: as its program.
-fn rule(cpus: Option<CpuSet>) -> ThreadRule {
-    ThreadRule { cpus, ..ThreadRule::default() }
-}
-
-/// The lock for which a thread waited most, where that is known.
-fn main_lock(thread: ThreadId, world: &World<'_>) -> Option<u64> {
-    let own = world.locks.iter().filter(|share| share.thread == thread);
-    own.max_by_key(|share| (share.wait, std::cmp::Reverse(share.lock))).map(|share| share.lock)
-}
-
+#[cfg(test)]
+mod guard_tests;
 #[cfg(test)]
 mod tests;

@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, CpuSet, Directive, Exit, LockShare, MachineSample, MaskOwner, Nanos, Plan, Policy,
-    Profile, Program, ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
+    Cause, CpuSet, Directive, Exit, IpBin, LockShare, MachineSample, MaskOwner, Nanos, Plan,
+    Policy, Profile, Program, ProgramId, ProgramState, Sample, Thread, Token, Topology, Why, World,
 };
 use proptest::test_runner::{Config as ProptestConfig, RngSeed};
 
 use crate::bandwidth::Slowdowns;
+use crate::fair_progress::FairOptions;
 use crate::kind::Options;
 use crate::rounds::Gang;
 use crate::unit::{Member, Unit};
@@ -109,7 +110,8 @@ pub(crate) fn slowdowns() -> Slowdowns {
 
 /// The defaults, with a table for the policies that need one.
 pub(crate) fn options() -> Options {
-    Options { slowdowns: Some(Arc::new(slowdowns())), ..Options::default() }
+    let fair = FairOptions { peak: Some(120.0), ..FairOptions::default() };
+    Options { slowdowns: Some(Arc::new(slowdowns())), fair, ..Options::default() }
 }
 
 /// What a world is made of.
@@ -121,6 +123,7 @@ pub(crate) struct Scene {
     pub(crate) programs: Vec<Program>,
     pub(crate) threads: Vec<Thread>,
     pub(crate) samples: Vec<Sample>,
+    pub(crate) ips: Vec<IpBin>,
     pub(crate) locks: Vec<LockShare>,
     machine: MachineSample,
 }
@@ -137,6 +140,7 @@ impl Scene {
             programs,
             threads: Vec::new(),
             samples: Vec::new(),
+            ips: Vec::new(),
             locks: Vec::new(),
             machine: MachineSample::default(),
         }
@@ -151,7 +155,7 @@ impl Scene {
             programs: &self.programs,
             threads: &self.threads,
             samples: &self.samples,
-            ips: &[],
+            ips: &self.ips,
             locks: &self.locks,
             machine: &self.machine,
         }

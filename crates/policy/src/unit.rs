@@ -292,7 +292,7 @@ pub(crate) fn run_together(
 }
 
 /// A unit's CPUs by program: each its own, or all of them where there are not enough.
-fn divided(
+pub(crate) fn divided(
     unit: &Unit,
     cpus: CpuSet,
     places: &mut Places,
@@ -315,7 +315,7 @@ fn divided(
 }
 
 /// The whole machine is no restriction: then the program stays as it was found.
-fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
+pub(crate) fn settings(cpus: CpuSet, world: &World<'_>) -> Settings {
     if cpus == *world.cpus { Settings::default() } else { Settings::on(cpus) }
 }
 

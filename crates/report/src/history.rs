@@ -97,13 +97,24 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::WaitedLongest { .. }
         | Why::Slice { .. }
         | Why::Given { .. }
+        | Why::Recalled { .. }
         | Why::Tried { .. }
         | Why::Kept { .. }
         | Why::PutBack { .. }
+        | Why::LeastProgress { .. }
+        | Why::Trained { .. }
+        | Why::BesideTrained
         | Why::Shuffled { .. }
+        | Why::GroupsTried { .. }
+        | Why::GroupsKept { .. }
+        | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
         | Why::NeverFrozen => Some(true),
-        Why::Queued { .. } | Why::OtherGang { .. } | Why::DoesNotFit { .. } => Some(false),
+        Why::Queued { .. }
+        | Why::OtherGang { .. }
+        | Why::DoesNotFit { .. }
+        | Why::MoreProgress { .. }
+        | Why::AwaitsTraining => Some(false),
         Why::Quantum { .. }
         | Why::QuantumShortened { .. }
         | Why::Granted { .. }

@@ -45,12 +45,24 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::LeastLost { .. } => "of the gangs with room, it costs least in this one",
         Why::WaitedLongest { .. } => "of those that fit, it has waited longest",
         Why::DoesNotFit { .. } => "it does not fit beside those that have waited longer",
+        Why::LeastProgress { .. } => {
+            "of those that fit, it is furthest behind what it would do alone"
+        }
+        Why::MoreProgress { .. } => "it is further ahead than those that run",
+        Why::Trained { .. } => {
+            "it is made to suffer little, so that its speed alone can be measured"
+        }
+        Why::BesideTrained => "it fits beside a program whose speed alone is being measured",
+        Why::AwaitsTraining => {
+            "it does not fit beside a program whose speed alone is being measured"
+        }
         Why::NeverFrozen => "it may not be frozen, so it always runs",
         Why::QuantumShortened { .. } => {
             "quanta are shortened, so that nobody is frozen for longer than allowed"
         }
         Why::Slice { .. } => "this is the slice that its locks and cache misses ask for",
         Why::Given { .. } => "this is how its threads are scheduled, without a trial",
+        Why::Recalled { .. } => "earlier runs have shown how its threads are scheduled best",
         Why::Tried { .. } => {
             "it is being tried whether another way to schedule its threads is faster"
         }
@@ -63,6 +75,13 @@ pub fn in_general(why: &Why) -> &'static str {
             "it is being tried how fast it is with another number of threads"
         }
         Why::Shuffled { .. } => "threads that wait alike at locks share a socket",
+        Why::GroupsTried { .. } => {
+            "it is being tried whether it is faster with threads that wait alike at locks on one socket"
+        }
+        Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
+        Why::GroupsPutBack { .. } => {
+            "other groups of its threads were tried, and they are where they were before"
+        }
         Why::Unbound { .. } => {
             "its threads hardly wait at locks any more, and run where the kernel likes"
         }
@@ -88,6 +107,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
         Why::Given { actuator } => return format!("has {actuator}").into(),
+        Why::Recalled { actuator } => return format!("recalls {actuator}").into(),
         Why::Tried { actuator, .. } => return format!("tries {actuator}").into(),
         Why::Kept { actuator, .. } => return format!("keeps {actuator}").into(),
         Why::PutBack { actuator, .. } => return format!("not {actuator}").into(),
@@ -97,7 +117,15 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::TriesThreads { threads, .. } => {
             return format!("tries {}", count(threads.into(), "thread", "threads")).into();
         }
+        Why::LeastProgress { .. } => "furthest behind",
+        Why::MoreProgress { .. } => "further ahead",
+        Why::Trained { .. } => "trained",
+        Why::BesideTrained => "beside trained",
+        Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
+        Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
+        Why::GroupsKept { .. } => "keeps groups",
+        Why::GroupsPutBack { .. } => "not these groups",
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
@@ -120,6 +148,15 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
+        Why::LeastProgress { progress, coverage } => {
+            let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
+            Some(format!("{} alone, {known}", span(*progress)))
+        }
+        Why::MoreProgress { progress } => Some(format!("{} alone", span(*progress))),
+        Why::Trained { sequential, idle } => {
+            let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
+            Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
+        }
         Why::QuantumShortened { asked, given } => {
             Some(format!("{} instead of {}", span(*given), span(*asked)))
         }
@@ -127,7 +164,7 @@ fn figures(why: &Why) -> Option<String> {
             let why = at_locks(*lock_contention, *miss_ratio, *profiled);
             Some(format!("{}; {why}", span(*slice)))
         }
-        Why::Given { actuator } => Some(actuator.to_string()),
+        Why::Given { actuator } | Why::Recalled { actuator } => Some(actuator.to_string()),
         Why::Tried { actuator, against } => Some(format!("{actuator} against {against}")),
         Why::Kept { actuator, progress } => {
             Some(format!("{actuator}, {progress:.2} times the progress"))
@@ -149,6 +186,13 @@ fn figures(why: &Why) -> Option<String> {
             count((*threads).into(), "thread", "threads"),
             lock_time * 100.0
         )),
+        Why::GroupsTried { threads, groups } => {
+            Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
+        }
+        Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
+        Why::GroupsPutBack { progress, pause, .. } => {
+            Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
+        }
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
@@ -161,6 +205,8 @@ fn figures(why: &Why) -> Option<String> {
         | Why::Fills
         | Why::MostMisses
         | Why::FewestMissesThatFit
+        | Why::BesideTrained
+        | Why::AwaitsTraining
         | Why::NeverFrozen => None,
     }
 }

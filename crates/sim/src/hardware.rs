@@ -16,6 +16,7 @@ use serde::Deserialize;
 pub use synthetic::topology;
 
 use crate::machine::Costs;
+use crate::prices::LINE;
 
 /// The descriptions that come along, by the name that they give.
 const KNOWN: [(&str, &str); 6] = [
@@ -219,6 +220,18 @@ impl Hardware {
         Hardware::parse(&text, &path.display().to_string())
     }
 
+    /// What memory can carry to all CPUs together, cache lines per microsecond; `None` without a bus.
+    pub fn peak_lines_per_microsecond(&self) -> Option<f64> {
+        let all = self.topology.all();
+        let count = |scope| match scope {
+            Scope::Machine => 1,
+            Scope::Package => self.topology.spanned(&all, Level::Package),
+            Scope::Llc => self.topology.spanned(&all, Level::Llc),
+        };
+        let carries = self.buses.iter().map(|bus| count(bus.of) as f64 * bus.bytes_per_nano);
+        carries.reduce(f64::min).map(|bytes_per_nano| bytes_per_nano * 1e3 / LINE)
+    }
+
     /// Reads the text of a description; `file` stands in the messages.
     ///
     /// # Errors
@@ -306,6 +319,15 @@ mod tests {
         assert_eq!(two.buses, [Bus { of: Scope::Package, bytes_per_nano: 10.0 }]);
         assert_eq!((two.signal(0, 1), two.signal(0, 2), two.signal(0, 6)), (30.0, 60.0, 200.0));
         assert_eq!(two.own, Costs::MEASURED);
+    }
+
+    #[test]
+    fn the_peak_is_that_of_the_narrowest_buses_together() {
+        // 120 lines per microsecond of the memory bus; two front-side buses carry 160.
+        let peak = Hardware::named("e5410-8").unwrap().peak_lines_per_microsecond();
+        assert!(peak.is_some_and(|peak| (peak - 120.0).abs() < 1e-9), "{peak:?}");
+        let of_words = |words| Hardware::words(words).unwrap().peak_lines_per_microsecond();
+        assert_eq!(of_words("package:2 core:2 bus=package:3.2 bus=machine:64"), Some(100.0));
     }
 
     #[test]

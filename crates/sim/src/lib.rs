@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod agenda;
+mod alone;
 mod balance;
 mod behave;
 mod cache;

@@ -124,7 +124,7 @@ impl Sim {
         let known = self.runs.get(&id.slot).copied();
         let before = known.map(|run| &world.programs[usize::from(run)]);
         let first = before.map_or(world.threads.len() as Tid, |program| program.first);
-        let threads = model.threads;
+        let (threads, mixes) = (model.threads, model.mixes.len());
         let lines = Lines::new(model.footprint() / f64::from(threads));
         let program = Program {
             id,
@@ -156,7 +156,8 @@ impl Sim {
         }
         for index in 0..threads {
             let tid = first + Tid::from(index);
-            let fresh = Thread { lines, ..Thread::new(tid, run, index) };
+            let by_mix = vec![0.0; mixes];
+            let fresh = Thread { lines, by_mix, ..Thread::new(tid, run, index) };
             match world.threads.get_mut(tid as usize) {
                 Some(thread) => {
                     world.past_misses += thread.used.misses;

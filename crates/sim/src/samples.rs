@@ -1,16 +1,21 @@
 //! What a policy can have measured: the same samples as of a real machine, without their cost and their error.
 //!
 //! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
-//! References to the last-level cache are the misses that there would be without it.
+//! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
+//! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
+//! mix always looks the same. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
-    Arena, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
+    Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
     Sample, ThreadId,
 };
 
 use crate::prices::LINE;
 use crate::thread::{Place, Thread, Tid, Used, Waiting};
 use crate::world::World;
+
+/// Instructions between two samples of the instruction pointer.
+const PERIOD: f64 = 500_000.0;
 
 /// What was read of a program when it was last read.
 #[derive(Clone, Debug)]
@@ -19,12 +24,14 @@ pub(crate) struct Reading {
     frozen: u64,
     used: Vec<Used>,
     locks: Vec<u64>,
+    mixes: Vec<f64>,
 }
 
 impl Reading {
     /// Of a program that begins.
     pub(crate) fn new(at: u64, threads: usize) -> Reading {
-        Reading { at, frozen: 0, used: vec![Used::default(); threads], locks: Vec::new() }
+        let (used, locks, mixes) = (vec![Used::default(); threads], Vec::new(), Vec::new());
+        Reading { at, frozen: 0, used, locks, mixes }
     }
 }
 
@@ -40,6 +47,7 @@ impl World {
         let stays = |id: ProgramId| lives(id) && what.iter().all(|o| o.program != Some(id));
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
+        into.ips.retain(|bin| stays(bin.program));
         into.locks.retain(|share| {
             let owner = &self.threads[share.thread.slot as usize];
             stays(self.programs[usize::from(owner.turn.program)].id)
@@ -54,6 +62,7 @@ impl World {
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.ips.sort_by_key(|bin| (bin.program, bin.block));
         into.locks.sort_by_key(|share| (share.thread, share.lock));
         if what.iter().any(|o| o.program.is_none() && o.measure == Measure::Bandwidth) {
             into.machine = self.machine_sample();
@@ -61,18 +70,24 @@ impl World {
     }
 
     fn read_program(&mut self, run: usize, asked: &dyn Fn(Measure) -> bool, into: &mut Arena) {
+        let by_mix = asked(Measure::InstructionPointers) || asked(Measure::Alone);
         let fresh = Reading {
             at: self.now,
             frozen: self.frozen(run),
             used: self.programs[run].tids().map(|tid| self.used(tid)).collect(),
             locks: self.lock_waits(run),
+            mixes: if by_mix { self.by_mix(run) } else { Vec::new() },
         };
         let last = std::mem::replace(&mut self.programs[run].reading, fresh);
         let now = &self.programs[run].reading;
         let (id, first) = (self.programs[run].id, self.programs[run].first);
         let co_runners = self.programs.iter().enumerate().filter(|(other, _)| *other != run);
         let co_runners = co_runners.filter(|(other, _)| self.ran_since(*other, last.at)).count();
-        let missing = asked(Measure::InstructionPointers) || asked(Measure::Progress);
+        let before = last.mixes.iter().copied().chain(std::iter::repeat(0.0));
+        let computed: Vec<f64> =
+            now.mixes.iter().zip(before).map(|(now, last)| now - last).collect();
+        let alone = asked(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
+        let missing = asked(Measure::Progress);
         let frozen = Nanos(now.frozen - last.frozen);
         let sample = |thread: Option<ThreadId>, used: Used| Sample {
             program: id,
@@ -91,6 +106,7 @@ impl World {
             llc_misses: asked(Measure::Counters).then_some(used.misses as u64),
             memory_bytes: asked(Measure::Counters).then_some((used.misses * LINE) as u64),
             progress: None,
+            alone: alone.filter(|_| thread.is_none()),
             voluntary_switches: asked(Measure::CpuTime).then_some(used.switches[0]),
             involuntary_switches: asked(Measure::CpuTime).then_some(used.switches[1]),
             co_runners: co_runners as u16,
@@ -118,6 +134,11 @@ impl World {
                     mask_owner: MaskOwner::Cosched,
                 });
             }
+        }
+        if asked(Measure::InstructionPointers) {
+            let counts = computed.iter().map(|count| (count / PERIOD).round() as u32);
+            let bins = (0..).zip(counts).filter(|(_, count)| *count > 0);
+            into.ips.extend(bins.map(|(block, count)| IpBin { program: id, block, count }));
         }
         if asked(Measure::LockShares) {
             let threads = each.len();

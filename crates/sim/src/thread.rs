@@ -61,6 +61,8 @@ pub(crate) struct Thread {
     /// Counts the threads that had its position before.
     pub(crate) generation: u32,
     pub(crate) used: Used,
+    /// Of the instructions, how many were of each mix of the program.
+    pub(crate) by_mix: Vec<f64>,
 }
 
 /// What decides whose turn it is; copied into the queue while a thread is in one.
@@ -200,6 +202,7 @@ impl Thread {
             holds: 0,
             generation: 0,
             used: Used::default(),
+            by_mix: Vec::new(),
         }
     }
 
@@ -221,10 +224,11 @@ impl Thread {
         self.owes -= owed;
         match &mut self.doing {
             Doing::Nothing | Doing::Spin { left: u64::MAX } => {}
-            Doing::Compute { left, .. } => {
+            Doing::Compute { left, mix } => {
+                let mix = *mix;
                 let done = ((passed as f64 - owed) * self.pace.rate).min(*left);
                 *left -= done;
-                self.books(done);
+                self.books(done, mix);
                 if self.pace.uses > 0.0 {
                     return self.lines.fill(done * self.pace.uses, done * self.pace.regains);
                 }
@@ -246,14 +250,15 @@ impl Thread {
 
     /// What it computes is done, but for what rounding has left.
     pub(crate) fn finishes(&mut self) {
-        if let Doing::Compute { left, .. } = self.doing {
-            self.books(left);
+        if let Doing::Compute { left, mix } = self.doing {
+            self.books(left, mix);
         }
         self.doing = Doing::Nothing;
         self.owes = 0.0;
     }
 
-    fn books(&mut self, instructions: f64) {
+    fn books(&mut self, instructions: f64, mix: u16) {
+        self.by_mix[usize::from(mix)] += instructions;
         self.used.instructions += instructions;
         self.used.references += instructions * self.pace.references;
         self.used.misses += instructions * self.pace.misses;

@@ -68,11 +68,13 @@ impl ShuffleArgs {
             hysteresis: self.hysteresis.unwrap_or(usual.hysteresis),
             sort: self.sort_by.unwrap_or(usual.sort),
             interval: usual.interval,
+            guard: usual.guard,
         }
     }
 }
 
-fn groups(text: &str) -> Result<Sockets, String> {
+/// Groups of CPUs as users write them.
+pub(crate) fn groups(text: &str) -> Result<Sockets, String> {
     Sockets::named(text).map_err(|error| error.to_string())
 }
 

@@ -38,6 +38,7 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
             (format!("{uses}, {figures}"), gains)
         }
         Kind::Faithful => faithful(rights),
+        Kind::FairProgress => fair_progress(rights),
         Kind::Shuffling => shuffling(rights),
         Kind::Cgreedy => {
             let (uses, mut gains) = gangs(rights);
@@ -78,6 +79,21 @@ fn faithful(rights: &Rights) -> (String, Vec<&'static str>) {
         without(rights, &[Ability::Pmu], "hardware counters: cache misses count, too"),
     ];
     (format!("lock times {locks}, {slices}"), gains.into_iter().flatten().collect())
+}
+
+fn fair_progress(rights: &Rights) -> (String, Vec<&'static str>) {
+    let (uses, mut gains) = gangs(rights);
+    let by_hand = without(
+        rights,
+        &[Ability::Pmu],
+        "hardware counters: it knows of every program how far that comes, and how much it moves",
+    );
+    let source = match by_hand {
+        Some(_) => "what programs tell from inside (`progress = true`), or a table of slowdowns",
+        None => "hardware counters",
+    };
+    gains.extend(by_hand);
+    (format!("{uses}, progress by {source}"), gains)
 }
 
 fn shuffling(rights: &Rights) -> (String, Vec<&'static str>) {
@@ -171,6 +187,15 @@ mod tests {
         let counted = of("cgreedy", &[Ability::Signals, Ability::Pmu]);
         assert!(counted.uses.ends_with("`cosched profile`"), "{}", counted.uses);
         assert!(!counted.gains.iter().any(|gain| gain.starts_with("hardware counters")));
+    }
+
+    #[test]
+    fn fair_progress_counts_where_it_can_and_listens_to_programs_where_it_cannot() {
+        let blind = of("fair-progress", &[Ability::Signals]);
+        assert!(blind.uses.contains("`progress = true`"), "{}", blind.uses);
+        assert!(blind.gains.iter().any(|gain| gain.starts_with("hardware counters")));
+        let counting = of("fair-progress", &[Ability::Signals, Ability::Pmu]);
+        assert!(counting.uses.ends_with("progress by hardware counters"), "{}", counting.uses);
     }
 
     #[test]

@@ -183,8 +183,8 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 18] {
-    let shuffle = &how.measure.shuffle;
+fn settings(how: &HowArgs) -> [(&'static str, Value); 25] {
+    let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
         json!(value.as_ref().map_or("the default".to_owned(), |value| format!("{value:?}")))
@@ -195,9 +195,16 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 18] {
         ("--fill", json!(how.policy.fill)),
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
+        ("--peak-bandwidth", told(&fair.peak_bandwidth)),
+        ("--training-limit", told(&fair.training_limit)),
+        ("--no-distribution", json!(fair.no_distribution)),
+        ("--no-sequences", json!(fair.no_sequences)),
+        ("--by-company", json!(fair.by_company)),
+        ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),
         ("--no-guard", json!(how.measure.no_guard)),
+        ("--afresh", json!(how.measure.afresh)),
         ("--quanta", told(&how.measure.quanta)),
         ("--barrier", told(&how.waiting.barrier)),
         ("--groups", told(&shuffle.groups)),
@@ -225,7 +232,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 16] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -242,6 +249,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
         freezable,
         group,
         malleable,
+        progress,
         barrier,
         model,
     } = spec;
@@ -263,6 +271,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 15] {
         ("freezable", json!(freezable)),
         ("group", json!(group)),
         ("malleable", json!(malleable)),
+        ("progress", json!(progress)),
         ("barrier", json!(barrier)),
         ("model", json!(model)),
     ]

@@ -19,7 +19,8 @@ use cosched_linux::undo;
 use cosched_policy::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session};
+use super::sources::{self, Source};
+use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, say};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
@@ -29,20 +30,27 @@ use crate::progress::Progress;
 pub(crate) struct Checked {
     planned: Planned,
     jobs: Vec<Job>,
+    /// What tells how far each program comes, where a policy has to know.
+    sources: Option<Vec<Source>>,
 }
 
 impl Session {
     /// Checks everything that can be wrong before anything is started.
     pub(crate) fn check(&self, request: &Request<'_>) -> Result<Checked, Failure> {
+        if request.kind.equalises() && request.how.policy.fair.optimal {
+            let text = "--optimal is for simulated machines, which know how long work takes alone: leave it out";
+            return Err(Failure::Input(text.to_owned()));
+        }
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
+        let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, request);
         let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { planned, jobs })
+        Ok(Checked { planned, jobs, sources })
     }
 
     /// Checks, and runs.
@@ -73,10 +81,13 @@ impl Session {
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, jobs } = checked;
+        let Checked { planned: Planned { threads, policy }, jobs, sources } = checked;
         let mut setup = self.setup(request, &threads);
         if live.is_some() {
             setup.limits.heartbeat = HEARTBEAT;
+            if let Some(sources) = &sources {
+                say(format_args!("{}", sources::shown(programs, sources)));
+            }
         }
         let (sender, notes) = channel();
         let config = Config {
@@ -161,8 +172,9 @@ impl Session {
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
+            progress: request.kind.equalises(),
         };
-        let is_inside = uses.threads || barrier != Barrier::Own;
+        let is_inside = sources::is_inside(spec, request);
         let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
         env.retain(|(name, _)| name != BARRIER_WAY);
@@ -208,7 +220,11 @@ fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
 /// The library inside a program for these uses.
 fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
     let executable = std::env::current_exe().map_err(Failure::broken)?;
-    let what = if uses.threads { "malleable" } else { "barrier" };
+    let what = match uses {
+        Uses { threads: true, .. } => "malleable",
+        Uses { barriers: false, progress: true, .. } => "progress",
+        _ => "barrier",
+    };
     let refused = |error| Failure::Input(format!("{}: {what}: {error}", spec.places.command));
     let library = hook::library(&executable).map_err(refused)?;
     Ok(Hook { library, uses })

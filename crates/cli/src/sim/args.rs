@@ -24,7 +24,7 @@ pub(crate) enum SimCommand {
     /// Measure this machine, so that `--machine this` can stand for it.
     Measure(SimMeasureArgs),
     /// Run small workloads here and in the model of this machine, and tell how far the two are apart.
-    Check(SimCheckArgs),
+    Check(Box<SimCheckArgs>),
     /// Fit models of programs to what they do alone, and print them as a workload file.
     Calibrate(SimCalibrateArgs),
     /// Find how programs slow each other down in pairs and triples: the table of the policy bandwidth.

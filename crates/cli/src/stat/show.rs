@@ -1,9 +1,11 @@
 //! An interval as a JSON object, and as lines for people.
 
-use cosched_core::{Counts, Nanos, Quality};
+use cosched_core::{Counts, CpuSet, Nanos, Quality};
 use cosched_linux::monitor::interval::{ProgramUse, Slice, by_program};
 use cosched_linux::monitor::{Activity, Monitor};
 use serde::Serialize;
+
+use super::arrivals::{Arrivals, group_of};
 
 /// The version of the JSON document.
 const SCHEMA: &str = "cosched-stat/1";
@@ -47,6 +49,11 @@ struct Program<'a> {
     /// Of the involuntary ones, those before that in favour of a sibling.
     backstabbing_share: Option<f64>,
     migrations_per_second: Option<f64>,
+    /// How often a sibling handed a lock on to a thread that slept at it.
+    lock_transfers_per_second: Option<f64>,
+    /// Of these, those between groups of CPUs.
+    across_share: Option<f64>,
+    groups: Vec<Group>,
     /// In the interval, as the next three.
     instructions: Option<u64>,
     cycles: Option<u64>,
@@ -56,6 +63,15 @@ struct Program<'a> {
     /// `exact`, or `scaled` where events took turns; `None`: nothing was counted.
     counters: Option<&'static str>,
     by_thread: Vec<Thread>,
+}
+
+/// The threads of a program on a group of CPUs.
+#[derive(Debug, Serialize)]
+struct Group {
+    cpus: CpuSet,
+    threads: usize,
+    /// From its first thread's first arrival at a lock to its last thread's, the mean over windows of 100 ms.
+    arrival_range_seconds: Option<f64>,
 }
 
 /// One thread, in the interval.
@@ -77,28 +93,46 @@ struct Thread {
 }
 
 impl<'a> Document<'a> {
-    /// Of the interval between two times since the first one began; `counts`: of each program, where there are any.
+    /// Of the interval between two times since the first one began; `counts`: of each program, where there are any;
+    /// `arrivals`: where lock transfers are counted.
     pub(super) fn new(
         names: &'a [String],
         slices: &[Slice],
         counts: Option<&[Counts]>,
+        arrivals: Option<&mut Arrivals>,
         (from, to): (Nanos, Nanos),
         monitor: &Monitor,
     ) -> Document<'a> {
         let seconds = (to - from).as_secs_f64();
         let mut sums = by_program(slices);
+        let transfers = arrivals.is_some();
+        let (groups, ranges) = match arrivals {
+            Some(arrivals) => (arrivals.groups().to_vec(), arrivals.ranges()),
+            None => Default::default(),
+        };
+        let group = |program: u32, (number, cpus): (usize, &CpuSet)| Group {
+            cpus: *cpus,
+            threads: slices
+                .iter()
+                .filter(|slice| slice.thread.program == program && !slice.is_idle)
+                .filter(|slice| group_of(&slice.thread, &groups) == Some(number))
+                .count(),
+            arrival_range_seconds: ranges.get(&(program, number)).map(|range| range.as_secs_f64()),
+        };
         let program = |(number, name): (usize, &'a String)| {
             let counts = counts.and_then(|counts| counts.get(number).copied());
             let number = number as u32;
             let threads =
                 slices.iter().filter(|slice| slice.thread.program == number).map(Thread::new);
-            Program::new(
-                name,
-                &sums.remove(&number).unwrap_or_default(),
-                counts.unwrap_or_default(),
-                seconds,
-                threads.collect(),
-            )
+            let sum = sums.remove(&number).unwrap_or_default();
+            let all = sum.transfers.all;
+            let across = sum.transfers.across as f64 / all as f64;
+            Program {
+                lock_transfers_per_second: transfers.then(|| all as f64 / seconds),
+                across_share: (groups.len() > 1 && all > 0).then_some(across),
+                groups: groups.iter().enumerate().map(|one| group(number, one)).collect(),
+                ..Program::new(name, &sum, counts.unwrap_or_default(), seconds, threads.collect())
+            }
         };
         Document {
             schema: SCHEMA,
@@ -122,9 +156,10 @@ impl<'a> Document<'a> {
                 false => "",
             };
             lines.push(format!(
-                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8}{counters}",
+                "{:>8} {:<20} {:>7} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8} {:>8} {:>7} {:>7} {:>8} {:>8} {:>7}{counters}",
                 "at s", "program", "threads", "CPUs", "delay%", "lock%", "mutex%", "cond%", "barr%",
-                "vol/s", "invol/s", "expir%", "stab%", "migr/s"
+                "vol/s", "invol/s", "expir%", "stab%", "migr/s", "xfer/s",
+                "across%"
             ));
         }
         for program in &self.programs {
@@ -133,6 +168,7 @@ impl<'a> Document<'a> {
                 line.push_str(&program.counters_line(self.interval_seconds));
             }
             lines.push(line);
+            lines.extend(program.groups.iter().map(Group::line));
             if threads {
                 lines.extend(
                     program.by_thread.iter().map(|thread| thread.line(self.interval_seconds)),
@@ -171,6 +207,9 @@ impl<'a> Program<'a> {
             expired_share: expired.map(|expired| expired as f64 / sum.involuntary as f64),
             backstabbing_share: sum.backstabbing(),
             migrations_per_second: sum.migrations.map(rate),
+            lock_transfers_per_second: None,
+            across_share: None,
+            groups: Vec::new(),
             instructions: counts.instructions,
             cycles: counts.cycles,
             llc_references: counts.llc_references,
@@ -189,13 +228,15 @@ impl<'a> Program<'a> {
         let percent = |share: Option<f64>| {
             share.map_or("-".to_owned(), |share| format!("{:.1}", share * 100.0))
         };
+        let per_second =
+            |rate: Option<f64>| rate.map_or("-".to_owned(), |rate| format!("{rate:.0}"));
         let threads = match self.idle_threads {
             0 => self.threads.to_string(),
             idle => format!("{}-{idle}", self.threads),
         };
         let name: String = self.name.chars().take(20).collect();
         format!(
-            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} {:>8.0} {:>7} {:>7} {:>8}",
+            "{at:>8.2} {name:<20} {threads:>7} {:>6.2} {:>6} {:>6} {:>6} {:>6} {:>6} {:>8.0} {:>8.0} {:>7} {:>7} {:>8} {:>8} {:>7}",
             self.cpus,
             percent(self.run_delay_share),
             percent(self.lock_share),
@@ -206,7 +247,9 @@ impl<'a> Program<'a> {
             self.involuntary_switches_per_second,
             percent(self.expired_share),
             percent(self.backstabbing_share),
-            self.migrations_per_second.map_or("-".to_owned(), |rate| format!("{rate:.0}")),
+            per_second(self.migrations_per_second),
+            per_second(self.lock_transfers_per_second),
+            percent(self.across_share),
         )
     }
 
@@ -227,6 +270,17 @@ impl<'a> Program<'a> {
             rate(self.llc_misses, 1e3),
             figure(self.llc_miss_ratio.map(|ratio| 100.0 * ratio)),
         )
+    }
+}
+
+impl Group {
+    fn line(&self) -> String {
+        let Group { cpus, threads, arrival_range_seconds } = self;
+        let range = match arrival_range_seconds {
+            Some(range) => format!("; they come to locks within {:.1} ms of 100", range * 1e3),
+            None => String::new(),
+        };
+        format!("{:>8}   on CPUs {cpus}: {threads} at work{range}", "")
     }
 }
 
@@ -283,7 +337,9 @@ mod tests {
         let names = ["solver".to_owned()];
         let span = (Nanos::ZERO, Nanos::from_millis(500));
         let monitor = Monitor::sampled(&cosched_linux::procfs::Proc::default());
-        let document = Document::new(&names, &[], counts, span, &monitor);
+        let groups = ["0", "1"].map(|cpu| cpu.parse().unwrap()).to_vec();
+        let mut arrivals = Arrivals::new(groups, Nanos::ZERO);
+        let document = Document::new(&names, &[], counts, Some(&mut arrivals), span, &monitor);
         let lines = document.lines(true, false).lines().map(str::to_owned).collect();
         (lines, serde_json::to_value(&document).unwrap())
     }
@@ -337,7 +393,9 @@ mod tests {
         let fields = |value: &serde_json::Value| -> Vec<String> {
             value.as_object().unwrap().keys().cloned().collect()
         };
-        for name in fields(&json).into_iter().chain(fields(&json["programs"][0])) {
+        let program = &json["programs"][0];
+        let all = [fields(&json), fields(program), fields(&program["groups"][0])];
+        for name in all.into_iter().flatten() {
             assert!(documentation.contains(&format!("`{name}`")), "{name}");
         }
     }

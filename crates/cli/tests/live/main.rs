@@ -15,6 +15,7 @@ mod barriers;
 mod bonds;
 mod ends;
 mod exec;
+mod fair;
 mod faithful;
 mod input;
 mod kills;

@@ -8,7 +8,7 @@ use cosched_linux::procfs::Proc;
 
 use super::support::{Place, Rung, STAMPS, blocks, eventually, program, skip};
 
-const POLICIES: [&str; 10] = [
+const POLICIES: [&str; 11] = [
     "linux",
     "linux-groups",
     "fcfs",
@@ -17,6 +17,7 @@ const POLICIES: [&str; 10] = [
     "cgreedy",
     "bandwidth",
     "minwait",
+    "fair-progress",
     "adaptive-greedy",
     "adaptive-minwait",
 ];
@@ -107,7 +108,7 @@ fn every_policy_on(rung: Rung) {
         let how = format!(" --quantum 10ms --freezer {}", rung.0);
         let options = format!("--policy {policy}{}", if freezes { &how } else { "" });
         let options = match policy {
-            "bandwidth" => {
+            "bandwidth" | "fair-progress" => {
                 let table = place.write("slowdowns.toml", SLOWDOWNS);
                 format!("{options} --slowdowns {}", table.display())
             }

@@ -30,8 +30,13 @@ impl Groups {
     }
 
     fn attach(&self, place: &Place, locker: &Locker) -> Cosched {
+        self.attach_with(&["--no-guard"], place, locker)
+    }
+
+    fn attach_with(&self, guard: &[&str], place: &Place, locker: &Locker) -> Cosched {
         let (groups, pid) = (self.words(), locker.process.pid.to_string());
         let options = ["--policy", "shuffling", "--interval", "20ms", "--threshold", "0"];
+        let options = [&options[..], guard].concat();
         let named = ["--groups", &groups, "--out", "out", &pid];
         place.cosched(&[&["attach"][..], &options, &named].concat())
     }
@@ -69,6 +74,23 @@ fn threads_are_bound_to_groups_and_ctrl_c_puts_each_back() {
     assert_eq!(ended.result().rungs.pinning, "affinity");
     locker.goes_on(&place);
     place.no_trace_is_left_of(ended.pid);
+    assert_eq!(locker.stop(&place), Some(7));
+}
+
+#[test]
+fn the_guard_tries_groups_against_the_masks_as_they_were() {
+    let Some(groups) = Groups::here() else { return };
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let cosched = groups.attach_with(&[], &place, &locker);
+    eventually("threads in both groups", || groups.are_in_use(&locker));
+    eventually("the masks as found", || groups.is_as_found(&locker));
+    eventually("threads in both groups again", || groups.are_in_use(&locker));
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    assert!(groups.is_as_found(&locker), "{:?}", masks(&locker));
+    let told = serde_json::to_value(&ended.result().decisions).unwrap().to_string();
+    assert!(told.contains("\"groups-tried\""), "{told}");
     assert_eq!(locker.stop(&place), Some(7));
 }
 

@@ -33,6 +33,7 @@ pub(super) struct Draft {
     pub(super) freezable: Option<Spanned<bool>>,
     pub(super) group: Option<Spanned<String>>,
     pub(super) malleable: Option<Spanned<bool>>,
+    pub(super) progress: Option<Spanned<bool>>,
     pub(super) barrier: Option<Spanned<String>>,
     pub(super) model: Option<Spanned<toml::Table>>,
 }
@@ -125,6 +126,7 @@ fn draft(
         freezable: keys.take("freezable", "true or false")?,
         group: keys.take("group", "a string, the name of a group")?,
         malleable: keys.take("malleable", "true or false")?,
+        progress: keys.take("progress", "true or false")?,
         barrier: keys.take("barrier", "a string, such as \"donate\"")?,
         model: keys.take("model", "a table: [program.model]")?,
     };

@@ -11,7 +11,7 @@ use std::thread_local;
 
 use super::kernel::Kernel;
 use super::protocol::{Barrier, Passed, Thread};
-use crate::sys;
+use crate::{link, sys};
 
 /// How many there are.
 pub(super) const PLACES: usize = 64;
@@ -112,6 +112,9 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let (tid, seat) = known.unwrap_or_else(|_| (sys::tid(), 0));
     let found = Cell::new(seat);
     let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &Kernel);
+    if passed == Passed::Last {
+        link::passes();
+    }
     if found.get() != seat {
         let _ = ME.try_with(|me| me.sit(number, found.get()));
     }

@@ -18,6 +18,7 @@ use libc::{pthread_barrier_t, pthread_barrierattr_t};
 
 use super::pool;
 use super::protocol::Passed;
+use crate::link;
 use crate::runtime::OneFunction;
 use crate::sys::Errno;
 
@@ -122,7 +123,13 @@ unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_
                 Passed::Last => libc::PTHREAD_BARRIER_SERIAL_THREAD,
                 Passed::Met | Passed::Shut => 0,
             },
-            None => transmute::<usize, Wait>(REAL.called(LIBRARY))(barrier),
+            None => {
+                let passed = transmute::<usize, Wait>(REAL.called(LIBRARY))(barrier);
+                if passed == libc::PTHREAD_BARRIER_SERIAL_THREAD {
+                    link::passes();
+                }
+                passed
+            }
         }
     }
 }

@@ -45,6 +45,7 @@ static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
 unsafe extern "C" fn GOMP_barrier() {
     if region::meeting().is_none_or(|meeting| !meeting.pass()) {
         BARRIER.call();
+        region::has_met();
     }
 }
 
@@ -57,11 +58,15 @@ macro_rules! end {
             static REAL: Unkeyed = Unkeyed::named(concat!(stringify!($waits), "\0"));
             static GOES_ON: Unkeyed = Unkeyed::named(concat!(stringify!($goes_on), "\0"));
             match region::meeting() {
-                None => REAL.call(),
+                None => {
+                    REAL.call();
+                    region::has_met();
+                }
                 Some(meeting) => {
                     GOES_ON.call();
                     if !meeting.pass() {
                         BARRIER.call();
+                        region::has_met();
                     }
                 }
             }

@@ -2,9 +2,9 @@
 //!
 //! A descriptor shows a socket's inode number and nothing else; the tables of
 //! `/proc/PID/net` show, for all sockets of the process' network namespace, the inode and the
-//! state. Each namespace is read once, and TCP's tables only for a socket that is none of UNIX': to read them takes
-//! milliseconds of the kernel's time even where there is hardly a connection, since it goes over the whole hash table. (Every
-//! program that has the [hook](crate::hook) inside holds a UNIX socket.)
+//! state. To read TCP's takes long: the kernel walks a table that is made for as many connections as the machine has memory
+//! for, whether they are there or not. So each is read once for each namespace, and TCP's only for sockets that are not
+//! UNIX', such as the one by which a program with the hook inside is connected to cosched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -17,53 +17,59 @@ const TCP_LISTEN: &str = "0A";
 /// The flag of a UNIX socket that accepts connections.
 const UNIX_ACCEPTS: u32 = 0x1_0000;
 
-/// The sockets of network namespaces, as far as they were looked at.
+/// What is known of sockets, by network namespace.
 #[derive(Default)]
-pub(super) struct Sockets(BTreeMap<String, Tables>);
+pub(super) struct Listeners(BTreeMap<String, Tables>);
 
+/// Whether each socket waits for connections, by inode number; `None`: not read yet.
+#[derive(Default)]
 struct Tables {
-    /// Those of UNIX by inode number, and whether they accept connections.
-    unix: BTreeMap<u64, bool>,
-    /// Those of TCP that listen.
-    tcp: Option<BTreeSet<u64>>,
+    unix: Option<BTreeMap<u64, bool>>,
+    tcp: Option<BTreeMap<u64, bool>>,
 }
 
-impl Sockets {
-    /// Whether one of these, which the process with this folder of `/proc` holds, waits for connections.
-    pub(super) fn listen(
+impl Listeners {
+    /// Whether one of these sockets waits for connections. The process with this folder of `/proc` holds them.
+    pub(super) fn are_among(
         &mut self,
+        sockets: &BTreeSet<u64>,
         folder: &Path,
-        held: &BTreeSet<u64>,
     ) -> Result<bool, FileError> {
         let name = network_of(folder).unwrap_or_else(|| folder.display().to_string());
-        let net = folder.join("net");
-        if !self.0.contains_key(&name) {
-            let unix = read(&net.join("unix"))?.lines().filter_map(unix).collect();
-            self.0.insert(name.clone(), Tables { unix, tcp: None });
-        }
-        let Some(tables) = self.0.get_mut(&name) else { return Ok(false) };
-        if held.iter().any(|inode| tables.unix.get(inode) == Some(&true)) {
+        let (net, tables) = (folder.join("net"), self.0.entry(name).or_default());
+        let unix = read_once(&mut tables.unix, &net, &["unix"], unix)?;
+        if sockets.iter().any(|socket| unix.get(socket) == Some(&true)) {
             return Ok(true);
         }
-        if held.iter().all(|inode| tables.unix.contains_key(inode)) {
+        if sockets.iter().all(|socket| unix.contains_key(socket)) {
             return Ok(false);
         }
-        if tables.tcp.is_none() {
-            let both = read(&net.join("tcp"))? + &read(&net.join("tcp6"))?;
-            tables.tcp = Some(both.lines().filter_map(tcp).collect());
-        }
-        Ok(tables.tcp.as_ref().is_some_and(|listening| !listening.is_disjoint(held)))
+        let tcp = read_once(&mut tables.tcp, &net, &["tcp", "tcp6"], tcp)?;
+        Ok(sockets.iter().any(|socket| tcp.get(socket) == Some(&true)))
     }
 }
 
-fn read(table: &Path) -> Result<String, FileError> {
-    Ok(files::read_if_there(table)?.unwrap_or_default())
+fn read_once<'a>(
+    known: &'a mut Option<BTreeMap<u64, bool>>,
+    net: &Path,
+    tables: &[&str],
+    line: fn(&str) -> Option<(u64, bool)>,
+) -> Result<&'a BTreeMap<u64, bool>, FileError> {
+    if known.is_none() {
+        let mut found = BTreeMap::new();
+        for table in tables {
+            let text = files::read_if_there(&net.join(table))?.unwrap_or_default();
+            found.extend(text.lines().filter_map(line));
+        }
+        *known = Some(found);
+    }
+    Ok(known.get_or_insert_default())
 }
 
-/// `0: local remote 0A queues timer retransmissions user timeout INODE ...`
-fn tcp(line: &str) -> Option<u64> {
+/// `0: local remote STATE queues timer retransmissions user timeout INODE ...`
+fn tcp(line: &str) -> Option<(u64, bool)> {
     let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    (*words.get(3)? == TCP_LISTEN).then_some(words.get(9)?.parse().ok()?)
+    Some((words.get(9)?.parse().ok()?, *words.get(3)? == TCP_LISTEN))
 }
 
 /// `address: references protocol FLAGS type state INODE path`

@@ -22,6 +22,15 @@ pub struct Event {
     pub config: u64,
 }
 
+/// What to look at the instruction pointer by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sampling {
+    /// What is counted.
+    pub event: Event,
+    /// After how many of it.
+    pub period: u64,
+}
+
 /// An event that is being counted, in user mode only; until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counter(File);
@@ -29,7 +38,7 @@ pub(super) struct Counter(File);
 impl Counter {
     /// Counts the calling thread from now on, without its children.
     pub(super) fn here(event: Event) -> io::Result<Counter> {
-        open(event, 0, 0)
+        open(event, 0, 0).map(Counter)
     }
 
     /// Counts what `parent` starts from now on, with all descendants: each from its `exec` on.
@@ -38,12 +47,12 @@ impl Counter {
     /// it in that state, and it is switched on when the child executes its command; what the
     /// command then starts inherits a counter that runs.
     pub(super) fn below(event: Event, parent: Process) -> io::Result<Counter> {
-        open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC)
+        open(event, parent.pid, DISABLED | INHERIT | ENABLE_ON_EXEC).map(Counter)
     }
 
     /// Counts a thread that runs already, and what it will start, from now on.
     pub(super) fn of(event: Event, thread: libc::pid_t) -> io::Result<Counter> {
-        open(event, thread, INHERIT)
+        open(event, thread, INHERIT).map(Counter)
     }
 
     /// The sum over everybody who was counted, also those who have ended.
@@ -122,20 +131,45 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
+/// Samples consist of the instruction pointer.
+const SAMPLE_IP: u64 = 1 << 0;
+const ANY_CPU: i32 = -1;
 
-/// Opens an event of a thread; 0 means the caller.
-fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<Counter> {
-    let attr = PerfEventAttr {
+/// Tries whether the caller may be sampled like that.
+pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
+    open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
+}
+
+/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while that is on this CPU.
+pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> io::Result<File> {
+    let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
+    open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
+}
+
+fn sampled(Sampling { event, period }: Sampling, flags: u64) -> PerfEventAttr {
+    PerfEventAttr { sample_period: period, sample_type: SAMPLE_IP, ..attr(event, flags) }
+}
+
+fn attr(event: Event, flags: u64) -> PerfEventAttr {
+    PerfEventAttr {
         kind: event.kind,
         size: size_of::<PerfEventAttr>() as u32,
         config: event.config,
-        read_format: TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING,
         // Without the kernel's part no right is needed for own programs, by default.
         flags: flags | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR,
         ..PerfEventAttr::default()
-    };
+    }
+}
+
+/// Opens an event that counts a thread; 0 means the caller.
+fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<File> {
+    let read_format = TOTAL_TIME_ENABLED | TOTAL_TIME_RUNNING;
+    open_as(PerfEventAttr { read_format, ..attr(event, flags) }, thread, ANY_CPU)
+}
+
+fn open_as(attr: PerfEventAttr, thread: libc::pid_t, cpu: i32) -> io::Result<File> {
     // Inherited events cannot be read as a group on every kernel, so each stands alone.
-    let (any_cpu, no_group) = (-1, -1);
+    let no_group = -1;
     // SAFETY: the kernel reads the `size` bytes that the structure says to have, which is its real
     // size, from a reference that outlives the call, and keeps no pointer to it.
     let result = unsafe {
@@ -143,7 +177,7 @@ fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<Counter> {
             libc::SYS_perf_event_open,
             &raw const attr,
             thread,
-            any_cpu,
+            cpu,
             no_group,
             PERF_FLAG_FD_CLOEXEC,
         )
@@ -152,5 +186,5 @@ fn open(event: Event, thread: libc::pid_t, flags: u64) -> io::Result<Counter> {
         return Err(io::Error::last_os_error());
     };
     // SAFETY: the kernel has just opened this descriptor for us; nobody else owns it.
-    Ok(Counter(unsafe { File::from_raw_fd(fd) }))
+    Ok(unsafe { File::from_raw_fd(fd) })
 }

@@ -22,7 +22,7 @@ use rustix::net::{
 };
 use rustix::time::Timespec;
 
-use super::guest::Guest;
+use super::guest::{Guest, Told};
 use crate::procfs::Proc;
 use crate::runstate::numbers_alike;
 
@@ -92,11 +92,19 @@ pub struct Uses {
     pub threads: bool,
     /// The barriers are the hook's.
     pub barriers: bool,
+    /// It counts regions and barriers, which tells how far the program has come.
+    pub progress: bool,
 }
 
 impl Uses {
     /// Of a malleable program.
-    pub const THREADS: Uses = Uses { threads: true, barriers: false };
+    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
+
+    /// What holds where nothing is granted.
+    fn rule(self) -> Rule {
+        let Uses { threads, barriers, progress } = self;
+        Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
+    }
 }
 
 /// The door of one program.
@@ -114,9 +122,9 @@ pub struct Door {
     knocks: Patience,
     messages: Patience,
     /// It was told that too much came.
-    told: bool,
+    is_flooded: bool,
     /// What processes that have gone had told.
-    ticks: u64,
+    told: Told,
 }
 
 impl Door {
@@ -141,11 +149,11 @@ impl Door {
             listener,
             guests: BTreeMap::new(),
             next: LISTENER + 1,
-            rule: Rule { managed: uses.threads, donate: uses.barriers, ..Rule::default() },
+            rule: uses.rule(),
             knocks: Patience::new(MOST_KNOCKS),
             messages: Patience::new(MOST_MESSAGES),
-            told: false,
-            ticks: 0,
+            is_flooded: false,
+            told: Told::default(),
         })
     }
 
@@ -211,8 +219,8 @@ impl Door {
             self.guests.values().for_each(deaf);
         }
         let too_much = no_more_knocks || no_more_messages;
-        heard.too_much = too_much && !self.told;
-        self.told |= too_much;
+        heard.too_much = too_much && !self.is_flooded;
+        self.is_flooded |= too_much;
         heard
     }
 
@@ -266,15 +274,14 @@ impl Door {
 
     fn dismiss(&mut self, key: u64) {
         if let Some(guest) = self.guests.remove(&key) {
-            self.ticks = self.ticks.saturating_add(guest.ticks());
+            self.told = self.told.plus(guest.told());
         }
     }
 
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        let Uses { threads, barriers } = self.uses;
-        self.set(Rule { managed: threads, donate: barriers, grant, cpus });
+        self.set(Rule { grant, cpus, ..self.uses.rule() });
     }
 
     /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
@@ -300,10 +307,9 @@ impl Door {
         }
     }
 
-    /// All ticks of progress that were ever told; `None`: none was.
-    pub fn ticks(&self) -> Option<u64> {
-        let ticks = self.guests.values().map(Guest::ticks).fold(self.ticks, u64::saturating_add);
-        Some(ticks).filter(|ticks| *ticks > 0)
+    /// All that was ever told of progress.
+    pub fn told(&self) -> Told {
+        self.guests.values().map(Guest::told).fold(self.told, Told::plus)
     }
 }
 

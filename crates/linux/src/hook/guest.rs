@@ -64,6 +64,36 @@ pub(super) struct Guest {
     waits: bool,
 }
 
+/// How far processes have come, by what was told from inside them; since they began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// The program's own ticks.
+    pub ticks: u64,
+    /// Regions begun and barriers passed, where they are counted.
+    pub passages: u64,
+}
+
+impl Told {
+    /// Of both together.
+    pub(super) fn plus(self, other: Told) -> Told {
+        Told {
+            ticks: self.ticks.saturating_add(other.ticks),
+            passages: self.passages.saturating_add(other.passages),
+        }
+    }
+
+    /// How far it has come since `before`: by its ticks, or where it never told any, by what was counted. `None`: it has told
+    /// nothing yet, or begun to tell ticks in between. A count that goes back is a lie, and none.
+    pub fn since(self, before: Told) -> Option<u64> {
+        match (self.ticks, before.ticks, self.passages) {
+            (0, _, 0) => None,
+            (0, _, passages) => Some(passages.saturating_sub(before.passages)),
+            (_, 0, _) if before.passages > 0 => None,
+            (ticks, before, _) => Some(ticks.saturating_sub(before)),
+        }
+    }
+}
+
 /// What a look at a guest found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct News {
@@ -135,9 +165,10 @@ impl Guest {
         self.shared.page().beat(now);
     }
 
-    /// The ticks that it has told. May go back, if it lies.
-    pub(super) fn ticks(&self) -> u64 {
-        self.shared.page().progress()
+    /// What it has told of its progress. May go back, if it lies.
+    pub(super) fn told(&self) -> Told {
+        let page = self.shared.page();
+        Told { ticks: page.progress(), passages: page.passages() }
     }
 }
 

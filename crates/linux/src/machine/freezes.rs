@@ -45,6 +45,7 @@ impl Linux {
                 }
                 Ok(true) => {
                     live.state = State::Frozen;
+                    live.frozen.begin(now);
                     live.stops_within = now.since(since);
                     Happening::Froze(live.id)
                 }
@@ -63,7 +64,10 @@ impl Linux {
         // A process may have become an orphan, and so have been missed, during the walk.
         if !orphaned.is_empty() && !self.adopt()? {
             for id in orphaned {
-                self.with(id, |_, live| live.state = State::Frozen);
+                self.with(id, |_, live| {
+                    live.state = State::Frozen;
+                    live.frozen.begin(now);
+                });
                 self.tell(Happening::Froze(id));
             }
         }

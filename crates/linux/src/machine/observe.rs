@@ -11,20 +11,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId};
+use cosched_core::{
+    Arena, IpBin, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
+};
 
 use super::Linux;
 use super::names::{Named, Names};
 use super::program::Live;
-use super::samples::{of_program, of_thread, with_counts};
+use super::samples::{of_locks, of_program, of_thread, with_counts};
 use crate::background;
 use crate::clock::Clock;
 use crate::counters::{Counters, Events, Readings};
 use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
+use crate::pointers::Pointers;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
@@ -43,6 +46,8 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
+    /// Whether it was told that nobody can see where in their code programs are.
+    pub(super) is_blind: bool,
 }
 
 /// What cannot be known of a program's threads.
@@ -102,8 +107,10 @@ struct Observed {
     from: Nanos,
     intervals: Intervals,
     counted: Readings,
-    /// The ticks that it had told of its own progress.
-    ticks: u64,
+    /// What was told of its progress from inside.
+    told: Told,
+    /// For how long it had been frozen.
+    frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
     /// What its processes compute, as long as nobody looks at its threads.
@@ -175,7 +182,8 @@ impl Observer {
             from: now,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
             clocks: CpuClocks::default(),
             is_hidden: false,
@@ -210,7 +218,8 @@ impl Observer {
             return;
         }
         if let Some(monitor) = self.source.ready(false) {
-            self.ticks = wanted && monitor.count_ticks(wanted).is_ok();
+            let is_done = monitor.count_ticks(wanted).is_ok();
+            self.ticks = wanted && is_done;
         }
     }
 
@@ -244,11 +253,14 @@ impl Observer {
         let from = std::mem::replace(&mut program.from, to);
         let counted = live.counters.as_ref().map(Counters::readings).unwrap_or_default();
         let counted = counted.since(std::mem::replace(&mut program.counted, counted));
-        let ticks = live.door.as_ref().and_then(Door::ticks);
-        let before = std::mem::replace(&mut program.ticks, ticks.unwrap_or_default());
-        // A count that goes back is a lie.
-        let progress = ticks.map(|ticks| ticks.saturating_sub(before));
-        let empty = Sample { progress, ..Sample::empty(id, from, to) };
+        let told = live.door.as_ref().map(Door::told).unwrap_or_default();
+        let progress = told.since(std::mem::replace(&mut program.told, told));
+        let frozen = live.frozen.until(to);
+        let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
+        let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
+        let blocks = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+        let bin = |(block, count)| IpBin { program: id, block, count };
+        into.ips.extend(blocks.into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
             let used = program.clocks.next(&live.tree.members(&proc));
@@ -277,7 +289,8 @@ impl Observer {
         let whole = by_program(&slices).remove(&program.number).unwrap_or_default();
         let sample = of_program(empty, &slices, &whole, self.ticks);
         into.samples.push(with_counts(sample, counted));
-        let all = self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&Measure::Threads));
+        let wants = |measure| self.wanted.get(&id).is_some_and(|wanted| wanted.contains(&measure));
+        let (all, shares) = (wants(Measure::Threads), wants(Measure::LockShares));
         for Slice { thread, .. } in &slices {
             let name = self.names.of(id, thread);
             // A thread that came or went meanwhile was there for a part of the interval.
@@ -285,6 +298,9 @@ impl Observer {
             let sample =
                 Sample { thread: Some(name), from: to.since(lived), progress: None, ..empty };
             into.samples.push(of_thread(sample, thread));
+            if shares {
+                into.locks.extend(of_locks(name, thread));
+            }
             match thread.now {
                 None => self.names.forget(thread),
                 Some(_) if all => into.threads.push(Thread {
@@ -410,6 +426,9 @@ impl Linux {
         let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
         into.samples.retain(|sample| stays(sample.program));
         into.threads.retain(|thread| stays(thread.program));
+        into.ips.retain(|bin| stays(bin.program));
+        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
+        into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };
             match self.observer.read(id, live, &self.clock, into)? {
@@ -420,6 +439,8 @@ impl Linux {
         }
         into.samples.sort_by_key(|sample| (sample.program, sample.thread));
         into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.ips.sort_by_key(|bin| (bin.program, bin.block));
+        into.locks.sort_by_key(|share| (share.thread, share.lock));
         Ok(())
     }
 }
@@ -436,7 +457,8 @@ mod tests {
             from: Nanos::ZERO,
             intervals: Intervals::default(),
             counted: Readings::default(),
-            ticks: 0,
+            told: Told::default(),
+            frozen: Nanos::ZERO,
             ended: Vec::new(),
             clocks: CpuClocks::default(),
             is_hidden: false,

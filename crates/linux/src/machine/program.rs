@@ -12,6 +12,7 @@ use crate::ground::{FreezerRung, Plot};
 use crate::hook::Door;
 use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning};
+use crate::pointers::Pointers;
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
@@ -31,11 +32,15 @@ pub(super) struct Live {
     pub(super) state: State,
     /// How long it took to stop the last time, as far as that was seen.
     pub(super) stops_within: Nanos,
+    /// For how long cosched has had it frozen.
+    pub(super) frozen: Frozen,
     pub(super) parent: Parent,
     /// The session that it was started in; `None` until a program that opens one has started.
     pub(super) session: Option<i32>,
     /// What counts its instructions and cache misses, if anything does.
     pub(super) counters: Option<Counters>,
+    /// What looks where in its code it is, if anything does.
+    pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
     /// How its command ended, once it has.
@@ -67,6 +72,31 @@ impl Parent {
             Parent::Shim(shim) | Parent::Killed(shim) => Some(shim.shim()),
             Parent::Nobody | Parent::Cosched | Parent::Other(_) => None,
         }
+    }
+}
+
+/// For how long a program was frozen, from when that was confirmed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Frozen {
+    since: Option<Nanos>,
+    before: Nanos,
+}
+
+impl Frozen {
+    /// It has stopped.
+    pub(super) fn begin(&mut self, at: Nanos) {
+        self.since.get_or_insert(at);
+    }
+
+    /// It goes on.
+    pub(super) fn end(&mut self, at: Nanos) {
+        self.before = self.until(at);
+        self.since = None;
+    }
+
+    /// All time up to now.
+    pub(super) fn until(&self, now: Nanos) -> Nanos {
+        self.before + self.since.map_or(Nanos::ZERO, |since| now.since(since))
     }
 }
 
@@ -118,9 +148,11 @@ impl Live {
             lacks: Vec::new(),
             state: State::Starting,
             stops_within: Nanos::ZERO,
+            frozen: Frozen::default(),
             parent: Parent::Nobody,
             session: None,
             counters: None,
+            pointers: None,
             door: None,
             ended: None,
             gone: false,
@@ -162,5 +194,23 @@ impl Live {
         for dir in &self.plot.all {
             let _ = dir.remove();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_frozen_goes_on_from_one_freeze_to_the_next() {
+        let mut frozen = Frozen::default();
+        frozen.begin(Nanos(10));
+        assert_eq!(frozen.until(Nanos(15)), Nanos(5));
+        frozen.begin(Nanos(12));
+        frozen.end(Nanos(20));
+        frozen.end(Nanos(25));
+        assert_eq!(frozen.until(Nanos(30)), Nanos(10));
+        frozen.begin(Nanos(30));
+        assert_eq!(frozen.until(Nanos(31)), Nanos(11));
     }
 }

@@ -1,6 +1,6 @@
 //! What a monitor has read of threads, as the samples that policies see.
 
-use cosched_core::{Counts, Nanos, Quality, Sample};
+use cosched_core::{Counts, LockShare, Nanos, Quality, Sample, ThreadId};
 
 use crate::monitor::interval::{ProgramUse, Slice};
 use crate::monitor::{Activity, ThreadUse, Ticks};
@@ -19,6 +19,14 @@ pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
     }
 }
 
+/// For which locks a thread waited in an interval, where that is known. Locks of different processes are different ones: an
+/// address has 57 bits at most, and the rest tells processes apart as far as need be.
+pub(super) fn of_locks(name: ThreadId, thread: &ThreadUse) -> impl Iterator<Item = LockShare> {
+    let process = (thread.process as u64) << 57;
+    let waited = thread.locks.into_iter().filter(|lock| lock.time > Nanos::ZERO);
+    waited.map(move |lock| LockShare { thread: name, lock: lock.lock ^ process, wait: lock.time })
+}
+
 /// What a program did, by its threads; `ticks`: whether somebody counted where its CPU time goes.
 pub(super) fn of_program(
     sample: Sample,
@@ -34,7 +42,8 @@ pub(super) fn of_program(
     Sample {
         on_cpu,
         user_time: ticks.then(|| Nanos((on_cpu.0 as f64 * user_part(slices)) as u64)),
-        frozen: frozen.unwrap_or_default(),
+        // Or stopped by somebody else, which is no time to run either.
+        frozen: sample.frozen.max(frozen.unwrap_or_default()),
         run_delay: Some(sum(Activity::Runnable)),
         lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum::<Nanos>())
             .filter(|_| !whole.hidden),

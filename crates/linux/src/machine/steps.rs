@@ -65,6 +65,7 @@ impl Linux {
         let events = self.observer.wants(id, Measure::Counters).then_some(Events::HARDWARE);
         let events = self.count.or(events);
         live.counters = events.map(|events| Counters::below(prepared.shim(), events));
+        live.pointers = self.sample_below(id, prepared.shim());
         self.observer.begin_below(id, prepared.shim(), &self.clock)?;
         live.expect_mask(self.own_mask, spec.order.cpus);
         // Known beforehand: a program may have ended before it could be asked.
@@ -152,6 +153,7 @@ impl Linux {
             self.tell(Happening::Refused(live.id, Aspect::Running, why));
         }
         live.state = State::Running;
+        live.frozen.end(at);
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
 

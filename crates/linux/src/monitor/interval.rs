@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, Preemptions, ThreadUse, Ticks};
+use super::{ACTIVITIES, Activity, LockWait, Preemptions, ThreadUse, Ticks, Transfers};
 
 /// What a program did in an interval: the sum over its threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub struct ProgramUse {
     pub preemptions: Option<Preemptions>,
     /// How often a thread came to another CPU, where that is known.
     pub migrations: Option<u64>,
+    /// How locks came to threads.
+    pub transfers: Transfers,
     /// Whether of some thread it could not be seen what it slept for.
     pub hidden: bool,
 }
@@ -126,6 +128,8 @@ pub fn by_program(slices: &[Slice]) -> BTreeMap<u32, ProgramUse> {
             expired: sum.expired + one.expired,
             by_sibling: sum.by_sibling + one.by_sibling,
         });
+        program.transfers.all += thread.transfers.all;
+        program.transfers.across += thread.transfers.across;
         let before = if first { Some(0) } else { program.migrations };
         program.migrations = before.zip(thread.migrations).map(|(sum, one)| sum + one);
     }
@@ -156,12 +160,24 @@ fn since(thread: &ThreadUse, before: Option<&ThreadUse>) -> ThreadUse {
             .migrations
             .zip(before.migrations)
             .map(|(now, before)| now.saturating_sub(before)),
+        transfers: Transfers {
+            all: thread.transfers.all.saturating_sub(before.transfers.all),
+            across: thread.transfers.across.saturating_sub(before.transfers.across),
+        },
+        locks: thread.locks.map(|lock| lock_since(lock, before)),
         ticks: Ticks {
             user: thread.ticks.user.saturating_sub(before.ticks.user),
             kernel: thread.ticks.kernel.saturating_sub(before.ticks.kernel),
         },
         ..*thread
     }
+}
+
+/// What came to a lock since then, but for what it took over.
+fn lock_since(now: LockWait, before: &ThreadUse) -> LockWait {
+    let known = before.locks.iter().find(|before| before.lock == now.lock);
+    let counted = known.map_or(now.taken, |before| before.time.max(now.taken));
+    LockWait { time: now.time.since(counted), taken: Nanos::ZERO, ..now }
 }
 
 #[cfg(test)]

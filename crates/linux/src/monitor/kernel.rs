@@ -9,6 +9,7 @@ use aya::programs::perf_event::{
     PerfEvent, PerfEventLinkId, PerfEventScope, PerfTypeId, SamplePolicy, perf_sw_ids,
 };
 use aya::util::online_cpus;
+use cosched_core::CpuSet;
 
 use super::ThreadUse;
 use super::record::{RECORDS, Records};
@@ -85,6 +86,16 @@ impl Kernel {
             self.clocks.push(link);
         }
         Ok(())
+    }
+
+    pub(super) fn count_transfers(&mut self, groups: &[CpuSet]) -> Result<(), Unavailable> {
+        let map = self.programs.loaded_mut().map_mut("groups").expect("it is in the object");
+        let mut numbers = Array::<_, u32>::try_from(map)?;
+        for cpu in 0..numbers.len() {
+            let of = groups.iter().position(|group| group.contains(cpu as usize));
+            numbers.set(cpu, of.unwrap_or(groups.len()) as u32, 0)?;
+        }
+        self.programs.attach_also("on_waking", "sched_waking")
     }
 
     pub(super) fn add(&mut self, program: u32, process: i32) -> Result<(), FileError> {

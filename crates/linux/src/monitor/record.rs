@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 use cosched_core::Nanos;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::{ACTIVITIES, Activity, Preemptions, ThreadUse, Ticks};
+use super::{
+    ACTIVITIES, Activity, Arrival, LOCKS, LockWait, Preemptions, ThreadUse, Ticks, Transfers,
+};
 
 /// As many as `RECORDS` in `bpf/monitor.h`.
 pub(super) const RECORDS: usize = 32768;
@@ -40,11 +42,31 @@ pub(super) struct Record {
     pub(super) migrations: u64,
     pub(super) user_ticks: u64,
     pub(super) kernel_ticks: u64,
+    pub(super) waker: u32,
+    pub(super) unused: u32,
+    pub(super) transfers: u64,
+    pub(super) across: u64,
+    pub(super) arrivals: [[u64; 2]; 2],
+    pub(super) locks: [[u64; 3]; LOCKS],
 }
 
 impl Record {
     pub(super) fn has_ended(&self) -> bool {
         self.state == ENDED
+    }
+
+    /// With what it waits for now.
+    fn locks(&self, now: u64) -> [LockWait; LOCKS] {
+        let mut locks = self.locks.map(|[lock, time, taken]| LockWait {
+            lock,
+            time: Nanos(time),
+            taken: Nanos(taken),
+        });
+        let waits = Activity::ALL.get(self.state as usize).is_some_and(|now| now.is_lock());
+        if let Some(own) = locks.iter_mut().find(|own| waits && own.lock == self.lock) {
+            own.time += Nanos(now.saturating_sub(self.since));
+        }
+        locks
     }
 
     /// In the words of every source, at time `now` (nanoseconds of the kernel's monotonic clock).
@@ -67,6 +89,9 @@ impl Record {
             preemptions: Some(Preemptions { expired: self.expired, by_sibling: self.by_sibling }),
             migrations: Some(self.migrations),
             ticks: Ticks { user: self.user_ticks, kernel: self.kernel_ticks },
+            transfers: Transfers { all: self.transfers, across: self.across },
+            arrivals: self.arrivals.map(|[window, at]| Arrival { window, at: Nanos(at) }),
+            locks: self.locks(now),
             hidden: false,
         }
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use cosched_core::Nanos;
 
-use super::{ACTIVITIES, Activity, ThreadUse, Ticks};
+use super::{ACTIVITIES, Activity, Arrival, LOCKS, LockWait, ThreadUse, Ticks, Transfers};
 use crate::clock;
 use crate::files::{self, FileError};
 use crate::procfs::{Proc, status_field};
@@ -289,6 +289,9 @@ impl Seen {
             preemptions: None,
             migrations: None,
             ticks: self.ticks,
+            transfers: Transfers::default(),
+            arrivals: [Arrival::default(); 2],
+            locks: [LockWait::default(); LOCKS],
             hidden: self.hidden,
         }
     }

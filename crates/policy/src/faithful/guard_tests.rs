@@ -215,3 +215,53 @@ fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
     }
     assert_eq!(outcomes(&found)[..2], [(Actuator::Slice, false), (Actuator::Batch, true)]);
 }
+
+/// A program of which earlier runs have tried this, and found that to be best, at its first choice of a slice.
+fn known(in_force: Actuator, tried: &[Actuator]) -> Lab<Faithful> {
+    let mut program = program(0, 4);
+    program.profile.experience = Experience::new(in_force, tried);
+    let mut lab = lab(vec![program]);
+    interval(&mut lab, &[0.5, 0.5], None);
+    lab
+}
+
+fn first_trial(found: &[Why]) -> Option<Why> {
+    found.iter().copied().find(|why| matches!(why, Why::Tried { .. }))
+}
+
+#[test]
+fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_later() {
+    use Actuator::{Batch, BatchSlice, None, Slice};
+    let mut lab = known(Batch, &[Slice, Batch, BatchSlice]);
+    assert_eq!(lab.plan.reasons[0].why, Why::Recalled { actuator: Batch });
+    assert!(matches!(lab.plan.directive(A), Some(Directive::Run(given)) if is_batch(*given)));
+    let batch = Settings { class: Some(Class::Batch), ..Settings::default() };
+    let speed = |given| if is_batch(given) { 0.8 } else { 1.0 };
+    let (found, given) = tried_for(Nanos::from_secs(9), batch, &mut lab, speed);
+    assert_eq!((first_trial(&found), is_batch(given)), (Option::None, true));
+    let (found, given) = tried_for(Nanos::from_secs(5), batch, &mut lab, speed);
+    assert_eq!(first_trial(&found), Some(Why::Tried { actuator: Batch, against: None }));
+    assert!(!is_batch(given), "it was true of another time");
+}
+
+#[test]
+fn what_earlier_runs_have_not_tried_is_tried_against_what_they_found() {
+    use Actuator::{Batch, BatchSlice, Slice};
+    let lab = known(Batch, &[Slice, Batch]);
+    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
+    assert_eq!(first_trial(&reasons), Some(Why::Tried { actuator: BatchSlice, against: Batch }));
+}
+
+#[test]
+fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+    let mut program = program(0, 4);
+    program.profile.experience = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let options = FaithfulOptions { afresh: true, ..FaithfulOptions::default() };
+    let mut lab = Lab::new(Faithful::new(options), 4, vec![program]);
+    born(&mut lab, 2);
+    interval(&mut lab, &[0.5, 0.5], None);
+    interval(&mut lab, &[0.5, 0.5], None);
+    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
+    let first = Why::Tried { actuator: Actuator::Batch, against: Actuator::None };
+    assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
+}

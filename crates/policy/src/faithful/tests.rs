@@ -52,6 +52,7 @@ pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f6
         llc_misses: misses.map(|share| (share * 1e6) as u64),
         memory_bytes: None,
         progress: None,
+        alone: None,
         voluntary_switches: None,
         involuntary_switches: None,
         co_runners: 0,

@@ -24,6 +24,8 @@ use super::matching::cheapest;
 pub(super) const TIE: f64 = 0.01;
 /// So many orders of different sizes are tried: all there are for up to eight sockets where sizes differ by one.
 const MOST_ORDERS: usize = 100;
+/// A thread that loses one thousandth of its time away from its pages counts like another one that moves.
+const LOST_PER_MOVE: f64 = 1000.0;
 /// What keeps a group from a socket that is to get another number of threads.
 const IMPOSSIBLE: i64 = 1 << 32;
 
@@ -37,6 +39,10 @@ pub(super) struct Contender {
     pub(super) value: f64,
     /// The socket on which it is now, by its position.
     pub(super) socket: usize,
+    /// The socket where its pages lie.
+    pub(super) pages: usize,
+    /// The share of its time that it would lose elsewhere.
+    pub(super) loss: f64,
 }
 
 /// How many threads each socket gets, of so many. `cpus` of each; `stay`: threads that are there anyway; `here`: those of
@@ -86,10 +92,15 @@ pub(super) fn share_out(
     best.1
 }
 
-/// Gives each group a socket that is to get as many threads. Tells how many move, and the socket of each contender.
+/// Gives each group a socket that is to get as many threads. Tells how many move, with what is lost, and the socket of each
+/// contender.
 fn pair(groups: &[Vec<usize>], sizes: &[usize], contenders: &[Contender]) -> (i64, Vec<usize>) {
+    let price_of_one = |one: &Contender, socket: usize| {
+        let lost = if one.pages == socket { 0.0 } else { one.loss };
+        i64::from(one.socket != socket) + (lost * LOST_PER_MOVE).round() as i64
+    };
     let price = |group: &Vec<usize>, socket: usize| match group.len() == sizes[socket] {
-        true => group.iter().filter(|one| contenders[**one].socket != socket).count() as i64,
+        true => group.iter().map(|one| price_of_one(&contenders[*one], socket)).sum(),
         false => IMPOSSIBLE,
     };
     let prices: Vec<Vec<i64>> = groups
@@ -172,10 +183,14 @@ fn deal(order: &[usize], sizes: &[usize]) -> Vec<Vec<usize>> {
     groups
 }
 
-/// How far the threads of a socket are apart: the mean distance of a thread from the mean of its socket, where each
-/// contender is on the socket that is given at its position; and of what each waits, the part that its neighbours on the
-/// socket wait for other locks, where locks are known.
+/// How far the threads of a socket are apart: the mean of their [distances](distances).
 pub(super) fn spread(contenders: &[Contender], on: &[usize], sockets: usize) -> f64 {
+    distances(contenders, on, sockets).iter().sum::<f64>() / contenders.len().max(1) as f64
+}
+
+/// How far each contender is from the mean of its socket, where it is on the one that is given at its position; and of what
+/// it waits, the part that its neighbours on the socket wait for other locks, where locks are known.
+pub(super) fn distances(contenders: &[Contender], on: &[usize], sockets: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0usize); sockets];
     let mut queues: BTreeMap<(usize, u64), usize> = BTreeMap::new();
     for (one, socket) in contenders.iter().zip(on) {
@@ -189,8 +204,7 @@ pub(super) fn spread(contenders: &[Contender], on: &[usize], sockets: usize) -> 
         let strangers = (count - queue) as f64 / count as f64;
         (one.value - sum / count as f64).abs() + one.value * strangers
     };
-    let distances: f64 = contenders.iter().zip(on).map(distance).sum();
-    distances / contenders.len().max(1) as f64
+    contenders.iter().zip(on).map(distance).collect()
 }
 
 #[cfg(test)]
@@ -206,6 +220,8 @@ mod tests {
             lock: None,
             value: *value,
             socket: *socket,
+            pages: *socket,
+            loss: 0.0,
         };
         of.iter().enumerate().map(one).collect()
     }

@@ -172,7 +172,7 @@ impl Sockets {
     }
 
     /// The CPUs of each socket that programs may use; sockets without any are left out.
-    pub(super) fn usable(&self, topology: &Topology, usable: &CpuSet) -> Vec<CpuSet> {
+    pub fn usable(&self, topology: &Topology, usable: &CpuSet) -> Vec<CpuSet> {
         match self {
             Sockets::Widest => {
                 let widest = [GroupBy::Package, GroupBy::Numa, GroupBy::Llc].into_iter();

@@ -8,6 +8,7 @@ use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Actuator, Reason, Why};
 use serde::Serialize;
 
+use super::story::ProgramStory;
 use crate::history::nanos;
 use crate::{treatment, words};
 
@@ -92,13 +93,17 @@ pub(super) fn scheduled(result: &RunResult, slot: usize) -> Option<Actuator> {
     treatment::changes(result, slot).last().and_then(|change| change.now.in_force)
 }
 
+/// What earlier runs had shown to be best, where that was taken.
+pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
+    reasons(result, slot).find_map(|(_, why)| match why {
+        Why::Recalled { actuator } => Some(actuator),
+        _ => None,
+    })
+}
+
 /// All that in words.
-pub(super) fn in_words(
-    choices: &[SliceChoice],
-    trials: &[TriedWay],
-    scheduled: Option<Actuator>,
-    program: &ProgramResult,
-) -> Vec<String> {
+pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
+    let (choices, trials) = (&story.slices, &story.trials);
     let Some(first) = choices.first() else { return Vec::new() };
     let before = nanos(first.from_seconds - program.started_seconds.unwrap_or(0.0));
     let mut lines = vec![format!(
@@ -111,8 +116,14 @@ pub(super) fn in_words(
         format!("  from {from} on {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     lines.extend(told(choices, slice));
+    lines.extend(story.recalled.map(|way| match way {
+        Actuator::None => {
+            "Earlier runs had shown that no other way to schedule its threads helps.".to_owned()
+        }
+        way => format!("Earlier runs had shown that {way} helps, so it was taken."),
+    }));
     if trials.is_empty() {
-        lines.extend(scheduled.map(|way| match way {
+        lines.extend(story.scheduled.map(|way| match way {
             Actuator::None => {
                 "Nothing was done with them: its threads were scheduled as found.".to_owned()
             }

@@ -73,6 +73,8 @@ pub struct ProgramStory {
     pub slices: Vec<SliceChoice>,
     /// The ways to schedule its threads that were tried, in order of time; empty under policies that try none.
     pub trials: Vec<TriedWay>,
+    /// How earlier runs had shown that its threads are scheduled best, where that was taken.
+    pub recalled: Option<Actuator>,
     /// How its threads were scheduled at last, where that was told.
     pub scheduled: Option<Actuator>,
     /// The threads that it was granted, in order of time; empty under policies that decide on none.
@@ -266,6 +268,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         beside: company(history, slot, &runs),
         slices: slices::choices(history.result, slot),
         trials: slices::trials(history.result, slot),
+        recalled: slices::recalled(history.result, slot),
         scheduled: slices::scheduled(history.result, slot),
         grants: grants::grants(history.result, slot),
         barrier: program.barrier.clone(),
@@ -385,7 +388,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     if !story.beside.is_empty() {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
-    lines.extend(slices::in_words(&story.slices, &story.trials, story.scheduled, program));
+    lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
     lines.extend(story.barrier.as_ref().map(barriers));
     let misfortune =

@@ -39,12 +39,14 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     })
 }
 
+/// What a trial showed is only told by its reason: threads are elsewhere only if its groups are kept, or those of before not.
 fn point(at: f64, why: &Why) -> Option<Point> {
     let (shares, level, in_force) = match *why {
         Why::Shuffled { moved, groups, lock_time, before, .. } => {
             ([lock_time, before.min(1.0)], f64::from(moved), format!("{groups} groups"))
         }
         Why::Unbound { lock_time } => ([lock_time, 0.0], 0.0, "anywhere".to_owned()),
+        Why::GroupsPutBack { groups: 0, .. } => ([0.0; 2], 0.0, "anywhere".to_owned()),
         _ => return None,
     };
     let why = words::reason(why);

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
-use cosched_core::{Exit, Nanos, Profile};
+use cosched_core::{Exit, Experience, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Model};
 use serde::Serialize;
@@ -188,6 +188,7 @@ fn profile(program: &ProgramResult) -> Profile {
         misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
         memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
         speedup: None,
+        experience: Experience::default(),
     }
 }
 

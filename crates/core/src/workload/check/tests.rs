@@ -45,6 +45,7 @@ fn every_key_is_read() {
         freezable = true
         group = "solver"
         malleable = true
+        progress = true
         barrier = "donate"
     "#;
     let expected = ProgramSpec {
@@ -63,6 +64,7 @@ fn every_key_is_read() {
         freezable: Some(true),
         group: Some("solver".into()),
         malleable: true,
+        progress: true,
         barrier: Some(Barrier::Donate),
         model: None,
     };
@@ -87,6 +89,7 @@ fn only_the_command_is_required() {
         freezable: None,
         group: None,
         malleable: false,
+        progress: false,
         barrier: None,
         model: None,
     };

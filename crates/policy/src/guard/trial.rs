@@ -1,10 +1,10 @@
-//! Whether a program is faster with an actuator than without it: trials that go to and fro between the two.
+//! Whether a program is faster one way than another: trials that go to and fro between the two.
 //!
-//! *Problem.* To forbid that siblings take CPUs from each other makes some programs faster, some slower, and which is which
-//! depends on how long locks are held, on the load, and on the phase that a program is in. The paper has no answer to
-//! that: it applies its table and looks no more.
+//! *Problem.* To forbid that siblings take CPUs from each other, or to bind those that wait alike to one socket, makes some
+//! programs faster, some slower, and which is which depends on how long locks are held, on the load, and on the phase that
+//! a program is in. The papers have no answer to that: they apply what they found, and look no more.
 //!
-//! *Idea.* Like is compared with like. A trial gives a program the actuator for a moment, takes it back for a moment, and so on;
+//! *Idea.* Like is compared with like. A trial gives a program the new way for a moment, takes it back for a moment, and so on;
 //! each moment is compared with its neighbour only, so that drifts of the program and of the machine cancel. Which of
 //! two neighbours comes first is as good as chance, or a program whose phases keep step with the moments would decide by
 //! its phases. Whether the difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends
@@ -15,17 +15,22 @@
 //! against the true speed; it is wrong where the lock's own cache line is what everybody waits for). Where several
 //! programs are there, the geometric mean over all of them counts, so that nobody wins at another's expense.
 //!
-//! Ours: the paper has no guard.
+//! Ours: the papers have no guard.
 
-use cosched_core::{Actuator, Nanos, ProgramId, Sample};
+use cosched_core::{Nanos, ProgramId, Sample};
 
 use super::progress::Progress;
 
-/// At the beginning of a moment nothing is measured: threads still have CPUs and deadlines from before.
-pub(super) const SETTLE: Nanos = Nanos::from_millis(15);
-/// How long is measured where user time is exact, or instructions are there.
-const MOMENT: Nanos = Nanos::from_millis(60);
-/// How much longer for each thread: every change of actuator is some 20 us of work for each.
+/// How long the parts of a moment are.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Lengths {
+    /// At its beginning nothing is measured: threads still are where they were, and have deadlines from before.
+    pub(crate) settle: Nanos,
+    /// How long is measured where user time is exact, or instructions are there.
+    pub(crate) moment: Nanos,
+}
+
+/// How much longer for each thread: every change is some 20 us of work for each.
 const FOR_EACH_THREAD: Nanos = Nanos::from_micros(500);
 /// How long where user time comes in ticks of ten milliseconds.
 const LONG_MOMENT: Nanos = Nanos::from_millis(500);
@@ -41,12 +46,12 @@ const CLEAR: f64 = 2.6;
 /// Standard errors above the mean up to which there is hope: a trial costs, too, and what is missed comes again.
 const HOPE: f64 = 1.0;
 
-/// One actuator against another, on one program.
+/// One way against another, on one program.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Trial {
+pub(super) struct Trial<W> {
     pub(super) program: ProgramId,
-    pub(super) candidate: Actuator,
-    pub(super) incumbent: Actuator,
+    pub(super) candidate: W,
+    pub(super) incumbent: W,
     /// Tells which comes first, so that two trials do not go the same way.
     number: u64,
     moment: Nanos,
@@ -71,21 +76,22 @@ pub(super) enum Finding {
     NotFaster(f64),
 }
 
-impl Trial {
+impl<W> Trial<W> {
     /// The trial with this number, of a program with so many threads.
     pub(super) fn new(
         program: ProgramId,
         number: u64,
         threads: usize,
-        candidate: Actuator,
-        incumbent: Actuator,
-    ) -> Trial {
+        lengths: Lengths,
+        candidate: W,
+        incumbent: W,
+    ) -> Trial<W> {
         Trial {
             program,
             candidate,
             incumbent,
             number,
-            moment: MOMENT + Nanos(FOR_EACH_THREAD.0 * threads as u64),
+            moment: lengths.moment + Nanos(FOR_EACH_THREAD.0 * threads as u64),
             moments: 0,
             present: Progress::default(),
             first: None,
@@ -95,10 +101,15 @@ impl Trial {
 
     /// What the program has in the present moment: with, without, without, with, or the other way round, so that a drift
     /// cancels in each four of them.
-    pub(super) fn actuator(&self) -> Actuator {
+    pub(super) fn way(&self) -> &W {
+        if self.is_candidates_turn() { &self.candidate } else { &self.incumbent }
+    }
+
+    /// Whether the present moment is with the candidate.
+    pub(super) fn is_candidates_turn(&self) -> bool {
         let four = (self.moments / 4) as u64;
         let outside = matches!(self.moments % 4, 0 | 3);
-        if outside == is_heads(self.number, four) { self.candidate } else { self.incumbent }
+        outside == is_heads(self.number, four)
     }
 
     /// How long the present moment is measured, after it has settled.
@@ -126,7 +137,7 @@ impl Trial {
             self.pairs.clear();
             return Finding::Open;
         }
-        let with_candidate = self.actuator() == self.candidate;
+        let with_candidate = self.is_candidates_turn();
         self.moments += 1;
         match self.first.take() {
             None => self.first = Some(progress),
@@ -167,12 +178,18 @@ fn is_heads(trial: u64, toss: u64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cosched_core::Quality;
+    use cosched_core::{Actuator, Quality};
 
     use super::*;
 
     const A: ProgramId = ProgramId::first(0);
     const B: ProgramId = ProgramId::first(1);
+    const MOMENT: Nanos = Nanos::from_millis(60);
+
+    fn trial(number: u64) -> Trial<Actuator> {
+        let lengths = Lengths { settle: Nanos::from_millis(15), moment: MOMENT };
+        Trial::new(A, number, 0, lengths, Actuator::Batch, Actuator::None)
+    }
 
     fn moment(rates: &[(ProgramId, f64)], quality: Quality) -> Vec<Sample> {
         let sample = |(id, rate): &(ProgramId, f64)| Sample {
@@ -189,9 +206,9 @@ mod tests {
 
     /// A trial in which the candidate makes this progress against 1, with a noise that has this size; the pairs that it took.
     fn tried(with: f64, noise: f64) -> (Finding, usize) {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         for number in 0.. {
-            let rate = if trial.actuator() == Actuator::Batch { with } else { 1.0 };
+            let rate = if *trial.way() == Actuator::Batch { with } else { 1.0 };
             // A fixed sequence without a period of four.
             let noise = noise * (f64::from(number * 7 % 11) / 5.0 - 1.0);
             match trial.measured(&moment(&[(A, rate * (1.0 + noise))], Quality::Exact)) {
@@ -217,7 +234,7 @@ mod tests {
 
     #[test]
     fn a_drift_is_not_taken_for_a_difference() {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         let mut speed = 1.0;
         let found = loop {
             speed *= 1.03;
@@ -231,9 +248,9 @@ mod tests {
 
     #[test]
     fn what_one_program_wins_at_anothers_expense_is_no_progress() {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         let found = loop {
-            let with = trial.actuator() == Actuator::Batch;
+            let with = *trial.way() == Actuator::Batch;
             let rates = if with { [(A, 1.2), (B, 0.8)] } else { [(A, 1.0), (B, 1.0)] };
             match trial.measured(&moment(&rates, Quality::Exact)) {
                 Finding::Open => {}
@@ -245,7 +262,7 @@ mod tests {
 
     #[test]
     fn coarse_times_ask_for_long_moments() {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         assert_eq!(trial.moment(), MOMENT);
         assert_eq!(trial.measured(&moment(&[(A, 1.0)], Quality::Scaled)), Finding::Open);
         assert_eq!((trial.moment(), trial.moments), (LONG_MOMENT, 0));
@@ -253,7 +270,7 @@ mod tests {
 
     #[test]
     fn a_program_that_comes_or_goes_in_the_middle_of_a_pair_makes_it_void() {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         trial.measured(&moment(&[(A, 1.0)], Quality::Exact));
         trial.measured(&moment(&[(A, 5.0), (B, 1.0)], Quality::Exact));
         assert!(trial.pairs.is_empty());
@@ -261,7 +278,7 @@ mod tests {
 
     #[test]
     fn where_nothing_can_be_measured_nothing_is_kept() {
-        let mut trial = Trial::new(A, 0, 0, Actuator::Batch, Actuator::None);
+        let mut trial = trial(0);
         let found =
             (0..2 * MOST_PAIRS).map(|_| trial.measured(&[])).find(|found| *found != Finding::Open);
         assert!(matches!(found, Some(Finding::NotFaster(_))), "{found:?}");
@@ -270,7 +287,7 @@ mod tests {
     #[test]
     fn phases_that_keep_step_with_the_moments_decide_hardly_anything() {
         let is_kept = |number: &u64| {
-            let mut trial = Trial::new(A, *number, 0, Actuator::Batch, Actuator::None);
+            let mut trial = trial(*number);
             let decides = |moment: u32| {
                 // A phase is as long as two moments; the actuator makes no difference.
                 let rate = if matches!(moment % 4, 0 | 3) { 1.5 } else { 1.0 };
@@ -290,9 +307,9 @@ mod tests {
         let mut random = fastrand::Rng::with_seed(7);
         let mut kept = |with: f64| {
             let decides_for = |number: u64| {
-                let mut trial = Trial::new(A, number, 0, Actuator::Batch, Actuator::None);
+                let mut trial = trial(number);
                 loop {
-                    let rate = if trial.actuator() == Actuator::Batch { with } else { 1.0 };
+                    let rate = if *trial.way() == Actuator::Batch { with } else { 1.0 };
                     // The sum of some uniform numbers, as good as normal: 5 %.
                     let noise = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
                     match trial.measured(&moment_of(rate * (1.0 + 0.05 * noise))) {

@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+"""fairness.py: how equal slowdowns are under fair progress, and what that costs. `make bench-fairness` runs it.
+
+Programs that take equally long alone, on one CPU each, run together, two for each CPU: some stream through memory, some
+compute, some solve (a barrier every hundred microseconds), some are numpy's. How far they come is told from inside them:
+by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so no hardware counters are needed.
+`cosched compare` runs all policies in turn, with the times alone measured in every round.
+
+The bar: of plain Linux's excess unfairness (what largest over smallest slowdown is above 1) at least half is gone, for at most 3 %
+more time. Where plain Linux is hardly unfair, there is nothing to be gained, and no verdict.
+
+It writes fairness.json (for scripts) and fairness.md into --out. Only the standard library is needed.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+import command_line
+from gang import WORKLOADS, elapsed, interval, plain_environment, say, with_verdict
+from ratio import ratio
+
+SCHEMA = "cosched-bench-fairness/1"
+FIRST, OURS = "linux", "fair-progress"
+WAYS = [FIRST, "linux-groups", "gang", "minwait", OURS]
+# The least share of the excess that has to go, and the most time that it may cost.
+GONE, COST = 0.5, 1.03
+# With less unfairness than this there is nothing to be gained.
+WORTH = 1.05
+# What each kind of program is, and an amount of work with which to find out how fast it is.
+KINDS = {
+    "triad": (["./bin/triad", "--mebibytes", "96", "--work"], 0.1),
+    "compute": (["./bin/compute", "--work"], 0.1),
+    "cg": (["./bin/cg", "--work"], 0.1),
+    "numpy": (["/usr/bin/python3", "./numpy-matmul.py"], 40),
+}
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+
+
+class Cell(NamedTuple):
+    """A mix: kinds of programs, one after the other until there are two for each CPU."""
+
+    name: str
+    kinds: list
+
+
+CELLS = [
+    Cell("triad and compute", ["triad", "compute"]),
+    Cell("numpy and triad", ["numpy", "triad"]),
+    Cell("all four", ["triad", "compute", "cg", "numpy"]),
+    Cell("cg and compute", ["cg", "compute"]),
+]
+
+
+def main():
+    options = command_line.parsed(command_line.common(__doc__.splitlines()[0], 3.0, "of each program alone"), "fairness",
+                                  ["json", "md"])
+    began = time.time()
+    plain_environment()
+    cpus = len(os.sched_getaffinity(0))
+    report = {
+        "schema": SCHEMA,
+        "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+        "rounds": options.runs,
+        "seconds": options.seconds,
+        "bar": {"excess_gone": GONE, "time": COST, "least_unfairness": WORTH},
+        "cells": [],
+    }
+    chosen = command_line.chosen(CELLS, options)
+    amounts = {kind: amount(kind, options.seconds) for kind in {kind for cell in chosen for kind in cell.kinds}}
+    for number, cell in enumerate(chosen, 1):
+        say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
+        report["cells"].append(measured(options, cell, amounts, cpus, report))
+        save(options.out, report)
+    say(f"done in {elapsed(began)}: {options.out}/fairness.json and fairness.md")
+    print("\n".join(sentence(cell) for cell in report["cells"]))
+
+
+def amount(kind, seconds):
+    """How much work takes so long alone on one CPU: from the difference of two amounts, so that starting does not count."""
+    words, base = KINDS[kind]
+
+    def took(work):
+        began = time.perf_counter()
+        subprocess.run([*words, f"{work:g}"], cwd=WORKLOADS, env=os.environ | ONE_THREAD, check=True,
+                       stdout=subprocess.DEVNULL)
+        return time.perf_counter() - began
+
+    took(base)
+    least, more = (min(took(work) for _ in range(3)) for work in (base, 4 * base))
+    each = (more - least) / (3 * base)
+    return max(base, base + (seconds - least) / each)
+
+
+def measured(options, cell, amounts, cpus, report):
+    """What all ways make of one mix."""
+    file = options.folder / f"{cell.name.replace(' ', '-')}.toml"
+    file.write_text(workload(cell, amounts, cpus))
+    done = options.cosched("compare", file, "--policies", ",".join(WAYS), "--runs", options.runs, "--solo", "--json",
+                           stdout=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    if not done.stdout:
+        sys.exit(f"bench: cosched compare failed on {file}")
+    document = json.loads(done.stdout)
+    report["machine"] = document["machine"]
+    ways = {way["way"]: {key: way[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
+                                                   "own_cpu_percent", "failed", "deviations", "against", "samples"]}
+            for way in document["ways"]}
+    return judged({"cell": cell.name, "programs": 2 * cpus, "ways": ways})
+
+
+def workload(cell, amounts, cpus):
+    """As a workload file."""
+    kinds = [cell.kinds[number % len(cell.kinds)] for number in range(2 * cpus)]
+    tables = []
+    for number, kind in enumerate(kinds, 1):
+        work = amounts[kind]
+        words = [*KINDS[kind][0], str(round(work)) if kind == "numpy" else f"{work:.4g}"]
+        tables.append(f'[[program]]\nname = "{kind}-{number}"\ncommand = {json.dumps(words)}\n'
+                      f'cwd = {json.dumps(str(WORKLOADS))}\nthreads = 1\nprogress = true\n')
+    return "\n".join(tables)
+
+
+def judged(cell):
+    """Adds what follows for each way: which part of the first one's excess unfairness is gone, round by round."""
+    first = cell["ways"][FIRST]["samples"]
+    for way in cell["ways"].values():
+        pairs = zip(first["unfairness"], way["samples"]["unfairness"], strict=True)
+        gone = [(before - after) / (before - 1) for before, after in pairs if before > WORTH]
+        way["excess_gone"] = statistics.median(gone) if gone else None
+        way["turnaround"] = ratio(way["samples"]["mean_turnaround_seconds"], first["mean_turnaround_seconds"])
+    ours = cell["ways"][OURS]
+    cost = ours["against"]["total_ratio"]["value"]
+    if cell["ways"][FIRST]["unfairness"]["value"] <= WORTH:
+        cell["verdict"] = "nothing to gain"
+    elif any(way["failed"] for way in cell["ways"].values()):
+        cell["verdict"] = "programs failed"
+    else:
+        cell["verdict"] = "met" if ours["excess_gone"] >= GONE and cost <= COST else "not met"
+    return cell
+
+
+def sentence(cell):
+    """The verdict, for people."""
+    linux, ours = cell["ways"][FIRST], cell["ways"][OURS]
+    gone = "" if ours["excess_gone"] is None else f", {ours['excess_gone']:.0%} of the excess gone"
+    return (f"{cell['cell']}: unfairness {linux['unfairness']['value']:.3f} under plain Linux, "
+            f"{ours['unfairness']['value']:.3f} under fair progress{gone}, "
+            f"{ours['against']['total_ratio']['value'] - 1:+.1%} time: {cell['verdict']}")
+
+
+def save(out, report):
+    (out / "fairness.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "fairness.md").write_text("\n".join(markdown(report)) + "\n")
+
+
+def markdown(report):
+    """The report as tables."""
+    machine = report["machine"]
+    yield (f"{machine['model']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; {report['rounds']} rounds, programs of "
+           f"{report['seconds']:g} s alone, {report['started_at']}.")
+    for cell in report["cells"]:
+        yield f"\n### {cell['cell']}, {cell['programs']} programs: {cell['verdict']}\n"
+        yield f"| way | unfairness | excess gone | total / {FIRST} | turnaround / {FIRST} | cosched, % of a CPU | failed |"
+        yield "|---|---|---|---|---|---|---|"
+        for name, way in cell["ways"].items():
+            gone = "–" if name == FIRST or way["excess_gone"] is None else f"{way['excess_gone']:.0%}"
+            beside = with_verdict(way["against"]) if way["against"] else "1"
+            yield (f"| {name} | {interval(way['unfairness'])} | {gone} | {beside} | {interval(way['turnaround'])} "
+                   f"| {interval(way['own_cpu_percent'], 2)} | {way['failed']} |")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; what was measured before is in fairness.json")

@@ -1,0 +1,106 @@
+//! How the policy `fair-progress` does its work: the options of the command line.
+
+use clap::Args;
+use cosched_policy::FairOptions;
+
+/// What the machine can carry, and what training may cost.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct FairArgs {
+    /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond (fair-progress)
+    /// [default: that of the simulated machine; of a real one it is not known, and only who runs alone counts as undisturbed]
+    #[arg(long, value_name = "LINES", value_parser = peak)]
+    pub(crate) peak_bandwidth: Option<f64>,
+    /// How much CPU time may be left idle to find out how fast programs are alone, in percent of what they use, or
+    /// "unlimited": more makes slowdowns more equal and costs throughput (fair-progress) [default: 2]
+    #[arg(long, value_name = "PERCENT", value_parser = training)]
+    pub(crate) training_limit: Option<TrainingLimit>,
+    /// Find that out for whoever comes first, and not for those of whom least is known (fair-progress).
+    #[arg(long)]
+    pub(crate) no_distribution: bool,
+    /// Do not do that for several quanta in sequence where it failed for single ones (fair-progress).
+    #[arg(long)]
+    pub(crate) no_sequences: bool,
+    /// Of phases that never ran undisturbed, take the speed beside those who disturb them least (fair-progress). That is the
+    /// default where the peak of memory is not known.
+    #[arg(long)]
+    pub(crate) by_company: bool,
+    /// Estimate nothing, but use what the simulator knows (fair-progress, simulated machines only).
+    #[arg(long)]
+    pub(crate) optimal: bool,
+    /// The simulated machine's peak.
+    #[arg(skip)]
+    pub(crate) usual_peak: Option<f64>,
+}
+
+/// How much may be wasted; `None`: as much as it takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct TrainingLimit(Option<f64>);
+
+impl FairArgs {
+    /// What the policy is told.
+    pub(crate) fn options(&self) -> FairOptions {
+        let default = FairOptions::default();
+        let peak = self.peak_bandwidth.or(self.usual_peak);
+        FairOptions {
+            peak,
+            training_limit: self.training_limit.map_or(default.training_limit, |limit| limit.0),
+            distribution: !self.no_distribution,
+            sequential: !self.no_sequences,
+            by_company: self.by_company || peak.is_none(),
+            optimal: self.optimal,
+        }
+    }
+
+    /// What is not said here holds as it is said there.
+    pub(crate) fn over(&self, there: &FairArgs) -> FairArgs {
+        FairArgs {
+            peak_bandwidth: self.peak_bandwidth.or(there.peak_bandwidth),
+            training_limit: self.training_limit.or(there.training_limit),
+            no_distribution: self.no_distribution || there.no_distribution,
+            no_sequences: self.no_sequences || there.no_sequences,
+            by_company: self.by_company || there.by_company,
+            optimal: self.optimal || there.optimal,
+            usual_peak: self.usual_peak.or(there.usual_peak),
+        }
+    }
+
+    /// The first option that was given.
+    pub(crate) fn given(&self) -> Option<&'static str> {
+        let all = [
+            ("--peak-bandwidth", self.peak_bandwidth.is_some()),
+            ("--training-limit", self.training_limit.is_some()),
+            ("--no-distribution", self.no_distribution),
+            ("--no-sequences", self.no_sequences),
+            ("--by-company", self.by_company),
+            ("--optimal", self.optimal),
+        ];
+        all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)
+    }
+}
+
+fn peak(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(lines) if (1e-3..=1e6).contains(&lines) => Ok(lines),
+        _ => Err("write lines per microsecond, from 0.001 to 1000000".to_owned()),
+    }
+}
+
+fn training(text: &str) -> Result<TrainingLimit, String> {
+    match text.parse::<f64>() {
+        _ if text == "unlimited" => Ok(TrainingLimit(None)),
+        Ok(percent) if (0.0..=100.0).contains(&percent) => Ok(TrainingLimit(Some(percent / 100.0))),
+        _ => Err("write percent from 0 to 100, or unlimited".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_told_in_percent_or_there_is_none() {
+        assert_eq!(training("2"), Ok(TrainingLimit(Some(0.02))));
+        assert_eq!(training("unlimited"), Ok(TrainingLimit(None)));
+        assert!(training("-1").is_err() && training("2%").is_err() && peak("0").is_err());
+    }
+}

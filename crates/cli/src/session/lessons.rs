@@ -1,0 +1,46 @@
+//! What a run has shown of its programs is kept for the next one.
+
+use cosched_core::result::RunResult;
+use cosched_core::{Experience, Reason};
+
+use super::{Request, Session, say};
+use crate::store::{Key, Store, StoreError};
+
+impl Session {
+    /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the programs have run.
+    pub(crate) fn learn(&self, request: &Request<'_>, result: &RunResult) {
+        if !request.kind.gives_slices() {
+            return;
+        }
+        let known: Vec<Experience> =
+            (0..request.profiles.len()).map(|slot| known(request, result, slot)).collect();
+        if known.iter().all(|known| known.is_empty()) {
+            return;
+        }
+        if let Err(error) = self.keep(request, &known) {
+            say(format_args!("what was tried out is not kept for the next run: {error}"));
+        }
+    }
+
+    fn keep(&self, request: &Request<'_>, known: &[Experience]) -> Result<(), StoreError> {
+        let mut store = Store::open()?;
+        let keys = self.keys(request);
+        let learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
+        learnt.map(|(slot, known)| store.learn(&keys, slot, *known)).collect()
+    }
+
+    fn keys(&self, request: &Request<'_>) -> Vec<Key> {
+        request.workload.programs.iter().map(|spec| self.key(spec, request.how)).collect()
+    }
+}
+
+/// What is known of a program after the run.
+fn known(request: &Request<'_>, result: &RunResult, slot: usize) -> Experience {
+    let recalled = match request.how.measure.afresh {
+        true => Experience::default(),
+        false => request.profiles[slot].experience,
+    };
+    let own = |reason: &&Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
+    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+    recalled.after(reasons.filter(own).map(|reason| reason.why))
+}

@@ -1,0 +1,85 @@
+//! What tells how far programs come, for the policy that has to know (`fair-progress`): found out before anything starts.
+//!
+//! Hardware counters tell it of every program. Without them, which is how it is on most virtual machines, a program has to
+//! tell it from inside (its own ticks, or the regions and barriers that the hook sees), or it has to be predicted from its
+//! traffic with memory and a table of slowdowns.
+
+use cosched_core::workload::{Barrier, ProgramSpec};
+use cosched_linux::counters::{self, Events, Lack};
+use cosched_linux::machine::Origin;
+
+use super::{Origins, Request};
+use crate::failure::Failure;
+
+/// What tells how far a program comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    /// Instructions, and traffic with memory.
+    Counters,
+    /// The hook inside it.
+    Inside,
+    /// A prediction.
+    Slowdowns,
+}
+
+impl Source {
+    const ALL: [Source; 3] = [Source::Counters, Source::Inside, Source::Slowdowns];
+
+    fn words(self) -> &'static str {
+        match self {
+            Source::Counters => "hardware counters",
+            Source::Inside => "what they tell from inside (ticks, or else regions and barriers)",
+            Source::Slowdowns => "the table of slowdowns, from their traffic with memory",
+        }
+    }
+}
+
+/// Whether the hook will be inside a program.
+pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
+    let is_started = request.origins == Origins::Started;
+    (spec.malleable && is_started)
+        || (spec.progress && request.kind.equalises())
+        || request.how.barrier(spec) != Barrier::Own
+}
+
+/// The best source for each program.
+///
+/// # Errors
+/// When there is none for one of them.
+pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
+    let lack = counters::check(Events::HARDWARE).err();
+    let programs = request.workload.programs.iter().zip(request.profiles).enumerate();
+    let source = |(slot, (spec, profile)): (usize, (&ProgramSpec, &cosched_core::Profile))| {
+        let runs_already = matches!(request.origins.of(slot), Origin::Running(_));
+        let is_known = profile.memory_gigabytes_per_second.is_some();
+        match &lack {
+            None => Ok(Source::Counters),
+            Some(_) if !runs_already && is_inside(spec, request) => Ok(Source::Inside),
+            Some(_) if is_known && request.how.policy.slowdowns.is_some() => Ok(Source::Slowdowns),
+            Some(lack) => Err(Failure::Input(refusal(spec, request, lack))),
+        }
+    };
+    programs.map(source).collect()
+}
+
+fn refusal(spec: &ProgramSpec, request: &Request<'_>, lack: &Lack) -> String {
+    format!(
+        "{}: policy '{}' has to know how far '{}' comes, and nothing tells it: {lack}. Set `progress = true` of the program \
+         in a workload file, if it tells ticks, has parallel regions, meets at barriers, or calls OpenBLAS; or its \
+         `memory_gigabytes_per_second`, and name a table with --slowdowns",
+        spec.places.command,
+        request.kind,
+        cosched_core::workload::shown(&spec.name),
+    )
+}
+
+/// Which programs have which source, for people.
+pub(super) fn shown(programs: &[ProgramSpec], sources: &[Source]) -> String {
+    let of = |source: Source| {
+        let its = programs.iter().zip(sources).filter(move |(_, other)| **other == source);
+        let names: Vec<&str> = its.map(|(spec, _)| spec.name.as_str()).collect();
+        (!names.is_empty()).then(|| format!("{} by {}", names.join(" "), source.words()))
+    };
+    let each: Vec<String> = Source::ALL.into_iter().filter_map(of).collect();
+    format!("how far programs come is known of {}", each.join("; of "))
+}

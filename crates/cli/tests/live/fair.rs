@@ -1,0 +1,62 @@
+//! Programs that tell how far they come, under the policy that has to know.
+
+use std::process::Command;
+
+use cosched_core::Why;
+use cosched_linux::counters::{self, Events};
+
+use super::support::{Place, User, program, skip};
+
+/// Computes, and tells of every step.
+const TICKS: &str = r#"
+#include <stdint.h>
+extern void cosched_progress(uint64_t) __attribute__((weak));
+int main(void) {
+    volatile double sum = 0;
+    for (int step = 0; step < 20000; step++) {
+        for (int i = 0; i < 10000; i++) sum += i;
+        if (cosched_progress) cosched_progress(1);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anything_starts() {
+    if counters::check(Events::HARDWARE).is_ok() {
+        return skip("this machine counts instructions");
+    }
+    let place = Place::new();
+    place.bring_hook();
+    let tables = [program("a", "progress = true", "touch started"), program("b", "", "true")];
+    let said = ["jobs.toml:", "fair-progress", "'b'", "`progress = true`", "--slowdowns"];
+    place.run(&tables, "--policy fair-progress").ended().with(2).saying(&said);
+    assert!(!place.path("started").exists());
+}
+
+#[test]
+fn programs_that_tick_are_trained_and_what_they_would_do_alone_gets_known() {
+    let cpus = std::thread::available_parallelism().unwrap().get();
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        place.bring_hook();
+        let source = place.write("ticks.c", TICKS);
+        let mut compiler = Command::new("gcc");
+        compiler.args(["-O1"]).arg(source).arg("-o").arg(place.path("ticks"));
+        if !compiler.status().is_ok_and(|status| status.success()) {
+            return skip("there is no gcc");
+        }
+        let ticks = |name: usize| {
+            program(&format!("p{name}"), "threads = 1\nprogress = true", "exec ./ticks")
+        };
+        let tables: Vec<String> = (0..cpus + 1).map(ticks).collect();
+        let options = "--policy fair-progress --quantum 40ms --training-limit unlimited";
+        let ended = place.run(&tables, options).ended().with(0);
+        let result = ended.saying(&["how far programs come is known of p0"]).result();
+        let whys = || result.decisions.iter().flat_map(|decision| &decision.reasons);
+        assert!(whys().any(|reason| matches!(reason.why, Why::Trained { .. })));
+        let known =
+            |why: &Why| matches!(why, Why::LeastProgress { coverage, .. } if *coverage > 0.5);
+        assert!(whys().any(|reason| known(&reason.why)));
+    }
+}

@@ -1,0 +1,131 @@
+//! Where in its code a program is: samples of its instruction pointer, counted by block.
+//!
+//! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each quantum was spent
+//! (`cosched_core::Measure::InstructionPointers`).
+//!
+//! *Mechanism.* An event of the kernel interrupts whoever runs every so often, and writes down where it was. As with
+//! [counters](crate::counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
+//! `exec` switches it on. Events that are inherited may be written down only CPU by CPU, so there is one for each, with a ring
+//! of memory of its own, which the kernel fills and [`Pointers::take`] empties. A ring that is full takes no more until then:
+//! the counts are shares, and a lost sample is lost to no block more than to another.
+//!
+//! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions (table 3). Without hardware
+//! counters it is a clock that goes while the program is on a CPU. Both need no right where `perf_event_paranoid` is at most 2,
+//! since only user mode is looked at.
+//!
+//! *What a block is.* Not the compiler's basic block, which would take the program's code to find, but [`BLOCK`] bytes. The
+//! fewer blocks, the less two samples of the same phase differ by chance alone.
+
+mod ring;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use cosched_core::CpuSet;
+
+use crate::counters::{self, Event, Events, Sampling};
+use crate::tree::Process;
+use ring::Ring;
+
+/// The size of a block, bytes; a power of two.
+pub const BLOCK: u64 = 512;
+/// More rings than that are not opened in a run: each takes memory that the kernel cannot swap out, and an open file.
+pub const MOST_RINGS: usize = 256;
+/// Instructions between two samples (table 3 of the paper).
+const INSTRUCTIONS: u64 = 500_000;
+/// CPU time between two samples without counters, ns: two hundred samples in a quantum of 100 ms, fifty in one of training: with fewer,
+/// two quanta of the same phase would differ by chance. A prime, so that it keeps no step with what programs do.
+const NANOS: u64 = 499_979;
+/// CPU time as the kernel's own clock tells it.
+const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
+
+/// When samples are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// Every so many instructions.
+    Instructions,
+    /// Every so much CPU time.
+    CpuTime,
+}
+
+impl Source {
+    /// The best that works here for the caller; `None`: neither does.
+    pub fn here() -> Option<Source> {
+        let works = |source: &Source| counters::can_sample(source.sampling()).is_ok();
+        [Source::Instructions, Source::CpuTime].into_iter().find(works)
+    }
+
+    fn sampling(self) -> Sampling {
+        match self {
+            Source::Instructions => {
+                Sampling { event: Events::HARDWARE.instructions, period: INSTRUCTIONS }
+            }
+            Source::CpuTime => Sampling { event: CPU_CLOCK, period: NANOS },
+        }
+    }
+}
+
+/// The samples of one program.
+#[derive(Debug)]
+pub struct Pointers(Vec<Ring>);
+
+impl Pointers {
+    /// Of the program that `shim` is going to start, with all its descendants, on these CPUs. Has to be called before the shim
+    /// gets its order.
+    ///
+    /// # Errors
+    /// When one of the events cannot be had: too many files, or too much memory that cannot be swapped out.
+    pub fn below(shim: Process, cpus: &CpuSet, source: Source) -> io::Result<Pointers> {
+        let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
+        Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))
+    }
+
+    /// How often the program was met in which block since this was last called, ascending.
+    pub fn take(&mut self) -> Vec<(u64, u32)> {
+        let mut blocks: BTreeMap<u64, u32> = BTreeMap::new();
+        for ring in &mut self.0 {
+            ring.take(|pointer| *blocks.entry(pointer / BLOCK).or_default() += 1);
+        }
+        blocks.into_iter().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::hint::black_box;
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    #[ignore = "the program that another test looks at"]
+    fn computes_for_a_while() {
+        let began = std::time::Instant::now();
+        let mut sum = 0u64;
+        while began.elapsed().as_millis() < 200 {
+            for i in 0..100_000u64 {
+                sum = black_box(sum.wrapping_mul(31).wrapping_add(i));
+            }
+        }
+    }
+
+    #[test]
+    fn a_program_is_met_where_it_computes_and_the_thread_that_starts_it_is_not() {
+        let Some(source) = Source::here() else {
+            eprintln!("skipped: the instruction pointer cannot be sampled here");
+            return;
+        };
+        let pid = rustix::thread::gettid().as_raw_nonzero().get();
+        let cpus = crate::affinity::get(0).unwrap();
+        let mut pointers = Pointers::below(Process { pid, start_time: 0 }, &cpus, source).unwrap();
+        assert_eq!(pointers.take(), []);
+        let mut program = Command::new(std::env::current_exe().unwrap());
+        program.args(["--exact", "pointers::tests::computes_for_a_while", "--ignored"]);
+        assert!(program.output().unwrap().status.success());
+        let blocks = pointers.take();
+        let (all, most) =
+            blocks.iter().fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
+        assert!(all >= 20 && most * 4 > all, "the loop has a few hundred bytes: {blocks:?}");
+        assert_eq!(pointers.take(), [], "what was taken is not told again");
+    }
+}

@@ -1,0 +1,123 @@
+//! What a policy that compares quanta is told of each: for how long a program ran in it, and where in its code it was.
+
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::path::Path;
+
+use cosched_core::{
+    Arena, Event, Happening, Machine, Measure, Nanos, Observe, ProgramId, Sample, Settings, Signal,
+    Step,
+};
+use cosched_linux::ground::{FreezerRung, Wishes};
+use cosched_linux::launch::Output;
+use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::pointers::Source;
+use cosched_linux::procfs::Proc;
+use cosched_linux::topology::Sys;
+use cosched_linux::usable::Usable;
+use support::{HIDDEN, script};
+
+const PROGRAM: ProgramId = ProgramId::first(0);
+
+/// A machine on which a program computes without end, and what it is observed for.
+fn computing(folder: &Path) -> (Linux, Vec<Observe>) {
+    let topology = Sys::default().topology().unwrap();
+    let config = Config {
+        executable: HIDDEN.into(),
+        log_folder: folder.to_owned(),
+        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
+        topology,
+        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
+        turns: true,
+        count: None,
+        jobs: vec![Job {
+            origin: Origin::Started,
+            order: script("while :; do :; done"),
+            stdout: Output::Stderr,
+            stderr: Output::Inherit,
+            freezable_for_sure: true,
+            grouped_by_user: true,
+            hook: None,
+        }],
+        asks: None,
+        notes: std::sync::mpsc::channel().0,
+        roots: Default::default(),
+    };
+    let mut machine = Linux::new(config).unwrap();
+    let observe = |measure| Observe { program: Some(PROGRAM), measure, period: Nanos::NEVER };
+    let what = [Measure::CpuTime, Measure::InstructionPointers].map(observe).to_vec();
+    let steps = what.iter().map(|observe| Step::Observe(*observe));
+    let start = Step::Start(PROGRAM, Settings::default());
+    machine.submit(&steps.chain([start]).collect::<Vec<_>>()).unwrap();
+    until(&mut machine, |happening| matches!(happening, Happening::Started(_)));
+    (machine, what)
+}
+
+fn until(machine: &mut Linux, is_it: impl Fn(Happening) -> bool) {
+    let mut events: Vec<Event> = Vec::new();
+    while !events.drain(..).any(|event| is_it(event.what)) {
+        machine.wait(Nanos::NEVER, &mut events).unwrap();
+    }
+}
+
+/// Lets some time go by.
+fn pass(machine: &mut Linux) {
+    let until = machine.now() + Nanos::from_millis(20);
+    while machine.now() < until {
+        machine.wait(until, &mut Vec::new()).unwrap();
+    }
+}
+
+fn read(machine: &mut Linux, what: &[Observe], arena: &mut Arena) -> Sample {
+    machine.read(what, arena).unwrap();
+    *arena.samples.iter().find(|sample| sample.thread.is_none()).unwrap()
+}
+
+fn end(mut machine: Linux) {
+    machine.submit(&[Step::Signal(PROGRAM, Signal::Kill)]).unwrap();
+    until(&mut machine, |happening| matches!(happening, Happening::Exited(..)));
+    machine.close().unwrap();
+}
+
+#[test]
+fn time_in_which_cosched_has_a_program_frozen_is_told_apart_from_time_in_which_it_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut machine, what) = computing(folder.path());
+    let mut arena = Arena::default();
+    pass(&mut machine);
+    assert_eq!(read(&mut machine, &what, &mut arena).frozen, Nanos::ZERO);
+    machine.submit(&[Step::Freeze(PROGRAM)]).unwrap();
+    until(&mut machine, |happening| matches!(happening, Happening::Froze(_)));
+    read(&mut machine, &what, &mut arena);
+    pass(&mut machine);
+    let still = read(&mut machine, &what, &mut arena);
+    assert_eq!(still.frozen, still.to - still.from);
+    pass(&mut machine);
+    machine.submit(&[Step::Thaw(PROGRAM)]).unwrap();
+    pass(&mut machine);
+    let both = read(&mut machine, &what, &mut arena);
+    let twenty = Nanos::from_millis(20);
+    assert!(both.frozen >= twenty && both.to - both.from - both.frozen >= twenty, "{both:?}");
+    end(machine);
+}
+
+#[test]
+fn where_a_program_computes_is_counted_since_it_was_last_read() {
+    if Source::here().is_none() {
+        eprintln!("skipped: the instruction pointer cannot be sampled here");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (mut machine, what) = computing(folder.path());
+    let mut arena = Arena::default();
+    let mut seen = 0;
+    while seen < 50 {
+        pass(&mut machine);
+        read(&mut machine, &what, &mut arena);
+        assert!(arena.ips.iter().all(|bin| bin.program == PROGRAM && bin.count > 0));
+        seen += arena.ips.iter().map(|bin| bin.count).sum::<u32>();
+    }
+    end(machine);
+}

@@ -1,0 +1,446 @@
+//! `fair-progress`: programs of equal weight suffer the same slowdown.
+//!
+//! *Problem.* Programs that get equal time do not get equally far: whoever needs the memory bus or the cache is slowed down
+//! by those beside it, and whoever does not is not. How far somebody would have come alone cannot be seen while others
+//! run.
+//!
+//! *Idea.* Estimate it, from quanta in which a program happened to suffer little, for all quanta of the same phase; add up
+//! for each program the time alone that its work was worth, and give the next quantum to those that are behind. Where
+//! nothing is known of a phase, make a short quantum in which it suffers little (*training*), as often as is allowed:
+//! that allowance is the knob between fairness and throughput.
+//!
+//! *Algorithm.* At each quantum's end everybody is frozen, and all that is measured belongs to that quantum alone. For
+//! each program that ran, its [`segment`] is taken: is it one of [low contention](contention)? Of which
+//! [phase](phases), by its [block vector](vector)? What is it worth alone ([`tracked`])? Then either a
+//! [training](training) quantum follows, for the candidate of which least is known, beside those whose
+//! [colour](colour) allows it, as long as the [overhead] is within its limit, and [in sequence](sequence)
+//! where [prediction](predictor) is no use; or the programs with the smallest progress [run](selection). Who gets which
+//! CPUs follows from [traffic](mapping).
+//!
+//! *Source.* The paper on fair-progress scheduling (FPS), all of it but its I/O, which it leaves open. Each module tells its
+//! section, and what is ours. Ours here:
+//!
+//! - while there is room for everybody, there are no quanta, and nothing is measured: whoever comes too much begins
+//!   with a pause, so that its first quantum is clean;
+//! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
+//!   then measured counts as low contention only by the first criterion;
+//! - programs that belong together are one: the least progress of any counts;
+//! - no training while somebody would be frozen too long by it.
+
+mod beside;
+mod colour;
+mod contention;
+mod knowledge;
+mod mapping;
+mod overhead;
+mod phases;
+mod predictor;
+mod segment;
+mod selection;
+mod sequence;
+mod tracked;
+mod training;
+mod vector;
+
+use std::collections::BTreeSet;
+
+use cosched_core::{
+    AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
+    Token, Wake, Why, World,
+};
+
+use crate::greedy;
+use crate::kind::Options;
+use crate::placement::Placement;
+use crate::quantum::{Quantum, SHORTEST, Weights};
+use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
+use knowledge::Knowledge;
+use mapping::{Guest, places};
+use selection::{Waits, select};
+
+/// The one wake-up of this policy.
+const QUANTUM_ENDS: Token = Token(0);
+/// What is read at it, of each program.
+const MEASURES: [Measure; 4] =
+    [Measure::CpuTime, Measure::Counters, Measure::InstructionPointers, Measure::Progress];
+/// A training quantum is this part of another one.
+const PART: u64 = 4;
+
+/// How `fair-progress` is to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FairOptions {
+    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`: it is not known, and only
+    /// whoever is alone suffers little.
+    pub peak: Option<f64>,
+    /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
+    pub training_limit: Option<f64>,
+    /// Whether training goes to the program of which least is known (section 4.5), or to the first.
+    pub distribution: bool,
+    /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
+    pub sequential: bool,
+    /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
+    pub by_company: bool,
+    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
+    /// policy).
+    pub optimal: bool,
+}
+
+impl Default for FairOptions {
+    fn default() -> FairOptions {
+        FairOptions {
+            peak: None,
+            training_limit: Some(0.02),
+            distribution: true,
+            sequential: true,
+            by_company: false,
+            optimal: false,
+        }
+    }
+}
+
+/// The same slowdown for everybody.
+#[derive(Debug)]
+pub(crate) struct FairProgress {
+    known: Knowledge,
+    placement: Placement,
+    places: Places,
+    quantum: Quantum,
+    sorted: Sorted,
+    unfreezable: Unfreezable,
+    denied: Denied,
+    /// Who runs, and where.
+    seats: Vec<Seat>,
+    /// Who was told to wait.
+    waiting: BTreeSet<ProgramId>,
+    /// The CPUs that the seats were made for.
+    cpus: CpuSet,
+    present: Present,
+    quanta: u64,
+}
+
+/// Programs that run together, and where.
+#[derive(Debug)]
+struct Seat {
+    members: Vec<ProgramId>,
+    cpus: CpuSet,
+    /// How many CPUs they wanted.
+    wanted: usize,
+}
+
+/// The present quantum.
+#[derive(Debug)]
+struct Present {
+    began: Nanos,
+    /// Never, while there is room for everybody.
+    ends: Nanos,
+    trained: Option<Trained>,
+    /// Somebody came or went within it.
+    disturbed: bool,
+    /// It is no quantum, but the pause before the first: what is measured is of other times.
+    opens: bool,
+}
+
+/// Who is trained.
+#[derive(Debug)]
+struct Trained {
+    members: Vec<ProgramId>,
+    /// CPUs that are left idle for it.
+    idle: usize,
+}
+
+impl Present {
+    const NONE: Present = Present {
+        began: Nanos::ZERO,
+        ends: Nanos::NEVER,
+        trained: None,
+        disturbed: false,
+        opens: false,
+    };
+}
+
+impl FairProgress {
+    /// That knows nothing of any program.
+    pub(crate) fn new(options: &Options) -> FairProgress {
+        FairProgress {
+            known: Knowledge::new(options),
+            placement: options.placement,
+            places: Places::new(options.placement),
+            quantum: Quantum::new(options.quantum),
+            sorted: Sorted::default(),
+            unfreezable: Unfreezable::default(),
+            denied: Denied::default(),
+            seats: Vec::new(),
+            waiting: BTreeSet::new(),
+            cpus: CpuSet::EMPTY,
+            present: Present::NONE,
+            quanta: 0,
+        }
+    }
+
+    /// Who came, and who is gone.
+    fn meet(&mut self, causes: &[Cause], plan: &mut Plan) {
+        for cause in causes {
+            match *cause {
+                Cause::Arrived(id) => {
+                    self.known.meet(id);
+                    let (program, period) = (Some(id), Nanos::NEVER);
+                    let observe = |measure| Observe { program, measure, period };
+                    plan.observe.extend(MEASURES.map(observe));
+                    plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
+                }
+                Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
+                    self.known.forget(id);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Takes back what programs that are gone had.
+    fn forget_the_gone(&mut self, units: &[Unit], now: Nanos) {
+        let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
+        let is_there = |id: &ProgramId| present.contains(id);
+        self.present.disturbed |= self.seated().iter().any(|id| !is_there(id));
+        self.seats.retain(|seat| seat.members.iter().any(is_there));
+        self.waiting.retain(is_there);
+        let target = self.present.trained.as_ref();
+        if target.is_some_and(|trained| !trained.members.iter().all(is_there)) {
+            self.end_training(now);
+        }
+    }
+
+    fn seated(&self) -> BTreeSet<ProgramId> {
+        self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
+    }
+
+    /// Whoever is trained is trained no more; tells who that was.
+    fn end_training(&mut self, now: Nanos) -> Vec<ProgramId> {
+        let Some(trained) = self.present.trained.take() else { return Vec::new() };
+        self.known.pay(trained.idle, (now - self.present.began).as_secs_f64());
+        trained.members
+    }
+
+    /// A new quantum: chooses who runs in it.
+    fn begin(&mut self, units: &[Unit], clean: bool, world: &World<'_>, plan: &mut Plan) {
+        if self.present.ends <= world.now && !self.present.opens {
+            self.quantum.ended_late(world.now - self.present.ends);
+        }
+        self.end_training(world.now);
+        self.seats.clear();
+        self.cpus = *world.cpus;
+        let sizes: Vec<usize> = units.iter().map(|unit| unit.threads).collect();
+        let turns = greedy::turns(&sizes, world.cpus.len()) as usize;
+        let mut weights = Weights::new(vec![1.0; turns + 1]);
+        let whole = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
+        let limit = self.quantum.longest_wait(turns, world.max_frozen);
+        let waited = |unit: &Unit| unit.waiting(world);
+        let target = self.known.target(units).map(|(target, goes_on)| {
+            (target, goes_on, if goes_on { whole } else { (whole / PART).max(SHORTEST) })
+        });
+        let in_time =
+            |length: Nanos| units.iter().all(|unit| waited(unit) + length + whole <= limit);
+        let (chosen, length, trained) = match target.filter(|(.., length)| in_time(*length)) {
+            Some((target, goes_on, length)) => {
+                (self.known.around(target, units, length, world.cpus.len()), length, Some(goes_on))
+            }
+            None => {
+                let progress = |unit| Waits {
+                    unit,
+                    progress: self.known.progress(unit),
+                    waited: waited(unit),
+                };
+                let all: Vec<Waits<'_>> = units.iter().map(progress).collect();
+                (self.known.select(&all, world.cpus.len(), whole, limit), whole, None)
+            }
+        };
+        let taken: usize = chosen.iter().map(|i| units[*i].threads).sum();
+        let idle = world.cpus.len().saturating_sub(taken);
+        let gang: Vec<(&Unit, Why)> = chosen
+            .iter()
+            .enumerate()
+            .map(|(position, i)| match (position, trained) {
+                (0, Some(sequential)) => {
+                    (&units[*i], Why::Trained { sequential, idle: idle as u16 })
+                }
+                (_, Some(_)) => (&units[*i], Why::BesideTrained),
+                (_, None) => (&units[*i], self.least_progress(&units[*i])),
+            })
+            .collect();
+        self.present = Present {
+            began: world.now,
+            ends: world.now + length,
+            trained: trained
+                .and(gang.first())
+                .map(|(unit, _)| Trained { members: unit.ids().collect(), idle }),
+            disturbed: !clean,
+            opens: false,
+        };
+        self.seat(&gang, trained.map(|_| 0), world, plan);
+        self.quanta += 1;
+        plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
+        self.wake(plan);
+    }
+
+    fn least_progress(&self, unit: &Unit) -> Why {
+        let (progress, coverage) = (span(self.known.progress(unit)), self.known.coverage(unit));
+        Why::LeastProgress { progress, coverage }
+    }
+
+    fn wake(&self, plan: &mut Plan) {
+        let first = AtExpiry::FreezeAndRead;
+        plan.wake.push(Wake { token: QUANTUM_ENDS, at: self.present.ends, first });
+    }
+
+    /// Seats units on CPUs that are free.
+    fn seat(
+        &mut self,
+        gang: &[(&Unit, Why)],
+        trained: Option<usize>,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        let guest = |(unit, _): &(&Unit, Why)| Guest {
+            cpus: unit.threads,
+            traffic: self.known.traffic(unit),
+            last: unit
+                .ids()
+                .filter_map(|id| world.program(id)?.cpus)
+                .fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus)),
+        };
+        let guests: Vec<Guest> = gang.iter().map(guest).collect();
+        let found = places(&guests, free, trained, self.placement, world.topology);
+        for ((unit, why), cpus) in gang.iter().zip(found) {
+            // A topology that misses some of the CPUs: better unplaced than not run.
+            let cpus = cpus.unwrap_or(*world.cpus);
+            for (member, cpus) in divided(unit, cpus, &mut self.places, world) {
+                plan.run(member.id, Settings { grant: member.grant, ..settings(cpus, world) });
+                plan.because(Some(member.id), *why);
+                self.waiting.remove(&member.id);
+            }
+            self.seats.push(Seat { members: unit.ids().collect(), cpus, wanted: unit.threads });
+        }
+    }
+
+    /// Units that have no seat.
+    fn standing<'a>(&self, units: &'a [Unit]) -> Vec<&'a Unit> {
+        let seated = self.seated();
+        units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id))).collect()
+    }
+
+    /// Gives CPUs that became free to those that are behind.
+    fn fill(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        if free.is_empty() || self.present.trained.is_some() {
+            return;
+        }
+        let standing = self.standing(units);
+        let waits = |unit| Waits { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
+        let all: Vec<Waits<'_>> = standing.iter().copied().map(waits).collect();
+        let chosen = select(&all, free.len(), Nanos::ZERO, Nanos::NEVER);
+        let gang: Vec<(&Unit, Why)> =
+            chosen.iter().map(|i| (standing[*i], self.least_progress(standing[*i]))).collect();
+        self.present.disturbed |= !gang.is_empty();
+        self.seat(&gang, None, world, plan);
+    }
+
+    /// Tells those that have no seat to wait.
+    fn hold(&mut self, anew: bool, units: &[Unit], plan: &mut Plan) {
+        let denied = if anew { self.denied.take() } else { BTreeSet::new() };
+        for unit in self.standing(units) {
+            let why = match self.present.trained {
+                Some(_) => Why::AwaitsTraining,
+                None => Why::MoreProgress { progress: span(self.known.progress(unit)) },
+            };
+            for id in unit.ids() {
+                if self.waiting.insert(id) || denied.contains(&id) {
+                    plan.freeze(id);
+                    plan.because(Some(id), why);
+                }
+            }
+        }
+    }
+
+    /// There is room for everybody: nothing is to be decided until somebody comes.
+    fn let_all_run(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        self.end_training(world.now);
+        if self.present.ends != Nanos::NEVER {
+            plan.wake_at(Nanos::NEVER, QUANTUM_ENDS);
+        }
+        self.present = Present::NONE;
+        self.cpus = *world.cpus;
+        let standing = self.standing(units);
+        let gang: Vec<(&Unit, Why)> =
+            standing.into_iter().map(|unit| (unit, self.least_progress(unit))).collect();
+        self.seat(&gang, None, world, plan);
+    }
+
+    /// Whether programs that belong together are apart.
+    fn is_torn(&self, units: &[Unit]) -> bool {
+        let seated = self.seated();
+        units.iter().any(|unit| {
+            let there = unit.ids().filter(|id| seated.contains(id)).count();
+            there != 0 && there != unit.members.len()
+        })
+    }
+
+    /// Whether everybody who has a seat wants as many CPUs as when it was given.
+    fn seats_hold(&self, units: &[Unit]) -> bool {
+        let unit_of = |id: &ProgramId| units.iter().find(|unit| unit.ids().any(|own| own == *id));
+        self.seats.iter().all(|seat| {
+            let unit = seat.members.first().and_then(unit_of);
+            unit.is_none_or(|unit| unit.threads == seat.wanted)
+        })
+    }
+}
+
+impl Policy for FairProgress {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        if only_settled(causes) {
+            return;
+        }
+        self.meet(causes, plan);
+        let mut sorted = std::mem::take(&mut self.sorted);
+        self.denied.update(causes);
+        if sorted.update(causes, world) {
+            self.unfreezable.run(&sorted.unfreezable, plan);
+            self.forget_the_gone(&sorted.units, world.now);
+            self.places.retain(world);
+        }
+        let units = &sorted.units;
+        let is_over = causes.contains(&Cause::Woke(QUANTUM_ENDS));
+        if is_over && !self.present.opens {
+            let trained = self.end_training(world.now);
+            self.known.learn(world, self.present.disturbed, &trained);
+        }
+        let is_other = self.cpus != *world.cpus || self.is_torn(units) || !self.seats_hold(units);
+        if is_other {
+            self.present.disturbed |= !self.seats.is_empty();
+            self.seats.clear();
+        }
+        let wanted: usize = units.iter().map(|unit| unit.threads).sum();
+        if wanted <= world.cpus.len() {
+            self.let_all_run(units, world, plan);
+        } else if is_over || self.seats.is_empty() {
+            let clean = is_over || !self.present.disturbed;
+            self.begin(units, clean, world, plan);
+            self.hold(true, units, plan);
+        } else if self.present.ends == Nanos::NEVER {
+            self.present = Present { ends: world.now + Nanos(1), opens: true, ..Present::NONE };
+            self.wake(plan);
+            self.hold(false, units, plan);
+        } else {
+            self.fill(units, world, plan);
+            self.hold(false, units, plan);
+        }
+        self.sorted = sorted;
+    }
+}
+
+/// Seconds as the rest of the world tells them.
+fn span(seconds: f64) -> Nanos {
+    Nanos((seconds * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests;

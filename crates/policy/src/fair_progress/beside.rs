@@ -1,0 +1,71 @@
+//! How fast a phase is beside whom: an estimate for phases that never suffered little.
+//!
+//! Whoever runs beside several others in turn is disturbed by some of them and hardly by others. So of the mean speeds beside
+//! each company, the highest is nearer to the speed alone than the mean of all, and it costs no training. It needs to know of
+//! nobody how much he moves, and takes contention of every kind alike: for memory, for a cache, for a core's parts.
+//!
+//! *Source.* Ours. The FPS paper leaves contention for caches to later work (sections 4.6 and 8).
+
+use std::collections::BTreeMap;
+
+use cosched_core::ProgramId;
+
+/// A company counts from so many segments on: the highest of means of few would be the luckiest.
+const SEGMENTS: u32 = 4;
+/// No more companies are kept for a phase.
+const MOST: usize = 64;
+
+/// What was done beside one company.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Done {
+    segments: u32,
+    work: f64,
+    cpu_seconds: f64,
+}
+
+/// A phase beside each company.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Beside(BTreeMap<Vec<ProgramId>, Done>);
+
+impl Beside {
+    /// Takes in a segment beside these.
+    pub(super) fn take_in(&mut self, company: &[ProgramId], work: f64, cpu_seconds: f64) {
+        if self.0.len() == MOST && !self.0.contains_key(company) {
+            return;
+        }
+        let done = self.0.entry(company.to_vec()).or_default();
+        done.segments += 1;
+        done.work += work;
+        done.cpu_seconds += cpu_seconds;
+    }
+
+    /// The speed beside those who disturb it least, if as much work is known of it as a policy has to know.
+    pub(super) fn best(&self, least_work: f64) -> Option<f64> {
+        let counts = |done: &&Done| done.segments >= SEGMENTS && done.work >= least_work;
+        let speeds = self.0.values().filter(counts).map(|done| done.work / done.cpu_seconds);
+        speeds.reduce(f64::max)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_company_that_disturbs_least_counts_once_it_was_met_often_enough() {
+        let (loud, quiet) = ([ProgramId::first(1)], [ProgramId::first(2)]);
+        let mut beside = Beside::default();
+        for _ in 0..SEGMENTS {
+            assert_eq!(beside.best(0.0), None);
+            beside.take_in(&loud, 5.0, 1.0);
+        }
+        assert_eq!(beside.best(0.0), Some(5.0));
+        for _ in 1..SEGMENTS {
+            beside.take_in(&quiet, 9.0, 1.0);
+            assert_eq!(beside.best(0.0), Some(5.0));
+        }
+        beside.take_in(&quiet, 9.0, 1.0);
+        assert_eq!(beside.best(0.0), Some(9.0));
+        assert_eq!(beside.best(40.0), None, "36 and 20");
+    }
+}

@@ -1,0 +1,114 @@
+//! When co-runners hardly matter: the three low-contention criteria.
+//!
+//! A segment that suffers little was about as fast as it would have been alone, so that its speed may stand for that.
+//! What is looked at is traffic on the memory bus, in cache lines per microsecond (the paper's bus transaction rate,
+//! BTR), against the realistic peak of the machine.
+//!
+//! *Source.* The FPS paper, section 4.1; the thresholds are its own. Whoever is alone is the only one of much traffic,
+//! if it has any, so that being alone needs no criterion of its own.
+
+/// A segment with less than this part of the peak has little traffic itself (`SelfLow`).
+const OWN: f64 = 0.04;
+/// All together have little traffic below this part of the peak (`SyswideLow`).
+const SYSTEM: f64 = 1.0 / 3.0;
+
+/// What a machine's peak makes of traffic; all in lines per microsecond.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Thresholds {
+    peak: f64,
+}
+
+/// Why a segment suffered little.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Criterion {
+    /// Criterion 1: it has little traffic itself.
+    OwnLow,
+    /// Criterion 2: all together have little.
+    SystemLow,
+    /// Criterion 3: it is the only one with much.
+    OnlyOne,
+}
+
+/// What ran in a quantum.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Company {
+    /// Traffic of all together.
+    pub(super) system: f64,
+    /// How many segments have much of it.
+    pub(super) intensive: usize,
+    /// Somebody came or went within the quantum, so that the two are not what they were all the time.
+    pub(super) disturbed: bool,
+}
+
+impl Thresholds {
+    /// Of a machine with this peak.
+    pub(super) fn of_peak(peak: f64) -> Thresholds {
+        Thresholds { peak }
+    }
+
+    /// What is assumed of a program of which nothing is known.
+    pub(super) fn unknown(&self) -> f64 {
+        self.peak
+    }
+
+    /// Below this, all together have little traffic.
+    pub(super) fn system(&self) -> f64 {
+        SYSTEM * self.peak
+    }
+
+    /// Whether a program with so much traffic is memory-intensive.
+    pub(super) fn is_intensive(&self, traffic: f64) -> bool {
+        traffic > OWN * self.peak
+    }
+
+    /// The first criterion that a segment with so much traffic meets.
+    pub(super) fn criterion(&self, own: f64, company: Company) -> Option<Criterion> {
+        match company {
+            _ if !self.is_intensive(own) => Some(Criterion::OwnLow),
+            Company { disturbed: true, .. } => None,
+            Company { system, .. } if system < self.system() => Some(Criterion::SystemLow),
+            Company { intensive: 1, .. } => Some(Criterion::OnlyOne),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// On the paper's memory bus: 120 lines per microsecond.
+    fn criterion(own: f64, others: &[f64]) -> Option<Criterion> {
+        let thresholds = Thresholds::of_peak(120.0);
+        let all = || others.iter().copied().chain([own]);
+        let intensive = all().filter(|traffic| thresholds.is_intensive(*traffic)).count();
+        thresholds.criterion(own, Company { system: all().sum(), intensive, disturbed: false })
+    }
+
+    #[test]
+    fn a_segment_below_4_percent_of_the_peak_suffers_little_whatever_runs_beside_it() {
+        assert_eq!(criterion(4.7, &[50.0, 50.0, 50.0]), Some(Criterion::OwnLow));
+        assert_eq!(criterion(4.9, &[50.0, 50.0, 50.0]), None);
+    }
+
+    #[test]
+    fn below_a_third_of_the_peak_nobody_suffers_much() {
+        assert_eq!(criterion(20.0, &[19.0]), Some(Criterion::SystemLow));
+        assert_eq!(criterion(20.0, &[21.0]), None);
+    }
+
+    #[test]
+    fn the_only_one_with_much_traffic_suffers_little() {
+        assert_eq!(criterion(60.0, &[4.0, 4.0, 4.0]), Some(Criterion::OnlyOne));
+        assert_eq!(criterion(60.0, &[4.0, 4.0, 5.0]), None);
+        assert_eq!(criterion(60.0, &[]), Some(Criterion::OnlyOne));
+    }
+
+    #[test]
+    fn where_somebody_came_or_went_only_ones_own_traffic_counts() {
+        let thresholds = Thresholds::of_peak(120.0);
+        let company = Company { system: 10.0, intensive: 1, disturbed: true };
+        assert_eq!(thresholds.criterion(10.0, company), None);
+        assert_eq!(thresholds.criterion(1.0, company), Some(Criterion::OwnLow));
+    }
+}

@@ -1,0 +1,238 @@
+//! What is known of all programs together, and what follows for the next quantum.
+//!
+//! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; who is trained next, sections 4.3 to 4.5; how much
+//! training there may be, section 5. Ours: programs that belong together are one. The least progress and the least
+//! coverage of any of them count, and the traffic of all. Without the machine's peak no traffic is little or much, so that
+//! only whoever is alone suffers little. Of a program whose work nobody counts, the speed beside others is what a table
+//! of slowdowns predicts, if there is one and its traffic is known.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use cosched_core::{Nanos, Program, ProgramId, World};
+
+use super::FairOptions;
+use super::colour;
+use super::contention::{Company, Thresholds};
+use super::overhead::Overhead;
+use super::segment::Segment;
+use super::selection::{Waits, select, select_mixed};
+use super::tracked::{How, Tracked, begin_region};
+use super::training::{Runner, company};
+use crate::bandwidth::Slowdowns;
+use crate::kind::Options;
+use crate::unit::Unit;
+
+/// What counts as the peak where it is not known: anything does, since no traffic is compared with it then.
+const ANY_PEAK: f64 = 1.0;
+
+/// All that was learnt.
+#[derive(Debug)]
+pub(super) struct Knowledge {
+    options: FairOptions,
+    slowdowns: Option<Arc<Slowdowns>>,
+    thresholds: Thresholds,
+    tracked: BTreeMap<ProgramId, Tracked>,
+    /// How many quanta two programs have shared; the earlier one first.
+    met: BTreeMap<(ProgramId, ProgramId), u32>,
+    overhead: Overhead,
+}
+
+impl Knowledge {
+    /// Of nobody yet.
+    pub(super) fn new(options: &Options) -> Knowledge {
+        Knowledge {
+            options: options.fair.clone(),
+            slowdowns: options.slowdowns.clone(),
+            thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK)),
+            tracked: BTreeMap::new(),
+            met: BTreeMap::new(),
+            overhead: Overhead::default(),
+        }
+    }
+
+    /// Whether nothing is estimated, since the machine tells how long work takes alone.
+    pub(super) fn is_told(&self) -> bool {
+        self.options.optimal
+    }
+
+    /// A program came: a concurrent region begins.
+    pub(super) fn meet(&mut self, id: ProgramId) {
+        begin_region(self.tracked.values_mut());
+        self.tracked.insert(id, Tracked::default());
+    }
+
+    /// A program is gone; nothing changes for the others.
+    pub(super) fn forget(&mut self, id: ProgramId) {
+        self.tracked.remove(&id);
+        self.met.retain(|(one, other), _| *one != id && *other != id);
+    }
+
+    /// A training quantum of so many seconds left so many CPUs idle.
+    pub(super) fn pay(&mut self, idle: usize, seconds: f64) {
+        self.overhead.trained(idle, seconds);
+    }
+
+    /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
+    pub(super) fn learn(&mut self, world: &World<'_>, disturbed: bool, trained: &[ProgramId]) {
+        let has_peak = self.options.peak.is_some();
+        let segment = |program| Some((program, Segment::of(program, world, has_peak)?));
+        let segments: Vec<(&Program, Segment)> =
+            world.programs.iter().filter_map(segment).collect();
+        let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
+        for (i, one) in present.iter().enumerate().filter(|_| self.options.by_company) {
+            for other in &present[i + 1..] {
+                *self.met.entry((*one, *other)).or_default() += 1;
+            }
+        }
+        let thresholds = self.thresholds;
+        let traffic = |segment: &Segment| segment.traffic().unwrap_or(thresholds.unknown());
+        let each = || segments.iter().map(|(_, segment)| traffic(segment));
+        let company = Company {
+            system: each().sum(),
+            intensive: each().filter(|traffic| thresholds.is_intensive(*traffic)).count(),
+            disturbed,
+        };
+        let mut useful = false;
+        for (program, segment) in &segments {
+            self.overhead.worked(segment.on_cpu);
+            let predicted = segment.work().is_none().then(|| self.predicted(program, &segments));
+            let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
+            let valid = thresholds.criterion(traffic(segment), company).is_some();
+            let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+            let trained = trained.contains(&program.id);
+            let others = present.iter().filter(|id| **id != program.id).copied();
+            let company: Option<Vec<ProgramId>> = self.options.by_company.then(|| others.collect());
+            let how = How { valid, trained, company: company.as_deref() };
+            let learnt = tracked.learn(segment, how, cpus);
+            let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
+            let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
+            let weight = program.weight.max(f64::MIN_POSITIVE);
+            tracked.progress += told.or(predicted).unwrap_or(learnt.alone) / weight;
+            useful |= learnt.useful && trained;
+        }
+        for id in trained.iter().filter(|_| self.options.sequential) {
+            if let Some(tracked) = self.tracked.get_mut(id) {
+                tracked.sequence.trained(useful);
+            }
+        }
+    }
+
+    /// How fast a program is beside these others, relative to alone, as the table of slowdowns predicts.
+    fn predicted(&self, program: &Program, all: &[(&Program, Segment)]) -> Option<f64> {
+        let table = self.slowdowns.as_ref()?;
+        let own = program.profile.memory_gigabytes_per_second?;
+        let traffic =
+            |other: &Program| other.profile.memory_gigabytes_per_second.unwrap_or(table.most());
+        let others = all.iter().filter(|(other, _)| other.id != program.id);
+        let others: Vec<f64> = others.map(|(other, _)| traffic(other)).collect();
+        Some(1.0 / table.of(own, &others))
+    }
+
+    /// What the programs of a unit tell together.
+    fn of<T>(
+        &self,
+        unit: &Unit,
+        tell: impl Fn(&Tracked) -> T,
+        join: impl Fn(T, T) -> T,
+    ) -> Option<T> {
+        unit.ids().filter_map(|id| self.tracked.get(&id)).map(tell).reduce(join)
+    }
+
+    /// Weighted progress: that of whoever is furthest behind.
+    pub(super) fn progress(&self, unit: &Unit) -> f64 {
+        self.of(unit, |tracked| tracked.progress, f64::min).unwrap_or(0.0)
+    }
+
+    /// Who runs in the next quantum, of these.
+    pub(super) fn select(
+        &self,
+        all: &[Waits<'_>],
+        cpus: usize,
+        length: Nanos,
+        limit: Nanos,
+    ) -> Vec<usize> {
+        if !self.options.by_company {
+            return select(all, cpus, length, limit);
+        }
+        let met = |one: ProgramId, other: ProgramId| {
+            self.met.get(&(one.min(other), one.max(other))).copied().unwrap_or_default()
+        };
+        let units_met = |a: usize, b: usize| {
+            let pairs = all[a].unit.ids().flat_map(|one| all[b].unit.ids().map(move |b| (one, b)));
+            pairs.map(|(one, other)| met(one, other)).max().unwrap_or_default()
+        };
+        select_mixed(all, cpus, length, limit, units_met)
+    }
+
+    /// Its traffic in its last quantum.
+    pub(super) fn traffic(&self, unit: &Unit) -> f64 {
+        self.of(unit, |tracked| tracked.traffic.unwrap_or(0.0), |a, b| a + b).unwrap_or(0.0)
+    }
+
+    /// The share of its quanta for which its speed alone is known.
+    pub(super) fn coverage(&self, unit: &Unit) -> f64 {
+        self.of(unit, Tracked::coverage, f64::min).unwrap_or(0.0)
+    }
+
+    /// The traffic that it would have alone; where nothing is known, all that there is.
+    fn required(&self, unit: &Unit) -> f64 {
+        let each = unit.members.iter();
+        let required = each.map(|member| self.tracked.get(&member.id)?.required(member.threads));
+        required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
+    }
+
+    /// The unit to be trained next, by its position, and whether that is one of a sequence.
+    pub(super) fn target(&self, units: &[Unit]) -> Option<(usize, bool)> {
+        let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
+            self.of(unit, is, |a, b| a || b).unwrap_or(false)
+        };
+        if self.options.optimal || !self.overhead.allows(self.options.training_limit) {
+            return None;
+        }
+        if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {
+            return Some((goes_on, true));
+        }
+        let mut candidates = (0..units.len()).filter(|i| any(&units[*i], Tracked::is_candidate));
+        if !self.options.distribution {
+            return candidates.next().map(|first| (first, false));
+        }
+        let coverage = |i: usize| self.coverage(&units[i]);
+        // Where it takes several quanta to know a phase, whoever had none yet comes before those who had some.
+        let trained = |i: usize| self.of(&units[i], |tracked| tracked.trained, u32::max);
+        let trained = |i: usize| trained(i).filter(|_| self.options.by_company);
+        let least = candidates.min_by(|a, b| {
+            coverage(*a).total_cmp(&coverage(*b)).then_with(|| trained(*a).cmp(&trained(*b)))
+        });
+        least.map(|target| (target, false))
+    }
+
+    /// Who runs beside whoever is trained for so long; the target comes first.
+    pub(super) fn around(
+        &self,
+        target: usize,
+        units: &[Unit],
+        length: Nanos,
+        cpus: usize,
+    ) -> Vec<usize> {
+        let seconds = length.as_secs_f64();
+        let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();
+        let gain = |unit: &Unit| {
+            self.of(unit, |tracked| tracked.gain(seconds), f64::max).unwrap_or(seconds)
+                / unit.weight
+        };
+        let with_gain: Vec<(f64, f64)> =
+            units.iter().zip(&progress).map(|(unit, progress)| (*progress, gain(unit))).collect();
+        let black = colour::black(&with_gain);
+        let runner = |i: usize| Runner {
+            cpus: units[i].threads,
+            required: self.required(&units[i]),
+            black: black[i],
+        };
+        let mut others: Vec<usize> = (0..units.len()).filter(|i| *i != target).collect();
+        others.sort_by(|a, b| progress[*a].total_cmp(&progress[*b]));
+        let runners: Vec<Runner> = others.iter().copied().map(runner).collect();
+        let beside = company(runner(target), &runners, cpus, self.thresholds);
+        [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
+    }
+}

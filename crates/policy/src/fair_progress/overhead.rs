@@ -1,0 +1,63 @@
+//! What training costs, and how much it may: the knob between fairness and throughput.
+//!
+//! *Source.* The FPS paper, section 5, eq. 5: the CPU time that training left idle, over the CPU time that was used.
+
+/// Seconds of CPU time since the beginning.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Overhead {
+    wasted: f64,
+    working: f64,
+}
+
+impl Overhead {
+    /// A program has used so many CPU seconds.
+    pub(super) fn worked(&mut self, seconds: f64) {
+        self.working += seconds;
+    }
+
+    /// A training quantum of so many seconds left so many CPUs idle.
+    pub(super) fn trained(&mut self, idle: usize, seconds: f64) {
+        self.wasted += idle as f64 * seconds;
+    }
+
+    /// Equation 5.
+    pub(super) fn share(&self) -> f64 {
+        if self.wasted == 0.0 { 0.0 } else { self.wasted / self.working.max(f64::MIN_POSITIVE) }
+    }
+
+    /// Whether more may be wasted; `None`: there is no limit. With a limit of 0 nothing is ever trained.
+    pub(super) fn allows(&self, limit: Option<f64>) -> bool {
+        limit.is_none_or(|limit| self.share() < limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_overhead_is_idle_time_in_training_over_the_time_that_programs_worked() {
+        let mut overhead = Overhead::default();
+        // A whole quantum on four CPUs, then a quarter of one with two programs.
+        overhead.worked(4.0 * 0.1);
+        overhead.worked(2.0 * 0.025);
+        overhead.trained(2, 0.025);
+        assert!((overhead.share() - 0.05 / 0.45).abs() < 1e-12);
+    }
+
+    #[test]
+    fn training_stops_at_the_limit_and_goes_on_when_enough_was_done_again() {
+        let mut overhead = Overhead::default();
+        overhead.worked(1.0);
+        overhead.trained(2, 0.025);
+        assert!(!overhead.allows(Some(0.02)) && overhead.allows(None));
+        overhead.worked(2.0);
+        assert!(overhead.allows(Some(0.02)));
+    }
+
+    #[test]
+    fn a_limit_of_nothing_means_no_training_at_all() {
+        assert!(!Overhead::default().allows(Some(0.0)));
+        assert!(Overhead::default().allows(Some(0.001)));
+    }
+}

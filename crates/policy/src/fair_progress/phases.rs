@@ -1,0 +1,335 @@
+//! What is known of a program's phases: the phase table.
+//!
+//! A phase is a set of segments with [similar vectors](super::vector). Its speed alone is estimated from those of its
+//! segments that suffered little (*valid* ones); as long as there are none, from all of them, which is better than
+//! nothing. No segment is faster beside others than alone, so the estimate for a segment is never below what was
+//! measured of it.
+//!
+//! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs whose phases do not
+//! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: training of a phase that goes wrong again and
+//! again is given up; a phase is known by the vector of its
+//! first segment, and a segment belongs to the nearest phase that is near enough; where work comes in lumps, a phase is
+//! known only from many of them, and its speed alone is that of all its valid segments together; where it is asked for, a
+//! phase without a valid segment has its speed [beside](super::beside) those who disturb it least; speeds are work per CPU second,
+//! which at a constant clock is IPC; of a phase, traffic and speed beside others are kept as well, to tell what its
+//! next segment will need (by its fastest segment: the mean of those that suffered would promise too little) and gain.
+
+use cosched_core::ProgramId;
+
+use super::beside::Beside;
+use super::segment::Segment;
+use super::vector::BlockVector;
+
+/// More phases are not kept; what comes after is a segment of no phase.
+const MOST: usize = 512;
+/// A phase has to have been there so often to be trained.
+const SEEN: u32 = 2;
+/// And is given up after so many times in vain: somebody always runs beside it who disturbs more than was foreseen.
+const GIVEN_UP: u32 = 6;
+/// Where work comes in lumps, so many have to have been counted in valid segments before a phase is known: one more or
+/// less is then 5 %.
+pub(super) const LUMPS: f64 = 20.0;
+/// After so many segments it can be told whether phases repeat.
+const ENOUGH: u32 = 20;
+
+/// A phase; speeds are work per CPU second.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Phase {
+    vector: BlockVector,
+    /// How many segments it had.
+    executions: u32,
+    /// How many of them were valid.
+    valid: u32,
+    /// Work and CPU seconds of these.
+    valid_work: (f64, f64),
+    /// Whether its work comes in lumps.
+    in_lumps: bool,
+    beside: Beside,
+    /// How many were trained in vain.
+    failed: u32,
+    /// Its speed alone, as far as that is known (table 1).
+    alone: f64,
+    /// The mean speed of all its segments.
+    shared: f64,
+    /// The highest speed of any of its segments.
+    fastest: f64,
+    /// Cache lines per work, the mean of those segments of which they were counted.
+    lines: Option<(f64, u32)>,
+}
+
+impl Phase {
+    /// Whether its speed alone is known from a segment that suffered little.
+    pub(super) fn is_known(&self) -> bool {
+        self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= LUMPS)
+    }
+
+    /// A segment of it was trained in vain.
+    pub(super) fn fails(&mut self) {
+        self.failed += 1;
+    }
+
+    /// Whether training may bring a valid segment: it comes again, has none, and was not tried often in vain.
+    pub(super) fn is_trainable(&self) -> bool {
+        !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP
+    }
+
+    /// How many segments it had.
+    fn executions(&self) -> u32 {
+        self.executions
+    }
+
+    /// Cache lines per microsecond that each of its CPUs would move alone; `None` if nobody counted.
+    pub(super) fn required(&self) -> Option<f64> {
+        self.lines.map(|(lines, _)| lines * self.alone.max(self.fastest) / 1e6)
+    }
+
+    /// How fast it is beside others, relative to alone: 0 to 1.
+    pub(super) fn relative_speed(&self) -> f64 {
+        let alone = self.alone.max(self.shared);
+        if alone > 0.0 { self.shared / alone } else { 1.0 }
+    }
+
+    /// Table 1, with the means beside it.
+    fn update(&mut self, segment: &Segment, speed: f64, valid: bool) {
+        self.in_lumps = segment.in_lumps;
+        if valid {
+            self.valid_work.0 += speed * segment.on_cpu;
+            self.valid_work.1 += segment.on_cpu;
+        }
+        let lines = segment.lines_per_work();
+        let mean = |old: f64, n: u32, new: f64| (old * f64::from(n) + new) / f64::from(n + 1);
+        self.alone = match (self.valid, valid) {
+            (0, false) => mean(self.alone, self.executions, speed),
+            (0, true) => speed,
+            (_, false) => self.alone,
+            (_, true) if self.in_lumps => self.valid_work.0 / self.valid_work.1,
+            (n, true) => mean(self.alone, n, speed),
+        };
+        self.shared = mean(self.shared, self.executions, speed);
+        self.fastest = self.fastest.max(speed);
+        self.executions += 1;
+        self.valid += u32::from(valid);
+        if let Some(lines) = lines {
+            let (old, n) = self.lines.unwrap_or_default();
+            self.lines = Some((mean(old, n, lines), n + 1));
+        }
+    }
+}
+
+/// All phases of a program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct PhaseTable {
+    phases: Vec<Phase>,
+    /// Segments of no phase.
+    unknown: u32,
+}
+
+impl PhaseTable {
+    /// The phase of a segment, which may be a new one; `None` if there are too many to keep another.
+    pub(super) fn identify(&mut self, vector: &BlockVector) -> Option<usize> {
+        let near = |(_, phase): &(usize, &Phase)| phase.vector.is_similar(vector);
+        let nearest = self.phases.iter().enumerate().filter(near).min_by(|(_, a), (_, b)| {
+            a.vector.distance(vector).total_cmp(&b.vector.distance(vector))
+        });
+        if let Some((position, _)) = nearest {
+            return Some(position);
+        }
+        if self.phases.len() == MOST {
+            self.unknown += 1;
+            return None;
+        }
+        self.phases.push(Phase {
+            vector: vector.clone(),
+            executions: 0,
+            valid: 0,
+            valid_work: (0.0, 0.0),
+            in_lumps: false,
+            beside: Beside::default(),
+            failed: 0,
+            alone: 0.0,
+            shared: 0.0,
+            fastest: 0.0,
+            lines: None,
+        });
+        Some(self.phases.len() - 1)
+    }
+
+    /// A phase, by its position.
+    pub(super) fn phase(&self, position: usize) -> Option<&Phase> {
+        self.phases.get(position)
+    }
+
+    /// The same, to be changed.
+    pub(super) fn phase_mut(&mut self, position: usize) -> Option<&mut Phase> {
+        self.phases.get_mut(position)
+    }
+
+    /// Takes in a segment of a phase, and tells how fast that would have been alone. Of work in lumps nothing can be said of
+    /// one segment: that it seems faster than alone is as likely as that it seems slower than it was.
+    pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
+        let speed = segment.speed().unwrap_or_default();
+        let Some(phase) = self.phases.get_mut(position) else { return speed };
+        phase.update(segment, speed, valid);
+        if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
+    }
+
+    /// The same by its speed beside those who disturb it least, as long as the phase is not known: to be asked after
+    /// [`PhaseTable::take_in`].
+    pub(super) fn take_in_beside(
+        &mut self,
+        position: usize,
+        segment: &Segment,
+        company: &[ProgramId],
+    ) -> Option<f64> {
+        let phase = self.phases.get_mut(position)?;
+        phase.beside.take_in(company, segment.work()?, segment.on_cpu);
+        let least = if segment.in_lumps { LUMPS } else { 0.0 };
+        phase.beside.best(least).filter(|_| !phase.is_known())
+    }
+
+    /// The share of all segments so far whose phase is known from a valid one: valid data coverage.
+    pub(super) fn coverage(&self) -> f64 {
+        let known = self.phases.iter().filter(|phase| phase.is_known());
+        let known: u32 = known.map(Phase::executions).sum();
+        f64::from(known) / f64::from(self.segments().max(1))
+    }
+
+    /// Whether phases come again. If most segments are of a phase that never did, nothing can be learnt.
+    pub(super) fn repeats(&self) -> bool {
+        let once = self.phases.iter().filter(|phase| phase.executions == 1).count() as u32;
+        self.segments() < ENOUGH || 2 * (once + self.unknown) <= self.segments()
+    }
+
+    fn segments(&self) -> u32 {
+        self.phases.iter().map(Phase::executions).sum::<u32>() + self.unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::IpBin;
+
+    use super::*;
+
+    /// A CPU second of this much work and so many cache lines per work.
+    fn work(speed: f64, lines: f64) -> Segment {
+        Segment::of_work(speed, lines)
+    }
+
+    fn at(block: u64) -> BlockVector {
+        BlockVector::new(&[IpBin { program: ProgramId::first(0), block, count: 9 }])
+    }
+
+    /// Segments of one phase: speed, and whether it is valid. What is estimated for each.
+    fn estimates(segments: &[(f64, bool)]) -> Vec<f64> {
+        let mut table = PhaseTable::default();
+        let mut take_in = |(speed, valid): &(f64, bool)| {
+            let phase = table.identify(&at(1)).unwrap();
+            table.take_in(phase, &work(*speed, 0.0), *valid)
+        };
+        segments.iter().map(&mut take_in).collect()
+    }
+
+    #[test]
+    fn the_first_segment_of_a_phase_is_taken_as_it_is() {
+        assert_eq!(estimates(&[(4.0, false)]), [4.0]);
+        assert_eq!(estimates(&[(4.0, true)]), [4.0]);
+    }
+
+    #[test]
+    fn before_the_first_valid_segment_the_mean_of_all_counts_and_then_that_of_the_valid_ones() {
+        let segments = [(4.0, false), (2.0, false), (8.0, true), (1.0, false), (6.0, true)];
+        // Means: 4; (4 + 2) / 2; replaced by 8; unchanged; (8 + 6) / 2.
+        assert_eq!(estimates(&segments), [4.0, 3.0, 8.0, 8.0, 7.0]);
+    }
+
+    #[test]
+    fn the_estimate_is_never_below_what_was_just_measured() {
+        assert_eq!(estimates(&[(4.0, true), (9.0, false)]), [4.0, 9.0]);
+        assert_eq!(estimates(&[(2.0, false), (4.0, false)]), [2.0, 4.0]);
+    }
+
+    #[test]
+    fn where_work_comes_in_lumps_a_phase_is_known_from_many_and_one_segment_says_little() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        let ticks = |count| {
+            let mut segment = work(count, 0.0);
+            segment.in_lumps = true;
+            segment
+        };
+        let mut alone = |count, valid| table.take_in(phase, &ticks(count), valid);
+        assert_eq!([alone(9.0, true), alone(10.0, true)], [9.0, 9.5]);
+        assert_eq!(alone(12.0, false), 9.5, "not 12: it may be the lumps");
+        assert!(!table.phase(phase).unwrap().is_known(), "19 ticks");
+        table.take_in(phase, &ticks(0.0), true);
+        table.take_in(phase, &ticks(9.0), true);
+        assert!(table.phase(phase).unwrap().is_known(), "28 ticks in 4 s");
+        assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
+    }
+
+    #[test]
+    fn a_segment_belongs_to_the_nearest_phase_or_begins_one() {
+        let mut table = PhaseTable::default();
+        assert_eq!([1, 2, 1].map(|block| table.identify(&at(block))), [Some(0), Some(1), Some(0)]);
+        let bin = |block, count| IpBin { program: ProgramId::first(0), block, count };
+        let between = BlockVector::new(&[bin(1, 20), bin(2, 80)]);
+        assert_eq!(table.identify(&between), Some(1));
+    }
+
+    #[test]
+    fn a_phase_is_trained_when_it_was_there_twice_and_given_up_after_six_times_in_vain() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        let trainable = [false, false].map(|valid| {
+            table.take_in(phase, &work(1.0, 0.0), valid);
+            table.phase(phase).unwrap().is_trainable()
+        });
+        assert_eq!(trainable, [false, true]);
+        for _ in 0..6 {
+            assert!(table.phase(phase).unwrap().is_trainable());
+            table.phase_mut(phase).unwrap().fails();
+        }
+        assert!(!table.phase(phase).unwrap().is_trainable());
+    }
+
+    #[test]
+    fn coverage_counts_all_segments_of_phases_that_have_a_valid_one() {
+        let mut table = PhaseTable::default();
+        for (block, valid) in [(1, false), (2, false), (1, true), (3, false)] {
+            let phase = table.identify(&at(block)).unwrap();
+            table.take_in(phase, &work(1.0, 0.0), valid);
+        }
+        assert_eq!(table.coverage(), 0.5);
+    }
+
+    #[test]
+    fn a_phase_needs_the_traffic_that_it_would_have_alone() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that beside others.
+        table.take_in(phase, &work(1e9, 0.02), true);
+        table.take_in(phase, &work(0.5e9, 0.02), false);
+        let known = table.phase(phase).unwrap();
+        assert_eq!(known.required(), Some(20.0));
+        assert_eq!(known.relative_speed(), 0.75);
+    }
+
+    #[test]
+    fn phases_that_never_come_again_are_noticed_after_some_segments() {
+        let mut table = PhaseTable::default();
+        for block in 0..19 {
+            let phase = table.identify(&at(block)).unwrap();
+            table.take_in(phase, &work(1.0, 0.0), false);
+        }
+        assert!(table.repeats());
+        let phase = table.identify(&at(19)).unwrap();
+        table.take_in(phase, &work(1.0, 0.0), false);
+        assert!(!table.repeats());
+        for block in 0..12 {
+            let phase = table.identify(&at(block)).unwrap();
+            table.take_in(phase, &work(1.0, 0.0), false);
+        }
+        assert!(table.repeats(), "12 of 20 phases came again");
+    }
+}

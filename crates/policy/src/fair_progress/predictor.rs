@@ -1,0 +1,88 @@
+//! Which phase comes next: a Markov predictor.
+//!
+//! From all that a program has done so far it is known which phase followed which how often. Of the phases that
+//! have followed the present one, the likeliest few are predicted: one guess would be wrong too often.
+//!
+//! *Source.* The FPS paper, section 4.3 ("based on its full histories", "several phases that are most likely"). It
+//! does not say how many; ours is [`SEVERAL`].
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// How many phases are predicted at most.
+const SEVERAL: usize = 3;
+
+/// What followed what.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Predictor {
+    /// How often one phase was followed by another.
+    followed: BTreeMap<(usize, usize), u32>,
+    present: Option<usize>,
+}
+
+impl Predictor {
+    /// The program went through a segment of this phase; `None`: of no phase that is known.
+    pub(super) fn passed(&mut self, phase: Option<usize>) {
+        if let (Some(before), Some(now)) = (self.present, phase) {
+            *self.followed.entry((before, now)).or_default() += 1;
+        }
+        self.present = phase;
+    }
+
+    /// The phases that the next segment is most likely of, the likeliest first.
+    pub(super) fn predicted(&self) -> Vec<usize> {
+        let Some(present) = self.present else { return Vec::new() };
+        let from = self.followed.range((present, 0)..=(present, usize::MAX));
+        let mut next: Vec<(u32, usize)> = from.map(|((_, to), count)| (*count, *to)).collect();
+        next.sort_by_key(|(count, phase)| (Reverse(*count), *phase));
+        next.into_iter().take(SEVERAL).map(|(_, phase)| phase).collect()
+    }
+
+    /// The likeliest one; the present one if nothing has followed it yet.
+    pub(super) fn likeliest(&self) -> Option<usize> {
+        self.predicted().first().copied().or(self.present)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(phases: &[usize]) -> Predictor {
+        let mut predictor = Predictor::default();
+        phases.iter().for_each(|phase| predictor.passed(Some(*phase)));
+        predictor
+    }
+
+    #[test]
+    fn what_has_followed_most_often_is_predicted_first_and_only_a_few_are() {
+        let mut history = Vec::new();
+        for (phase, times) in [(1, 1), (2, 4), (3, 2), (4, 3)] {
+            history.extend([0, phase].repeat(times));
+        }
+        history.push(0);
+        assert_eq!(after(&history).predicted(), [2, 4, 3]);
+    }
+
+    #[test]
+    fn all_of_the_history_counts_and_not_only_the_latest() {
+        let early = after(&[0, 1, 0, 1, 0, 1, 0, 2, 0]);
+        assert_eq!(early.likeliest(), Some(1));
+    }
+
+    #[test]
+    fn nothing_is_predicted_of_what_never_happened_before() {
+        assert_eq!(after(&[]).predicted(), [0usize; 0]);
+        assert_eq!(after(&[5]).predicted(), [0usize; 0]);
+        assert_eq!(after(&[5]).likeliest(), Some(5));
+    }
+
+    #[test]
+    fn a_segment_of_no_phase_breaks_the_chain() {
+        let mut predictor = after(&[0]);
+        predictor.passed(None);
+        predictor.passed(Some(1));
+        predictor.passed(Some(0));
+        assert_eq!(predictor.predicted(), [0usize; 0], "nobody saw what follows 0");
+    }
+}

@@ -1,0 +1,221 @@
+//! What a program did in a quantum: a segment.
+//!
+//! *Source.* The FPS paper, sections 4.1 and 4.2. Ours: speed is work per CPU second, so that waiting for a disk or a
+//! lock is no slowdown by others. Work is instructions where they are counted, else what the program tells from inside:
+//! its ticks. These come in *lumps*: a segment of three or four is not a quarter faster than another for it. Where
+//! traffic is not told in bytes, every last-level miss is a cache line; where nobody counts, it is taken to be what the
+//! user says that the program has alone.
+
+use cosched_core::{Nanos, Program, World};
+
+use super::vector::BlockVector;
+
+/// Bytes of a cache line.
+const LINE: f64 = 64.0;
+/// Cache lines per second of one GB/s.
+const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
+/// Whoever had less CPU time did nothing from which a speed could be told.
+const LEAST: f64 = 0.5e-3;
+
+/// What a program did in a quantum.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Segment {
+    /// Seconds that it was let run.
+    running: f64,
+    /// CPU seconds, of all its threads.
+    pub(super) on_cpu: f64,
+    /// Seconds in which threads were ready and had no CPU, of all threads.
+    delayed: f64,
+    /// Instructions or ticks.
+    work: Option<f64>,
+    /// The work comes in lumps: it is ticks.
+    pub(super) in_lumps: bool,
+    /// Seconds that the work would have taken alone, where the machine tells.
+    told: Option<f64>,
+    /// Cache lines over the memory bus.
+    lines: Option<f64>,
+    /// Where in its code it was.
+    pub(super) vector: BlockVector,
+}
+
+impl Segment {
+    /// From what was read of a program; `None` if it was not let run. Traffic is of no use where the peak is not known.
+    pub(super) fn of(program: &Program, world: &World<'_>, has_peak: bool) -> Option<Segment> {
+        let own = |sample: &&cosched_core::Sample| {
+            sample.program == program.id && sample.thread.is_none()
+        };
+        let sample = world.samples.iter().find(own)?;
+        let running = (sample.to - sample.from).since(sample.frozen).as_secs_f64();
+        let bins = world.ips.iter().filter(|bin| bin.program == program.id);
+        let bytes = sample.memory_bytes.map(|bytes| bytes as f64 / LINE);
+        let counted = bytes.or(sample.llc_misses.map(|misses| misses as f64));
+        let said = program.profile.memory_gigabytes_per_second;
+        let said = said.map(|traffic| traffic * LINES_PER_GIGABYTE * running);
+        let instructions = sample.instructions.filter(|count| *count > 0);
+        (running > 0.0).then(|| Segment {
+            running,
+            on_cpu: sample.on_cpu.as_secs_f64(),
+            delayed: sample.run_delay.map_or(0.0, Nanos::as_secs_f64),
+            work: instructions.or(sample.progress).map(|work| work as f64),
+            in_lumps: instructions.is_none() && sample.progress.is_some(),
+            told: sample.alone.map(Nanos::as_secs_f64),
+            lines: counted.or(said).filter(|_| has_peak),
+            vector: BlockVector::new(bins),
+        })
+    }
+
+    /// A CPU second of this much work, with so many cache lines per work.
+    #[cfg(test)]
+    pub(super) fn of_work(work: f64, lines: f64) -> Segment {
+        let lines = Some(lines * work).filter(|lines| *lines > 0.0);
+        Segment { running: 1.0, on_cpu: 1.0, work: Some(work), lines, ..Segment::default() }
+    }
+
+    /// Instructions or ticks; `None` if nothing was counted.
+    pub(super) fn work(&self) -> Option<f64> {
+        self.work.filter(|work| *work > 0.0 || self.in_lumps)
+    }
+
+    /// Work per CPU second; `None` if it hardly ran, or nothing of it was counted.
+    pub(super) fn speed(&self) -> Option<f64> {
+        let work = self.work()?;
+        (self.on_cpu >= LEAST).then(|| work / self.on_cpu)
+    }
+
+    /// Cache lines per microsecond while it was let run; `None` if nobody counted.
+    pub(super) fn traffic(&self) -> Option<f64> {
+        self.lines.map(|lines| lines / self.running / 1e6)
+    }
+
+    /// Cache lines per work.
+    pub(super) fn lines_per_work(&self) -> Option<f64> {
+        let work = self.work.filter(|work| *work > 0.0)?;
+        self.lines.map(|lines| lines / work)
+    }
+
+    /// Seconds that what it did on so many CPUs would have taken alone, where its speed now was such a part of that alone.
+    ///
+    /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent waiting for anything but a
+    /// CPU it would have waited alone, too.
+    pub(super) fn alone(&self, relative_speed: f64, cpus: usize) -> f64 {
+        let cpus = cpus.max(1) as f64;
+        let used = (self.on_cpu / cpus).min(self.running);
+        let waited = (self.running - used - self.delayed / cpus).max(0.0);
+        used * relative_speed + waited
+    }
+
+    /// The same, as the machine tells it.
+    pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
+        let waited = self.alone(0.0, cpus);
+        self.told.map_or_else(|| self.alone(1.0, cpus), |told| waited + told)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{Quality, Sample};
+
+    use super::*;
+    use crate::testkit::{Scene, program};
+
+    const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+    /// A quantum of 100 ms in which two million cache lines were moved.
+    fn sample() -> Sample {
+        Sample {
+            on_cpu: MS(100),
+            instructions: Some(200_000_000),
+            memory_bytes: Some(128_000_000),
+            quality: Quality::Exact,
+            ..Sample::empty(program(0, 1).id, Nanos::ZERO, MS(100))
+        }
+    }
+
+    fn segment(sample: Sample) -> Option<Segment> {
+        let mut scene = Scene::new(2, vec![program(0, 1)]);
+        scene.samples = vec![sample];
+        Segment::of(&scene.programs[0], &scene.world(), true)
+    }
+
+    #[test]
+    fn speed_is_instructions_per_cpu_second_and_traffic_cache_lines_per_microsecond() {
+        let segment = segment(sample()).unwrap();
+        assert_eq!(segment.speed(), Some(2e9));
+        assert_eq!(segment.traffic(), Some(20.0));
+        assert_eq!(segment.lines_per_work(), Some(0.01));
+    }
+
+    #[test]
+    fn without_bytes_misses_count_and_without_instructions_ticks() {
+        let coarse = Sample {
+            instructions: None,
+            progress: Some(50),
+            memory_bytes: None,
+            llc_misses: Some(1_000_000),
+            ..sample()
+        };
+        let segment = segment(coarse).unwrap();
+        assert_eq!((segment.speed(), segment.traffic()), (Some(500.0), Some(10.0)));
+        assert!(segment.in_lumps);
+    }
+
+    #[test]
+    fn a_segment_without_a_tick_was_slow_and_one_without_instructions_was_not_counted() {
+        let told = Sample { instructions: None, progress: Some(0), ..sample() };
+        assert_eq!(segment(told).unwrap().speed(), Some(0.0));
+        let counted = Sample { instructions: Some(0), progress: None, ..sample() };
+        assert_eq!(segment(counted).unwrap().speed(), None);
+    }
+
+    #[test]
+    fn traffic_that_nobody_counts_is_what_the_user_says_and_of_no_use_without_the_peak() {
+        let mut scene = Scene::new(2, vec![program(0, 1)]);
+        scene.programs[0].profile.memory_gigabytes_per_second = Some(0.64);
+        scene.samples = vec![Sample { memory_bytes: None, ..sample() }];
+        let traffic =
+            |has_peak| Segment::of(&scene.programs[0], &scene.world(), has_peak).unwrap().traffic();
+        assert!((traffic(true).unwrap() - 10.0).abs() < 1e-9);
+        assert_eq!(traffic(false), None);
+    }
+
+    #[test]
+    fn progress_is_the_time_that_the_same_work_takes_alone() {
+        let segment = segment(sample()).unwrap();
+        // Slowed down to a half: 50 ms alone.
+        assert!((segment.alone(0.5, 1) - 0.05).abs() < 1e-12);
+    }
+
+    #[test]
+    fn waiting_for_a_disk_is_no_slowdown_and_waiting_for_a_cpu_is() {
+        let half = Sample { on_cpu: MS(50), ..sample() };
+        assert!((segment(half).unwrap().alone(0.5, 1) - 0.075).abs() < 1e-12);
+        let queued = Sample { run_delay: Some(MS(50)), ..half };
+        assert!((segment(queued).unwrap().alone(0.5, 1) - 0.025).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_program_on_several_cpus_makes_the_progress_of_the_time_and_not_of_the_cpus() {
+        let wide = Sample { on_cpu: MS(400), ..sample() };
+        assert!((segment(wide).unwrap().alone(0.5, 4) - 0.05).abs() < 1e-12);
+    }
+
+    #[test]
+    fn time_frozen_does_not_count_and_who_was_frozen_all_the_time_has_no_segment() {
+        let late = Sample { frozen: MS(60), on_cpu: MS(40), ..sample() };
+        assert!((segment(late).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
+        assert_eq!(segment(Sample { frozen: MS(100), on_cpu: Nanos::ZERO, ..sample() }), None);
+    }
+
+    #[test]
+    fn of_hardly_any_cpu_time_no_speed_is_told() {
+        let idle = Sample { on_cpu: Nanos::from_micros(10), ..sample() };
+        assert_eq!(segment(idle).unwrap().speed(), None);
+        assert_eq!(segment(Sample { instructions: Some(0), ..sample() }).unwrap().speed(), None);
+    }
+
+    #[test]
+    fn where_the_machine_tells_how_long_work_takes_alone_that_is_the_progress() {
+        let known = Sample { alone: Some(MS(30)), ..sample() };
+        assert!((segment(known).unwrap().alone_as_told(1) - 0.03).abs() < 1e-12);
+    }
+}

@@ -1,0 +1,74 @@
+//! Programs whose phases fluctuate: training in sequence.
+//!
+//! A training quantum that is made for a predicted phase is wasted if another one comes. For a program of which that
+//! happens too often, prediction is given up for a while: it is trained for several whole quanta one after the other,
+//! which are likely to meet most of its phases.
+//!
+//! *Source.* The FPS paper, section 4.4; trigger and length from there and from table 3. Ours: training *failed* if no
+//! phase got its first valid segment by it; after a sequence the count begins anew.
+
+/// So many training quanta must have failed before ("#failed training > 5").
+const FAILED: u32 = 5;
+/// And more than this share ("failure ratio > 60 %").
+const RATIO: f64 = 0.60;
+/// How many quanta a sequence has ("N = 6 in our studies").
+const LENGTH: u32 = 6;
+
+/// How training of a program went.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Sequence {
+    trained: u32,
+    failed: u32,
+    left: u32,
+}
+
+impl Sequence {
+    /// Whether the program is in the middle of a sequence.
+    pub(super) fn is_on(&self) -> bool {
+        self.left > 0
+    }
+
+    /// A training quantum is over; a quantum of a sequence is neither a success nor a failure.
+    pub(super) fn trained(&mut self, useful: bool) {
+        if self.left > 0 {
+            self.left -= 1;
+            return;
+        }
+        self.trained += 1;
+        self.failed += u32::from(!useful);
+        let ratio = f64::from(self.failed) / f64::from(self.trained);
+        if self.failed > FAILED && ratio > RATIO {
+            *self = Sequence { left: LENGTH, ..Sequence::default() };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn after(useful: &[bool]) -> Sequence {
+        let mut sequence = Sequence::default();
+        useful.iter().for_each(|useful| sequence.trained(*useful));
+        sequence
+    }
+
+    #[test]
+    fn a_sequence_begins_after_more_than_5_failures_in_more_than_60_percent() {
+        assert!(!after(&[false; 5]).is_on());
+        assert!(after(&[false; 6]).is_on());
+        let four_useful = [[true; 4].as_slice(), &[false; 6]].concat();
+        assert!(!after(&four_useful).is_on(), "6 of 10 are not more than 60 %");
+        assert!(after(&[four_useful.as_slice(), &[false]].concat()).is_on());
+    }
+
+    #[test]
+    fn it_has_six_quanta_and_then_the_count_begins_anew() {
+        let mut sequence = after(&[false; 6]);
+        for quantum in 0..6 {
+            assert!(sequence.is_on(), "{quantum}");
+            sequence.trained(true);
+        }
+        assert_eq!(sequence, Sequence::default());
+    }
+}

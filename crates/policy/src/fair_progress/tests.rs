@@ -1,0 +1,319 @@
+//! The whole policy, on a machine of two formulas.
+
+use cosched_core::{IpBin, Program, Quality, Sample};
+
+use super::*;
+use crate::testkit::{Lab, options, program};
+
+const PEAK: f64 = 120.0;
+const MS: fn(u64) -> Nanos = Nanos::from_millis;
+
+/// A lab whose programs have these traffics alone, in lines per microsecond and CPU. Who moves much is slowed down in
+/// proportion to what others move; who moves little is not.
+struct Bench {
+    measured: Measured,
+    lab: Lab<FairProgress>,
+    traffic: Vec<f64>,
+    /// Seconds alone of what each program has done.
+    done: Vec<f64>,
+    /// The slots of those that ran, for each quantum.
+    ran: Vec<Vec<u16>>,
+}
+
+/// What is measured of programs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Measured {
+    Counters,
+    /// So many ticks in a second alone.
+    Ticks(f64),
+    Nothing,
+}
+
+impl Bench {
+    fn new(fair: FairOptions, cpus: u16, programs: Vec<Program>, traffic: &[f64]) -> Bench {
+        let options = Options { fair, slowdowns: None, ..options() };
+        let lab = Lab::new(FairProgress::new(&options), cpus, programs);
+        let measured = Measured::Counters;
+        Bench {
+            measured,
+            lab,
+            traffic: traffic.to_vec(),
+            done: vec![0.0; traffic.len()],
+            ran: Vec::new(),
+        }
+    }
+
+    /// Lets a quantum go by, and reads at its end.
+    fn quantum(&mut self) {
+        let Some(end) = self.lab.next_wake() else { return };
+        let (now, running) = (self.lab.scene.now, self.lab.running());
+        let length = end - now;
+        let cpus = |slot: u16| self.lab.scene.programs[usize::from(slot)].asked;
+        let of = |slot: u16| self.traffic[usize::from(slot)] * f64::from(cpus(slot));
+        let all: f64 = running.iter().map(|slot| of(*slot)).sum();
+        let (mut samples, mut ips) = (Vec::new(), Vec::new());
+        for id in self.lab.scene.programs.iter().map(|program| program.id) {
+            let slot = id.slot;
+            let empty = Sample { quality: Quality::Exact, ..Sample::empty(id, now, end) };
+            if !running.contains(&slot) {
+                samples.push(Sample { frozen: length, ..empty });
+                continue;
+            }
+            let others = if of(slot) < 0.04 * PEAK { 0.0 } else { all - of(slot) };
+            let speed = 1.0 / (1.0 + others / PEAK);
+            let done = &mut self.done[usize::from(slot)];
+            let before = *done;
+            *done += length.as_secs_f64() * speed;
+            let ticks = |rate: f64| (*done * rate) as u64 - (before * rate) as u64;
+            let work = length.0 as f64 * speed;
+            let bytes = work * of(slot) / 1e3 * 64.0;
+            let empty = Sample { on_cpu: length * u64::from(cpus(slot)), ..empty };
+            samples.push(match self.measured {
+                Measured::Counters => Sample {
+                    instructions: Some((work * f64::from(cpus(slot))) as u64),
+                    memory_bytes: Some(bytes as u64),
+                    ..empty
+                },
+                Measured::Ticks(rate) => Sample { progress: Some(ticks(rate)), ..empty },
+                Measured::Nothing => empty,
+            });
+            ips.push(IpBin { program: id, block: u64::from(slot), count: 100 });
+        }
+        (self.lab.scene.samples, self.lab.scene.ips) = (samples, ips);
+        self.lab.wake_reading();
+        self.ran.push(running);
+    }
+
+    fn quanta(&mut self, count: usize) {
+        (0..count).for_each(|_| self.quantum());
+    }
+
+    /// The most that anybody has done over the least.
+    fn unfairness(&self) -> f64 {
+        let most = self.done.iter().copied().fold(0.0, f64::max);
+        most / self.done.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    fn is_training(&self) -> bool {
+        self.lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::Trained { .. }))
+    }
+}
+
+fn singles(count: u16) -> Vec<Program> {
+    (0..count).map(|slot| program(slot, 1)).collect()
+}
+
+fn fair(training_limit: Option<f64>) -> FairOptions {
+    FairOptions { training_limit, peak: Some(PEAK), ..FairOptions::default() }
+}
+
+const MIXED: [f64; 8] = [60.0, 50.0, 40.0, 30.0, 2.0, 1.0, 0.0, 0.0];
+
+#[test]
+fn programs_of_equal_weight_come_equally_far_and_without_training_less_so() {
+    let mut trained = Bench::new(fair(None), 4, singles(8), &MIXED);
+    trained.quanta(600);
+    assert!(trained.unfairness() < 1.05, "{:?}", trained.done);
+    let mut untrained = Bench::new(fair(Some(0.0)), 4, singles(8), &MIXED);
+    untrained.quanta(600);
+    assert!(untrained.unfairness() > trained.unfairness(), "{:?}", untrained.done);
+}
+
+#[test]
+fn twice_the_weight_is_twice_the_progress() {
+    let mut programs = singles(8);
+    programs[0].weight = 2.0;
+    programs[5].weight = 0.5;
+    let mut bench = Bench::new(fair(None), 4, programs, &MIXED);
+    bench.quanta(800);
+    let ratio = bench.done[0] / bench.done[5];
+    assert!((3.7..4.3).contains(&ratio), "{ratio}: {:?}", bench.done);
+}
+
+#[test]
+fn training_quanta_are_short_and_leave_cpus_idle_and_the_limit_holds() {
+    let loud = [60.0, 55.0, 50.0, 45.0, 60.0, 55.0, 50.0, 45.0];
+    let mut bench = Bench::new(fair(Some(0.02)), 4, singles(8), &loud);
+    let (mut idle, mut used, mut trained) = (0.0, 0.0, 0);
+    for _ in 0..400 {
+        let length =
+            bench.lab.next_wake().map_or(0.0, |end| (end - bench.lab.scene.now).as_secs_f64());
+        let running = bench.lab.running().len();
+        if bench.is_training() {
+            assert!((length - 0.025).abs() < 1e-9, "{length}");
+            assert!(running <= 2, "hardly anybody fits beside a loud program: {running}");
+            idle += length * (4 - running) as f64;
+            trained += 1;
+        }
+        used += length * running as f64;
+        bench.quantum();
+    }
+    assert!(trained >= 8, "{trained}");
+    assert!(idle / used < 0.02 + 0.075 / used, "{}", idle / used);
+}
+
+#[test]
+fn with_a_limit_of_nothing_nobody_is_trained() {
+    let mut bench = Bench::new(fair(Some(0.0)), 4, singles(8), &[60.0; 8]);
+    for _ in 0..100 {
+        assert!(!bench.is_training());
+        assert_eq!(bench.lab.running().len(), 4);
+        bench.quantum();
+    }
+}
+
+#[test]
+fn once_every_phase_is_known_there_is_no_more_training() {
+    let mut bench = Bench::new(fair(None), 4, singles(8), &[60.0; 8]);
+    bench.quanta(100);
+    for _ in 0..50 {
+        assert!(!bench.is_training());
+        bench.quantum();
+    }
+}
+
+#[test]
+fn quanta_end_with_a_pause_in_which_everything_is_read() {
+    let mut bench = Bench::new(fair(None), 2, singles(3), &[0.0; 3]);
+    let wake = bench.lab.plan.wake[0];
+    assert_eq!((wake.at, wake.first), (MS(100), AtExpiry::FreezeAndRead));
+    let observed = bench.lab.plan.observe.len();
+    assert_eq!(observed, 3 * MEASURES.len());
+    bench.quantum();
+    assert_eq!(bench.lab.plan.wake[0].first, AtExpiry::FreezeAndRead);
+}
+
+#[test]
+fn while_there_is_room_for_everybody_there_are_no_quanta_and_the_first_begins_with_a_pause() {
+    let mut bench = Bench::new(fair(None), 4, singles(3), &[0.0; 5]);
+    assert_eq!((bench.lab.running(), bench.lab.next_wake()), (vec![0, 1, 2], None));
+    bench.lab.pass(MS(500));
+    bench.lab.arrive(program(3, 1));
+    assert_eq!((bench.lab.running().len(), bench.lab.next_wake()), (4, None));
+    bench.lab.arrive(program(4, 1));
+    assert_eq!(bench.lab.running(), [0, 1, 2, 3], "the newcomer waits for the pause");
+    assert_eq!(bench.lab.next_wake(), Some(MS(500) + Nanos(1)));
+    bench.quantum();
+    assert!(bench.lab.running().contains(&4) || bench.lab.running().len() == 4);
+    assert_eq!(bench.lab.quantum().map(|(.., length)| length), Some(MS(100)));
+    bench.lab.exit(0);
+    assert_eq!(bench.lab.next_wake(), None, "there is room for everybody again");
+    assert_eq!(bench.lab.running(), [1, 2, 3, 4]);
+}
+
+#[test]
+fn cpus_that_become_free_within_a_quantum_go_to_those_that_are_behind() {
+    let mut bench = Bench::new(fair(None), 2, singles(5), &[0.0; 5]);
+    bench.quantum();
+    let before = bench.lab.running();
+    let wake = bench.lab.next_wake();
+    bench.lab.pass(MS(30));
+    bench.lab.exit(before[0]);
+    assert_eq!(bench.lab.running().len(), 2);
+    assert!(bench.lab.running().contains(&before[1]));
+    assert_eq!(bench.lab.next_wake(), wake, "the quantum ends when it would have");
+}
+
+#[test]
+fn a_newcomer_begins_at_nothing_and_the_others_are_not_held_up_for_long() {
+    let mut bench = Bench::new(fair(None), 2, singles(4), &[0.0; 5]);
+    bench.quanta(100);
+    bench.lab.arrive(program(4, 1));
+    bench.ran.clear();
+    bench.quanta(10);
+    for slot in 0..5 {
+        let turns = bench.ran.iter().filter(|ran| ran.contains(&slot)).count();
+        assert!((3..=5).contains(&turns), "{slot}: {turns}");
+    }
+}
+
+#[test]
+fn programs_of_several_cpus_come_equally_far_and_small_ones_that_fill_gaps_further() {
+    let programs = [2, 1, 4, 1, 3].iter().zip(0..).map(|(cpus, slot)| program(slot, *cpus));
+    let mut bench = Bench::new(fair(None), 4, programs.collect(), &[10.0, 30.0, 5.0, 1.0, 8.0]);
+    for _ in 0..600 {
+        let cpus = bench.lab.cpus_in_use();
+        assert!(cpus.windows(2).all(|two| two[0] != two[1]), "{cpus:?}");
+        bench.quantum();
+    }
+    let [two, one, four, other, three] = bench.done[..] else { panic!("five programs") };
+    let wide = [two, four, three];
+    let least = wide.iter().copied().fold(f64::INFINITY, f64::min);
+    assert!(wide.iter().all(|done| done / least < 1.05), "{:?}", bench.done);
+    assert!(one >= least && other >= least, "{:?}", bench.done);
+}
+
+#[test]
+fn nobody_is_frozen_for_longer_than_allowed_however_far_ahead() {
+    let mut programs = singles(6);
+    programs[0].weight = 0.001;
+    let mut bench = Bench::new(fair(None), 2, programs, &[0.0; 6]);
+    for _ in 0..200 {
+        let now = bench.lab.scene.now;
+        assert!(
+            bench.lab.scene.programs.iter().all(|p| p.waiting(now) < bench.lab.scene.max_frozen)
+        );
+        bench.quantum();
+    }
+}
+
+#[test]
+fn where_the_machine_tells_the_time_alone_nothing_is_trained() {
+    let optimal = FairOptions { optimal: true, ..fair(None) };
+    let mut bench = Bench::new(optimal, 4, singles(8), &[60.0; 8]);
+    for _ in 0..50 {
+        assert!(!bench.is_training());
+        bench.quantum();
+    }
+}
+
+#[test]
+fn ticks_are_enough_to_come_equally_far_and_whoever_is_trained_by_them_is_alone() {
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let untrained = FairOptions { training_limit: Some(0.0), ..blind.clone() };
+    let of = |fair| {
+        let bench = Bench::new(fair, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
+        Bench { measured: Measured::Ticks(300.0), ..bench }
+    };
+    let mut bench = of(blind);
+    for _ in 0..600 {
+        assert!(!bench.is_training() || bench.lab.running().len() == 1);
+        bench.quantum();
+    }
+    assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
+    let mut untrained = of(untrained);
+    untrained.quanta(600);
+    assert!(untrained.unfairness() > 1.15, "{:?}", untrained.done);
+}
+
+#[test]
+fn where_nothing_is_measured_a_table_of_slowdowns_tells_who_is_behind() {
+    let mut programs = singles(4);
+    for (program, traffic) in programs.iter_mut().zip([10.0, 10.0, 0.0, 0.0]) {
+        program.profile.memory_gigabytes_per_second = Some(traffic);
+    }
+    let turns = |options: Options| {
+        let lab = Lab::new(FairProgress::new(&options), 2, programs.clone());
+        let bench = Bench::new(fair(None), 2, singles(4), &[0.0; 4]);
+        let mut bench = Bench { measured: Measured::Nothing, lab, ..bench };
+        bench.quanta(300);
+        [0, 1, 2, 3].map(|slot| bench.ran.iter().filter(|ran| ran.contains(&slot)).count())
+    };
+    let [loud, other, quiet, last] = turns(Options { fair: fair(None), ..options() });
+    assert!(loud.min(other) > quiet.max(last) + 10, "{loud} {other} {quiet} {last}");
+    let plain = turns(Options { fair: fair(None), slowdowns: None, ..options() });
+    assert!(plain.iter().all(|turns| turns.abs_diff(150) <= 2), "{plain:?}");
+}
+
+#[test]
+fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of_all() {
+    let of = |by_company| {
+        let blind = FairOptions { peak: None, by_company, ..fair(Some(0.0)) };
+        let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
+        let mut bench = Bench { measured: Measured::Ticks(300.0), ..bench };
+        bench.quanta(600);
+        bench.unfairness()
+    };
+    let (by_mean, by_company) = (of(false), of(true));
+    assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
+}

@@ -1,0 +1,215 @@
+//! All that is known of one program: how far it has come, and what its phases are.
+//!
+//! *Source.* The FPS paper: progress, eq. 3 of section 3.2, in seconds alone; concurrent regions and weights, section 5;
+//! candidates for training, section 4.3. A program whose phases never repeat is taken as it is: its progress is its
+//! time, so that it gets the quanta that it would get without us, and it is never trained (section 6).
+
+use super::phases::{Phase, PhaseTable};
+use super::predictor::Predictor;
+use super::segment::Segment;
+use super::sequence::Sequence;
+use cosched_core::ProgramId;
+
+/// One program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Tracked {
+    /// Weighted progress since the concurrent region began: seconds alone, each divided by the weight that it had then.
+    pub(super) progress: f64,
+    pub(super) sequence: Sequence,
+    phases: PhaseTable,
+    predictor: Predictor,
+    /// Its traffic in its last segment.
+    pub(super) traffic: Option<f64>,
+    /// How often it was trained.
+    pub(super) trained: u32,
+}
+
+/// In what way a segment ran.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct How<'a> {
+    /// It suffered little.
+    pub(super) valid: bool,
+    /// It was meant to: the program was trained.
+    pub(super) trained: bool,
+    /// Who else ran, where speeds are to be compared by that.
+    pub(super) company: Option<&'a [ProgramId]>,
+}
+
+/// What a segment has told.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Learnt {
+    /// Seconds that its work would have taken alone.
+    pub(super) alone: f64,
+    /// Whether a phase got its first valid segment by it.
+    pub(super) useful: bool,
+}
+
+impl Tracked {
+    /// Takes in a segment on so many CPUs.
+    pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
+        let How { valid, trained, company } = how;
+        self.trained += u32::from(trained);
+        self.traffic = segment.traffic();
+        let Some(speed) = segment.speed() else {
+            return Learnt { alone: segment.alone(1.0, cpus), useful: false };
+        };
+        let phase = self.phases.identify(&segment.vector);
+        self.predictor.passed(phase);
+        let lacked =
+            phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
+        let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, valid));
+        let beside = phase
+            .zip(company)
+            .and_then(|(phase, company)| self.phases.take_in_beside(phase, segment, company));
+        let alone = beside.map_or(
+            alone,
+            |beside| {
+                if segment.in_lumps { beside } else { beside.max(speed) }
+            },
+        );
+        if let Some(phase) = phase.filter(|_| trained && !valid) {
+            self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
+        }
+        let alone = if self.phases.repeats() { alone } else { speed };
+        // As long as not one tick was told, nothing is known.
+        let relative = if alone > 0.0 { speed / alone } else { 1.0 };
+        Learnt { alone: segment.alone(relative, cpus), useful: lacked && valid }
+    }
+
+    /// Whether a phase that may come next could be trained.
+    pub(super) fn is_candidate(&self) -> bool {
+        let predicted = self.predictor.predicted();
+        let mut phases = predicted.into_iter().filter_map(|phase| self.phases.phase(phase));
+        self.phases.repeats() && phases.any(Phase::is_trainable)
+    }
+
+    /// The share of its segments whose phase is known: valid data coverage.
+    pub(super) fn coverage(&self) -> f64 {
+        self.phases.coverage()
+    }
+
+    /// The traffic that it would have alone in its next segment, on so many CPUs; `None` if that is not known.
+    pub(super) fn required(&self, cpus: usize) -> Option<f64> {
+        Some(self.next()?.required()? * cpus as f64)
+    }
+
+    /// Seconds alone that so many seconds would bring.
+    pub(super) fn gain(&self, seconds: f64) -> f64 {
+        seconds * self.next().map_or(1.0, Phase::relative_speed)
+    }
+
+    fn next(&self) -> Option<&Phase> {
+        self.phases.phase(self.predictor.likeliest()?)
+    }
+}
+
+/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are ahead of each other.
+pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>) {
+    let old: Vec<&mut Tracked> = old.collect();
+    let least = old.iter().map(|tracked| tracked.progress).fold(f64::INFINITY, f64::min);
+    old.into_iter().for_each(|tracked| tracked.progress -= least);
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{IpBin, Nanos, Quality, Sample};
+
+    use super::*;
+    use crate::testkit::{Scene, program};
+
+    /// 100 ms in this block at a speed of so many instructions per nanosecond, 10 lines per 1000 of them.
+    fn segment(block: u64, speed: u64) -> Segment {
+        let mut scene = Scene::new(1, vec![program(0, 1)]);
+        let time = Nanos::from_millis(100);
+        let id = program(0, 1).id;
+        let sample = Sample {
+            on_cpu: time,
+            instructions: Some(time.0 * speed),
+            memory_bytes: Some(64 * time.0 * speed / 100),
+            quality: Quality::Exact,
+            ..Sample::empty(id, Nanos::ZERO, time)
+        };
+        scene.samples = vec![sample];
+        scene.ips = vec![IpBin { program: id, block, count: 400 }];
+        Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
+    }
+
+    fn beside(valid: bool) -> How<'static> {
+        How { valid, ..How::default() }
+    }
+
+    fn learnt(segments: &[(u64, u64, bool)]) -> Tracked {
+        let mut tracked = Tracked::default();
+        for (block, speed, valid) in segments {
+            tracked.learn(&segment(*block, *speed), beside(*valid), 1);
+        }
+        tracked
+    }
+
+    #[test]
+    fn four_times_slower_for_two_units_is_half_a_unit_of_progress() {
+        // The paper's example: C_unit is 100 ms here.
+        let mut tracked = learnt(&[(1, 4, true)]);
+        let slowed =
+            (0..2).map(|_| tracked.learn(&segment(1, 1), beside(false), 1).alone).sum::<f64>();
+        assert!((slowed - 0.05).abs() < 1e-12, "{slowed}");
+        let alone = tracked.learn(&segment(1, 4), beside(false), 1).alone;
+        assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
+    }
+
+    #[test]
+    fn a_candidate_expects_a_phase_that_was_there_twice_without_a_valid_segment() {
+        let (no, yes) = (false, true);
+        assert!(!learnt(&[(1, 1, no), (2, 1, no), (1, 1, no)]).is_candidate(), "2 was there once");
+        let twice = [(1, 1, no), (2, 1, no), (1, 1, no), (2, 1, no), (1, 1, no)];
+        assert!(learnt(&twice).is_candidate());
+        let known = [(1, 1, no), (2, 1, no), (1, 1, no), (2, 1, yes), (1, 1, no)];
+        assert!(!learnt(&known).is_candidate(), "2 is known");
+    }
+
+    #[test]
+    fn a_phase_that_was_trained_in_vain_again_and_again_makes_no_candidate() {
+        let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
+        for _ in 0..6 {
+            assert!(tracked.is_candidate());
+            tracked.learn(&segment(1, 1), How { trained: true, ..How::default() }, 1);
+        }
+        assert!(!tracked.is_candidate());
+    }
+
+    #[test]
+    fn it_tells_when_a_phase_is_known_at_last() {
+        let mut tracked = Tracked::default();
+        let learns =
+            [false, true, true].map(|valid| tracked.learn(&segment(1, 1), beside(valid), 1).useful);
+        assert_eq!(learns, [false, true, false]);
+    }
+
+    #[test]
+    fn traffic_and_gain_are_those_of_the_phase_that_is_likeliest_to_come() {
+        let tracked = learnt(&[(1, 2, true), (2, 1, true), (1, 1, false)]);
+        // Phase 2 follows 1: 10 lines per 1000 of 1e9 instructions per second.
+        assert_eq!(tracked.required(1), Some(10.0));
+        assert_eq!(tracked.gain(0.1), 0.1);
+        let back = learnt(&[(1, 2, true), (2, 1, true), (1, 1, false), (2, 1, true)]);
+        assert_eq!((back.required(2), back.gain(0.1)), (Some(40.0), 0.1 * 0.75));
+    }
+
+    #[test]
+    fn a_program_whose_phases_never_repeat_makes_the_progress_of_its_time_and_is_not_trained() {
+        let mut tracked = Tracked::default();
+        let segments = (0..30).map(|block| segment(block, 1 + block % 3));
+        let alone: f64 =
+            segments.map(|segment| tracked.learn(&segment, beside(false), 1).alone).sum();
+        assert!((alone - 3.0).abs() < 1e-9, "{alone}");
+        assert!(!tracked.is_candidate());
+    }
+
+    #[test]
+    fn a_newcomer_takes_the_least_progress_of_the_old_ones_from_all_of_them() {
+        let mut old = [5.0, 3.0, 4.5].map(|progress| Tracked { progress, ..Tracked::default() });
+        begin_region(old.iter_mut());
+        assert_eq!(old.map(|tracked| tracked.progress), [2.0, 0.0, 1.5]);
+        begin_region([].iter_mut());
+    }
+}

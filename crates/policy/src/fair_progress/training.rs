@@ -1,0 +1,136 @@
+//! Training: a quantum in which a program is made to suffer little, so that its speed alone can be measured.
+//!
+//! The program runs, and beside it so much company as keeps all traffic together below the threshold of criterion 2;
+//! then, if at most one of them is memory-intensive, whoever is not (criterion 3). What is left stays idle.
+//!
+//! *Source.* The FPS paper, section 4.3, algorithm 2. As printed it contradicts the text and itself; this is what is
+//! meant here:
+//!
+//! - `SyswideWeak` and `self` are the two thresholds `SyswideLow` and `SelfLow`;
+//! - fitness looks at the traffic that is left *per CPU that is left*, as the text says;
+//! - the first loop ends also when no CPU or no program is left;
+//! - a program that does not fit ends it, as printed, and is not taken from what is left.
+//!
+//! Ours: a program has as many CPUs as it asks for, and its traffic is compared per CPU; what needs more CPUs than are
+//! left is passed over.
+
+use super::contention::Thresholds;
+
+/// Somebody who may run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Runner {
+    /// How many CPUs it wants.
+    pub(super) cpus: usize,
+    /// The traffic that it would have alone, lines per microsecond.
+    pub(super) required: f64,
+    /// Whether it has the lead, or would take it.
+    pub(super) black: bool,
+}
+
+/// Who runs beside `target` on so many CPUs: positions in `others`, of which of equally fitting ones the first counts.
+pub(super) fn company(
+    target: Runner,
+    others: &[Runner],
+    cpus: usize,
+    thresholds: Thresholds,
+) -> Vec<usize> {
+    let mut cpus_left = cpus.saturating_sub(target.cpus);
+    let wanted = |black: bool| others.iter().filter(move |other| other.black == black);
+    let whites_suffice = wanted(false).map(|other| other.cpus).sum::<usize>() >= cpus_left;
+    let mut waiting: Vec<usize> =
+        (0..others.len()).filter(|&i| !(others[i].black && whites_suffice)).collect();
+    let mut chosen = Vec::new();
+    let mut left = thresholds.system() - target.required;
+    // Criterion 2.
+    while left > 0.0 {
+        let share = left / cpus_left.max(1) as f64;
+        let distance = |i: usize| (share - others[i].required / others[i].cpus as f64).abs();
+        let fits = waiting.iter().enumerate().filter(|(_, i)| others[**i].cpus <= cpus_left);
+        let best = fits.min_by(|(_, a), (_, b)| distance(**a).total_cmp(&distance(**b)));
+        let Some((position, &best)) = best else { break };
+        left -= others[best].required;
+        if left > 0.0 {
+            waiting.remove(position);
+            chosen.push(best);
+            cpus_left -= others[best].cpus;
+        }
+    }
+    // Criterion 3.
+    let is_intensive = |runner: &Runner| thresholds.is_intensive(runner.required);
+    let running = chosen.iter().map(|&i| &others[i]).chain([&target]);
+    if running.filter(|runner| is_intensive(runner)).count() <= 1 {
+        for i in waiting {
+            if !is_intensive(&others[i]) && others[i].cpus <= cpus_left {
+                chosen.push(i);
+                cpus_left -= others[i].cpus;
+            }
+        }
+    }
+    chosen
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn runner(required: f64) -> Runner {
+        Runner { cpus: 1, required, black: false }
+    }
+
+    /// On four CPUs of the paper's machine: all together may have 40, and 4.8 is little.
+    fn beside(target: f64, others: &[f64]) -> Vec<usize> {
+        let others: Vec<Runner> = others.iter().copied().map(runner).collect();
+        company(runner(target), &others, 4, Thresholds::of_peak(120.0))
+    }
+
+    #[test]
+    fn company_comes_close_to_the_limit_of_criterion_2_without_reaching_it() {
+        // 30 left for 3 CPUs: 10 each. 9 fits best; 21 for 2: 11 fits best; 10 for 1: 8 fits best.
+        assert_eq!(beside(10.0, &[1.0, 9.0, 25.0, 11.0, 8.0]), [1, 3, 4]);
+    }
+
+    #[test]
+    fn fitness_is_per_remaining_cpu_and_not_of_all_that_remains() {
+        // By all that remains, 30, the program of 28 would come first and leave no room.
+        assert_eq!(beside(10.0, &[28.0, 10.0, 9.0, 8.0]), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_program_of_too_much_traffic_for_criterion_2_gets_those_without_much() {
+        assert_eq!(beside(50.0, &[30.0, 4.0, 20.0, 1.0, 0.0, 2.0]), [1, 3, 4]);
+    }
+
+    #[test]
+    fn whoever_would_exceed_the_limit_is_not_taken_and_criterion_3_adds_nobody_with_much_traffic() {
+        // 6 and 6 come nearest to 10 and 12; 25 would be too much, and ends it.
+        assert_eq!(beside(10.0, &[25.0, 6.0, 6.0]), [1, 2]);
+        // 2 are left, and neither 6 nor 7 fits; both have much traffic.
+        assert_eq!(beside(38.0, &[6.0, 7.0]), [0usize; 0]);
+    }
+
+    #[test]
+    fn the_loop_ends_when_cpus_or_programs_run_out() {
+        assert_eq!(beside(0.0, &[1.0, 1.0, 1.0, 1.0, 1.0]).len(), 3);
+        assert_eq!(beside(0.0, &[]), [0usize; 0]);
+    }
+
+    #[test]
+    fn black_programs_are_left_out_unless_the_others_are_too_few_to_fill_the_cpus() {
+        let black = Runner { black: true, ..runner(1.0) };
+        let thresholds = Thresholds::of_peak(120.0);
+        let enough = [black, runner(1.0), runner(1.0), runner(1.0)];
+        let mut chosen = company(runner(9.0), &enough, 4, thresholds);
+        chosen.sort_unstable();
+        assert_eq!(chosen, [1, 2, 3]);
+        let mut chosen = company(runner(9.0), &enough[..3], 4, thresholds);
+        chosen.sort_unstable();
+        assert_eq!(chosen, [0, 1, 2]);
+    }
+
+    #[test]
+    fn programs_of_several_cpus_are_compared_by_traffic_per_cpu_and_have_to_fit() {
+        let wide = |cpus, required| Runner { cpus, ..runner(required) };
+        let others = [wide(4, 1.0), wide(2, 20.0), runner(2.0)];
+        assert_eq!(company(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);
+    }
+}

@@ -1,0 +1,162 @@
+//! The guard with a program whose speed follows from where its threads are.
+
+use cosched_core::{Quality, Reason, Sample};
+
+use super::tests::{A, INTERVAL, Stage, cpus, sample};
+use super::*;
+
+/// A program of four threads whose speed is said, and which threads have which CPUs.
+struct Guarded {
+    stage: Stage,
+    on: BTreeMap<u32, String>,
+    whys: Vec<Why>,
+}
+
+/// 0 and 2 wait long.
+const WAITS: [f64; 4] = [0.80, 0.10, 0.80, 0.10];
+
+impl Guarded {
+    fn new() -> Guarded {
+        let stage = Stage::with(4, ShufflingOptions::default());
+        let mut guarded = Guarded { stage, on: BTreeMap::new(), whys: Vec::new() };
+        guarded.look();
+        guarded
+    }
+
+    /// Takes in what the latest plan says.
+    fn look(&mut self) {
+        for (slot, cpus) in self.stage.moves() {
+            match cpus.is_empty() {
+                true => self.on.remove(&slot),
+                false => self.on.insert(slot, cpus),
+            };
+        }
+        let own = |reason: &&Reason| reason.program == Some(A);
+        self.whys.extend(self.stage.lab.plan.reasons.iter().filter(own).map(|one| one.why));
+    }
+
+    /// Whether those who wait long share a socket, and nobody else is there.
+    fn is_shuffled(&self) -> bool {
+        let on = |slot: u32| self.on.get(&slot).map(String::as_str);
+        on(0).is_some() && on(0) == on(2) && on(1) == on(3) && on(0) != on(1)
+    }
+
+    /// So many seconds in which the threads wait like this, and the program makes `speed` of where they are.
+    fn runs(&mut self, seconds: u64, waits: &[f64], speed: impl Fn(&Guarded) -> f64) {
+        let end = self.stage.lab.scene.now + Nanos::from_secs(seconds);
+        let mut interval_ends = self.stage.lab.scene.now + INTERVAL;
+        while self.stage.lab.scene.now < end {
+            let from = self.stage.lab.scene.now;
+            let wake = self.stage.lab.next_wake().filter(|at| *at <= interval_ends);
+            let to = wake.unwrap_or(interval_ends);
+            let user_time = Nanos(((to - from).0 as f64 * speed(self)) as u64);
+            let whole = Sample {
+                user_time: Some(user_time),
+                quality: Quality::Exact,
+                ..Sample::empty(A, from, to)
+            };
+            let each =
+                waits.iter().enumerate().map(|(slot, wait)| sample(slot as u32, *wait, from, to));
+            self.stage.lab.scene.samples = std::iter::once(whole).chain(each).collect();
+            if wake.is_some() {
+                self.stage.lab.wake_reading();
+            } else {
+                self.stage.lab.pass(to - from);
+                self.stage.lab.tell(&[Cause::Sampled(A)]);
+            }
+            interval_ends = to + INTERVAL;
+            self.look();
+        }
+    }
+
+    fn kept(&self) -> usize {
+        self.whys.iter().filter(|why| matches!(why, Why::GroupsKept { .. })).count()
+    }
+
+    fn put_back(&self) -> usize {
+        self.whys.iter().filter(|why| matches!(why, Why::GroupsPutBack { .. })).count()
+    }
+}
+
+#[test]
+fn groups_that_make_a_program_faster_are_kept_and_told() {
+    let mut guarded = Guarded::new();
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert!(guarded.is_shuffled(), "{:?}", guarded.on);
+    assert!(matches!(guarded.whys[1], Why::GroupsTried { threads: 4, groups: 2 }));
+    let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { threads: 4, .. }));
+    assert_eq!((told.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
+}
+
+#[test]
+fn groups_that_do_not_help_are_put_back_and_tried_more_and_more_rarely() {
+    let mut guarded = Guarded::new();
+    let slower = |it: &Guarded| if it.is_shuffled() { 0.9 } else { 1.0 };
+    guarded.runs(600, &WAITS, slower);
+    let mut longest_trial = 0..20;
+    while !guarded.on.is_empty() && longest_trial.next().is_some() {
+        guarded.runs(1, &WAITS, slower);
+    }
+    assert_eq!((guarded.on.len(), guarded.kept()), (0, 0), "{:?}", guarded.on);
+    let told = |why: &&Why| matches!(why, Why::Shuffled { .. });
+    assert_eq!(guarded.whys.iter().find(told), None, "nobody was moved for good");
+    let pauses = guarded.whys.iter().filter_map(|why| match why {
+        Why::GroupsPutBack { groups: 0, pause, .. } => Some(pause.0 / 1_000_000_000),
+        _ => None,
+    });
+    let pauses: Vec<u64> = pauses.collect();
+    assert!(pauses.len() > 3 && pauses.is_sorted() && pauses.contains(&160), "{pauses:?}");
+}
+
+#[test]
+fn groups_that_turn_bad_later_are_noticed_and_undone() {
+    let mut guarded = Guarded::new();
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 0.8 } else { 1.0 });
+    assert_eq!(guarded.on.len(), 0);
+    assert!(guarded.whys.iter().any(|why| matches!(why, Why::GroupsPutBack { groups: 0, .. })));
+}
+
+#[test]
+fn other_groups_are_held_against_those_that_are_there() {
+    let mut guarded = Guarded::new();
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    let before = guarded.on.clone();
+    // Now 0 and 3 wait long; together they would be slower than the groups that there are.
+    let others = [0.80, 0.10, 0.10, 0.80];
+    guarded.runs(200, &others, |it| match it.on.len() {
+        0 => 1.0,
+        _ if it.is_shuffled() => 1.2,
+        _ => 1.1,
+    });
+    assert_eq!(guarded.on, before);
+    assert!(guarded.whys.iter().any(|why| matches!(why, Why::GroupsPutBack { groups: 2, .. })));
+    guarded.runs(300, &others, |it| if it.is_shuffled() { 1.0 } else { 1.2 });
+    assert!(!guarded.is_shuffled() && guarded.on.len() < 5, "{:?}", guarded.on);
+}
+
+#[test]
+fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
+    let mut guarded = Guarded::new();
+    guarded.runs(1, &WAITS, |_| 1.0);
+    while guarded.on.is_empty() {
+        guarded.runs(1, &WAITS, |_| 1.0);
+    }
+    guarded.stage.lab.scene.cpus = cpus("0,2");
+    guarded.stage.lab.tell(&[Cause::MachineChanged]);
+    guarded.look();
+    assert_eq!(guarded.on.len(), 0, "{:?}", guarded.on);
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert!(guarded.on.values().all(|cpus| cpus == "0" || cpus == "2") && guarded.is_shuffled());
+}
+
+#[test]
+fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does() {
+    let mut guarded = Guarded::new();
+    guarded.runs(30, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    guarded.runs(60, &[0.01; 4], |_| 1.0);
+    assert_eq!(guarded.on.len(), 0);
+    assert!(guarded.whys.iter().any(|why| matches!(why, Why::Unbound { .. })));
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert!(guarded.is_shuffled());
+}

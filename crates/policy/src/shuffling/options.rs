@@ -1,0 +1,104 @@
+//! How `shuffling` is to work.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cosched_core::{Measure, Nanos};
+
+use super::Sockets;
+use crate::kind::UnknownName;
+
+/// How `shuffling` is to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ShufflingOptions {
+    /// How often threads are sampled, and shuffled if need be.
+    pub interval: Nanos,
+    /// Above this mean share of their time at locks threads are shuffled; 0 to 1.
+    pub threshold: f64,
+    /// By so much of their time the threads of a group have to be nearer to each other for new groups to be made; 0 to 1.
+    pub hysteresis: f64,
+    /// What counts as a socket.
+    pub sockets: Sockets,
+    /// What threads are sorted by.
+    pub sort: SortBy,
+    /// Whether it is tried out what new groups bring, and what brings nothing put back.
+    pub guard: bool,
+}
+
+impl Default for ShufflingOptions {
+    fn default() -> ShufflingOptions {
+        ShufflingOptions {
+            interval: Nanos::from_millis(500),
+            threshold: 0.10,
+            hysteresis: 0.02,
+            sockets: Sockets::Widest,
+            sort: SortBy::Lock,
+            guard: true,
+        }
+    }
+}
+
+impl ShufflingOptions {
+    /// Whether threads are held at their pages. Without the guard it is done as in the slides, and the rivals do as theirs do.
+    pub(super) fn weighs_pages(&self) -> bool {
+        self.guard && self.sort.is_for_locks()
+    }
+
+    /// What has to be measured. The guard tells progress by instructions where they can be counted.
+    pub(super) fn measures(&self) -> Vec<Measure> {
+        let locks = (self.sort == SortBy::Lock).then_some(Measure::LockShares);
+        let counters = (self.guard || self.sort == SortBy::Misses).then_some(Measure::Counters);
+        let always = [Measure::Threads, Measure::LockWait, Measure::CpuTime];
+        always.into_iter().chain(locks).chain(counters).collect()
+    }
+}
+
+/// What threads are sorted by before they are divided into groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SortBy {
+    /// The lock that they wait for most, where that is known, and how long they wait. Ours: threads that wait equally long
+    /// for different locks gain nothing by being together.
+    Lock,
+    /// How long they wait at locks, as in the slides.
+    LockTime,
+    /// How often they miss the last-level cache; evened out over the sockets. What the slides compare with as DINO.
+    Misses,
+    /// The order in which they were made, once and for all: a pool of threads on a pool of CPUs. What the slides compare
+    /// with as PSets.
+    Birth,
+}
+
+impl SortBy {
+    /// All of them.
+    pub const ALL: [SortBy; 4] = [SortBy::Lock, SortBy::LockTime, SortBy::Misses, SortBy::Birth];
+
+    /// The name by which users ask for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            SortBy::Lock => "lock",
+            SortBy::LockTime => "lock-time",
+            SortBy::Misses => "misses",
+            SortBy::Birth => "birth",
+        }
+    }
+
+    /// Whether it has to do with locks: otherwise there is no threshold for them.
+    pub(super) fn is_for_locks(self) -> bool {
+        matches!(self, SortBy::Lock | SortBy::LockTime)
+    }
+}
+
+impl fmt::Display for SortBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for SortBy {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<SortBy, UnknownName> {
+        let found = SortBy::ALL.into_iter().find(|sort| sort.name() == name);
+        found.ok_or_else(|| UnknownName::new("order", name, SortBy::ALL.map(SortBy::name)))
+    }
+}

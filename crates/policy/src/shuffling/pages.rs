@@ -1,0 +1,135 @@
+//! What it costs a thread to leave its pages, and who is held by that.
+//!
+//! *Problem.* A thread's memory lies on the node on which it touched it first. If it is moved to another node, each of its
+//! last-level misses goes there and back. A thread that misses often loses more by that than it can gain at its locks.
+//!
+//! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs elsewhere than where its pages
+//! lie, loses `m` x [`FARTHER`] of each second. What it gains is by how much it comes nearer to the threads of its socket, as a
+//! share of its time: as if all of that were time that it waits less, which is the most it can be. Of the ways to give groups
+//! their sockets the one is taken in which least is lost. Whoever still loses more than he gains is *held*: he stays where his
+//! pages are, counts there, and the others are divided anew, until nobody else is to be held.
+//!
+//! *Where pages lie* is where a thread was when it was first seen: before anybody had moved it. Pages are taken to stay there;
+//! where the kernel moves them after the thread (NUMA balancing), it is held longer than need be. Between sockets of one
+//! memory node nothing is lost. Where misses cannot be counted, nobody is held.
+//!
+//! Ours: the slides move threads whatever they miss.
+
+use cosched_core::{CpuSet, Topology};
+
+use super::SortBy;
+use super::grouping::{Contender, distances, share_out};
+
+/// How much longer a miss takes that goes to another node: 60 ns, assumed. Memory of another socket is some 50 to 100 ns
+/// farther.
+pub(super) const FARTHER: f64 = 60e-9;
+
+/// The share of its time that a thread with so many misses per second loses away from its pages.
+pub(super) fn loss(misses_per_second: f64) -> f64 {
+    misses_per_second * FARTHER
+}
+
+/// The memory node of each socket; a socket of several, or of none that is known, is like no other.
+pub(super) fn nodes(sockets: &[CpuSet], topology: &Topology) -> Vec<Option<u16>> {
+    let node = |socket: &CpuSet| {
+        let mut nodes =
+            topology.cpus().iter().filter(|cpu| socket.contains(cpu.id)).map(|cpu| cpu.node);
+        let first = nodes.next()?;
+        nodes.all(|node| node == first).then_some(first)
+    };
+    sockets.iter().map(node).collect()
+}
+
+/// The socket of each contender, like [`share_out`], but that whoever would lose more than he gains stays at his pages.
+pub(super) fn share_out_but_hold(
+    contenders: &[Contender],
+    cpus: &[usize],
+    stay: &[usize],
+    sort: SortBy,
+    nodes: &[Option<u16>],
+) -> Vec<usize> {
+    let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
+    let before = distances(contenders, &on, cpus.len());
+    let mut held = vec![false; contenders.len()];
+    loop {
+        let free: Vec<usize> = (0..contenders.len()).filter(|one| !held[*one]).collect();
+        let mut stay = stay.to_vec();
+        let mut to: Vec<usize> = contenders.iter().map(|one| one.pages).collect();
+        (0..contenders.len()).filter(|one| held[*one]).for_each(|one| stay[to[one]] += 1);
+        let movable: Vec<Contender> = free.iter().map(|one| contenders[*one]).collect();
+        let shared = share_out(&movable, cpus, &stay, sort);
+        free.iter().zip(shared).for_each(|(one, socket)| to[*one] = socket);
+        let after = distances(contenders, &to, cpus.len());
+        let loses = |one: &usize| {
+            let Contender { pages, loss, .. } = contenders[*one];
+            let leaves =
+                pages != to[*one] && (nodes[pages].is_none() || nodes[pages] != nodes[to[*one]]);
+            leaves && loss > before[*one] - after[*one] && loss > 0.0
+        };
+        let losers: Vec<usize> = free.into_iter().filter(loses).collect();
+        if losers.is_empty() {
+            return to;
+        }
+        losers.into_iter().for_each(|one| held[one] = true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::ThreadId;
+
+    use super::*;
+
+    /// Threads with their shares of time at locks, where they are and have their pages, and their misses per second.
+    fn contenders(of: &[(f64, usize, f64)]) -> Vec<Contender> {
+        let one = |(slot, (value, socket, misses)): (usize, &(f64, usize, f64))| Contender {
+            id: ThreadId { slot: slot as u32, generation: 0 },
+            lock: None,
+            value: *value,
+            socket: *socket,
+            pages: *socket,
+            loss: loss(*misses),
+        };
+        of.iter().enumerate().map(one).collect()
+    }
+
+    fn shared_out(of: &[(f64, usize, f64)], nodes: &[Option<u16>]) -> Vec<usize> {
+        share_out_but_hold(&contenders(of), &[2, 2], &[0, 0], SortBy::LockTime, nodes)
+    }
+
+    const APART: [Option<u16>; 2] = [Some(0), Some(1)];
+
+    #[test]
+    fn a_thousand_misses_in_a_millisecond_cost_six_percent() {
+        assert!((loss(1e6) - 0.06).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_loses_more_than_he_gains_stays_at_his_pages_and_the_others_are_divided_around_him() {
+        let plain = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 0.0), (0.1, 1, 0.0)];
+        assert_eq!(shared_out(&plain, &APART), [0, 1, 0, 1]);
+        // The third would gain 0.35; it is to lose 0.6, so those who wait long meet where it is.
+        let bound = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 1e7), (0.1, 1, 0.0)];
+        assert_eq!(shared_out(&bound, &APART), [1, 0, 1, 0]);
+        // Both who wait long miss much: nobody gains what it would cost to bring them together.
+        let both = [(0.8, 0, 1e7), (0.1, 0, 1e7), (0.8, 1, 1e7), (0.1, 1, 1e7)];
+        assert_eq!(shared_out(&both, &APART), [0, 0, 1, 1]);
+    }
+
+    #[test]
+    fn a_few_misses_and_one_node_hold_nobody() {
+        let few = [(0.8, 0, 1e5), (0.1, 0, 1e5), (0.8, 1, 1e5), (0.1, 1, 1e5)];
+        assert_eq!(shared_out(&few, &APART), [0, 1, 0, 1]);
+        let many = few.map(|(value, socket, _)| (value, socket, 1e7));
+        assert_eq!(shared_out(&many, &[Some(0); 2]), [0, 1, 0, 1]);
+    }
+
+    #[test]
+    fn a_socket_has_the_node_of_its_cpus_if_that_is_one() {
+        let machine = Topology::regular(2, 1, 2, 1, 1);
+        let sockets = ["0-1", "2-3", "1-2"].map(|cpus| cpus.parse().unwrap());
+        let found = nodes(&sockets, &machine);
+        assert!(found[0].is_some() && found[1].is_some() && found[0] != found[1], "{found:?}");
+        assert_eq!(found[2], None);
+    }
+}

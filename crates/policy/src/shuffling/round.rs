@@ -1,0 +1,191 @@
+//! One interval of a program, and what follows from it: groups, or none.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{CpuSet, MaskOwner, Nanos, Sample, Thread, ThreadId, Why, World};
+
+use super::grouping::{Contender, spread};
+use super::pages::{loss, share_out_but_hold};
+use super::{Homes, ShufflingOptions, SortBy};
+
+/// What was seen of a thread in an interval.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Heard {
+    lived: Nanos,
+    waited: Nanos,
+    misses: u64,
+    ran: bool,
+}
+
+impl Heard {
+    /// Takes in a thread's sample, and the one of its program: where only that has misses, they are the threads' by CPU time.
+    pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
+        self.lived += (sample.to - sample.from).since(sample.frozen);
+        self.waited += sample.lock_wait.unwrap_or_default();
+        let part = |whole: &Sample| {
+            let part = sample.on_cpu.as_secs_f64() / whole.on_cpu.as_secs_f64();
+            Some((whole.llc_misses? as f64 * part.min(1.0)) as u64)
+        };
+        self.misses += sample.llc_misses.or_else(|| whole.and_then(part)).unwrap_or_default();
+        self.ran |=
+            sample.on_cpu > Nanos::ZERO || sample.run_delay.unwrap_or_default() > Nanos::ZERO;
+    }
+
+    /// The share of its time at locks.
+    fn lock_time(&self) -> f64 {
+        (self.waited.as_secs_f64() / self.lived.as_secs_f64()).min(1.0)
+    }
+}
+
+/// One interval of a program, at whose end it is decided.
+pub(super) struct Round<'a> {
+    pub(super) options: &'a ShufflingOptions,
+    /// The CPUs of each.
+    pub(super) sockets: &'a [CpuSet],
+    /// The memory node of each, where it has one.
+    pub(super) nodes: &'a [Option<u16>],
+    /// Where the threads' pages lie.
+    pub(super) pages: &'a Homes,
+    pub(super) threads: &'a [Thread],
+    pub(super) heard: BTreeMap<ThreadId, Heard>,
+    pub(super) length: Nanos,
+}
+
+/// What follows from an interval.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Verdict {
+    /// Threads hardly wait at locks: this share of their time.
+    Calm(f64),
+    /// The groups that there are will do; threads that came later are in them.
+    Good(Homes),
+    /// Other groups are better.
+    Better {
+        homes: Homes,
+        /// The mean share of the threads' time at locks.
+        lock_time: f64,
+        /// What was found.
+        why: Why,
+    },
+}
+
+impl Round<'_> {
+    /// `homes`: the sockets that threads have been given. `None`: there are no two threads to be told apart.
+    pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<Verdict> {
+        let contenders = self.contenders(homes, world);
+        if contenders.len() < 2 {
+            return None;
+        }
+        let lock_time = self.lock_time(&contenders);
+        if self.options.sort.is_for_locks() && lock_time <= self.options.threshold {
+            return Some(Verdict::Calm(lock_time));
+        }
+        let cpus: Vec<usize> = self.sockets.iter().map(CpuSet::len).collect();
+        let stay = self.stay();
+        let to = share_out_but_hold(&contenders, &cpus, &stay, self.options.sort, self.nodes);
+        let on: Vec<usize> = contenders.iter().map(|one| one.socket).collect();
+        let apart = |on: &[usize]| spread(&contenders, on, self.sockets.len());
+        let (before, after) = (apart(&on), apart(&to));
+        let mut homes = homes.clone();
+        if !homes.is_empty() && !self.is_better(&contenders, before - after) {
+            self.house_newcomers(&contenders, &cpus, &stay, &mut homes);
+            return Some(Verdict::Good(homes));
+        }
+        let moved = contenders.iter().zip(&to).filter(|(one, to)| one.socket != **to).count();
+        homes.extend(contenders.iter().map(|one| one.id).zip(to));
+        let why = Why::Shuffled {
+            threads: contenders.len() as u16,
+            moved: moved as u16,
+            groups: self.sockets.len() as u16,
+            lock_time,
+            before,
+            after,
+        };
+        Some(Verdict::Better { homes, lock_time, why })
+    }
+
+    /// The threads that are to be in groups.
+    fn contenders(&self, homes: &Homes, world: &World<'_>) -> Vec<Contender> {
+        let contender = |thread: &Thread| {
+            let heard = self.heard.get(&thread.id)?;
+            let half = Nanos(self.length.0 / 2);
+            if thread.mask_owner != MaskOwner::Cosched || !heard.ran || heard.lived < half {
+                return None;
+            }
+            let value = match self.options.sort {
+                SortBy::Misses => heard.misses as f64 / heard.lived.as_secs_f64(),
+                SortBy::Lock | SortBy::LockTime | SortBy::Birth => heard.lock_time(),
+            };
+            let socket =
+                homes.get(&thread.id).copied().unwrap_or_else(|| socket_of(thread, self.sockets));
+            let lock = main_lock(thread.id, world).filter(|_| self.options.sort == SortBy::Lock);
+            let pages = self.pages.get(&thread.id).copied().unwrap_or(socket);
+            let misses = heard.misses as f64 / heard.lived.as_secs_f64();
+            let loss = if self.options.weighs_pages() { loss(misses) } else { 0.0 };
+            Some(Contender { id: thread.id, lock, value, socket, pages, loss })
+        };
+        self.threads.iter().filter_map(contender).collect()
+    }
+
+    /// For each socket, how many threads are there that somebody else has bound.
+    fn stay(&self) -> Vec<usize> {
+        let mut stay = vec![0; self.sockets.len()];
+        for thread in self.threads.iter().filter(|t| t.mask_owner != MaskOwner::Cosched) {
+            stay[socket_of(thread, self.sockets)] += 1;
+        }
+        stay
+    }
+
+    /// The mean share of their time at locks.
+    fn lock_time(&self, contenders: &[Contender]) -> f64 {
+        let shares = contenders.iter().filter_map(|one| self.heard.get(&one.id));
+        shares.map(Heard::lock_time).sum::<f64>() / contenders.len() as f64
+    }
+
+    /// Whether threads come nearer to each other by enough to be moved.
+    fn is_better(&self, contenders: &[Contender], nearer: f64) -> bool {
+        match self.options.sort {
+            SortBy::Lock | SortBy::LockTime => nearer > self.options.hysteresis,
+            // Misses are evened out, so threads of a socket come apart; enough is a part of the mean.
+            SortBy::Misses => {
+                let mean =
+                    contenders.iter().map(|one| one.value).sum::<f64>() / contenders.len() as f64;
+                -nearer > self.options.hysteresis * mean
+            }
+            SortBy::Birth => false,
+        }
+    }
+
+    /// Threads without a socket get the one with most room.
+    fn house_newcomers(
+        &self,
+        contenders: &[Contender],
+        cpus: &[usize],
+        stay: &[usize],
+        homes: &mut Homes,
+    ) {
+        let mut load = stay.to_vec();
+        homes.values().for_each(|socket| load[*socket] += 1);
+        for one in contenders {
+            if homes.contains_key(&one.id) {
+                continue;
+            }
+            let fuller = |a: &usize, b: &usize| {
+                ((load[*a] + 1) * cpus[*b]).cmp(&((load[*b] + 1) * cpus[*a]))
+            };
+            let Some(socket) = (0..cpus.len()).min_by(fuller) else { return };
+            load[socket] += 1;
+            homes.insert(one.id, socket);
+        }
+    }
+}
+
+/// The socket that a thread is on; one outside of them all is nearest to the first.
+pub(super) fn socket_of(thread: &Thread, sockets: &[CpuSet]) -> usize {
+    sockets.iter().position(|cpus| cpus.contains(usize::from(thread.cpu))).unwrap_or(0)
+}
+
+/// The lock for which a thread waited most, where that is known.
+fn main_lock(thread: ThreadId, world: &World<'_>) -> Option<u64> {
+    let own = world.locks.iter().filter(|share| share.thread == thread);
+    own.max_by_key(|share| (share.wait, std::cmp::Reverse(share.lock))).map(|share| share.lock)
+}

@@ -1,0 +1,51 @@
+//! What a simulator knows and nobody else: how long work takes alone.
+//!
+//! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy of the FPS paper, whose
+//! speeds alone come from runs before, and to hold estimates against. Of a program with several
+//! threads it is the time with the work shared out evenly, and without what they do to each other.
+
+use crate::prices::{Kind, Prices};
+use crate::world::World;
+
+impl World {
+    /// Nanoseconds that so many instructions of each mix take a program alone, all its threads together.
+    pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
+        let threads = f64::from(self.programs[run].model.threads);
+        let rates = self.rates_alone(run);
+        instructions.iter().zip(rates).map(|(count, rate)| count / rate).sum::<f64>() / threads
+    }
+
+    /// Instructions per nanosecond of one thread, for each mix.
+    fn rates_alone(&self, run: usize) -> Vec<f64> {
+        let model = &self.programs[run].model;
+        let mut prices = Prices::new(&self.hardware, &self.shape);
+        let cpu = usize::from(prices.domains[0].cpus[0]);
+        let mut rates = Vec::with_capacity(model.mixes.len());
+        for mix in &model.mixes {
+            if !mix.uses_memory() {
+                rates.push(self.hardware.gigahertz / mix.base_cpi);
+                continue;
+            }
+            let domain = &mut prices.domains[0];
+            domain.begin();
+            for position in 0..domain.cpus.len() {
+                let one = Kind::one(0, model.threads, *mix, 1.0, false);
+                domain.place(position, (position == 0).then_some(one));
+            }
+            domain.finish(&self.hardware);
+            rates.push(prices.kind(cpu).map_or(f64::INFINITY, |kind| kind.pace().rate));
+        }
+        rates
+    }
+
+    /// Instructions of each mix that a program has computed since it began.
+    pub(crate) fn by_mix(&self, run: usize) -> Vec<f64> {
+        let mut sum = vec![0.0; self.programs[run].model.mixes.len()];
+        for tid in self.programs[run].tids() {
+            for (all, one) in sum.iter_mut().zip(&self.threads[tid as usize].by_mix) {
+                *all += one;
+            }
+        }
+        sum
+    }
+}

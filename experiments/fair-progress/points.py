@@ -1,0 +1,46 @@
+"""The four set-ups of table 2, and what is swept: constants that are moved by 20 %."""
+
+import dataclasses
+from typing import Callable
+
+from common.points import times
+from common.sim import ROOT, load
+
+# Of the paper's machine only the CPUs that are used, with the caches and buses that these share.
+SETUPS = {
+    # 0, 1, 4, 5: two in each package, each with a cache of its own.
+    "PC": "package:2 l3:2 core:1 pu:1",
+    # 0, 1, 2, 3: two in each package, which share a cache.
+    "SC-1": "package:2 l3:1 core:2 pu:1",
+    # 0, 2, 4, 6: all in one package, so that its bus is the limit.
+    "SC-2": "package:1 l3:2 core:2 pu:1",
+    "8core": "package:2 l3:2 core:2 pu:1",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Point:
+    """A setting; without changes, the one that results are told for."""
+
+    name: str
+    kind: str = "base"
+    misses: float = 1.0
+    machine: Callable = lambda machine: None
+
+    def on(self, setup):
+        """The paper's machine in a set-up, as this point has it."""
+        machine = load(ROOT / "machines" / "e5410-8.toml")
+        machine["topology"] = SETUPS[setup]
+        machine["packages_alternate"] = False
+        self.machine(machine)
+        return machine
+
+
+def points():
+    """All of them, the unchanged one first."""
+    yield Point("as assumed")
+    for factor in (0.8, 1.2):
+        sign = f"{100 * (factor - 1):+.0f} %"
+        yield Point(f"misses {sign}", "constant", misses=factor)
+        yield Point(f"memory latency {sign}", "constant", machine=times(factor, "memory_nanos"))
+        yield Point(f"switches, wake-ups, signals {sign}", "constant", machine=times(factor, "switch_nanos", "wake_nanos", "signal_nanos"))
