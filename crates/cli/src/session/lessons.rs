@@ -25,8 +25,8 @@ impl Session {
     fn keep(&self, request: &Request<'_>, known: &[Experience]) -> Result<(), StoreError> {
         let mut store = Store::open()?;
         let keys = self.keys(request);
-        let learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
-        learnt.map(|(slot, known)| store.learn(&keys, slot, *known)).collect()
+        let mut learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
+        learnt.try_for_each(|(slot, known)| store.learn(&keys, slot, *known))
     }
 
     fn keys(&self, request: &Request<'_>) -> Vec<Key> {
