@@ -12,6 +12,7 @@
 mod compared;
 mod courses;
 mod equals;
+mod estimates;
 mod gangs;
 mod grants;
 mod machine;
@@ -215,6 +216,8 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     predicted::slowdowns,
     equals::treatment,
     shuffles::shuffles,
+    estimates::coverage,
+    estimates::training,
 ];
 
 /// What there is to see in a run.
