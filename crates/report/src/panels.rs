@@ -16,6 +16,7 @@ mod estimates;
 mod gangs;
 mod grants;
 mod machine;
+mod meetings;
 mod over_time;
 mod predicted;
 mod shuffles;
@@ -218,6 +219,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     shuffles::shuffles,
     estimates::coverage,
     estimates::training,
+    meetings::waits,
 ];
 
 /// What there is to see in a run.
@@ -249,8 +251,13 @@ mod tests {
 
     #[test]
     fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
-        let runs =
-            [testkit::gang(), testkit::faithful(), testkit::adaptive(), testkit::shuffling()];
+        let runs = [
+            testkit::gang(),
+            testkit::faithful(),
+            testkit::adaptive(),
+            testkit::shuffling(),
+            testkit::donating(),
+        ];
         for panel in runs.iter().flat_map(of) {
             let table = panel.table();
             assert!(!table.rows.is_empty(), "{}", panel.id);
