@@ -57,13 +57,18 @@ def main():
 
 
 def arguments():
-    return command_line.parsed(command_line.common(__doc__.splitlines()[0], 1.5, "of each run"), "barrier", ["json", "md"])
+    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run")
+    parser.add_argument("--ways", default="", help="only these, separated by commas, beside default and donate; ideas: "
+                        + ", ".join(storms.IDEAS))
+    return command_line.parsed(parser, "barrier", ["json", "md"])
 
 
 def possible(options):
     """The keys that each way adds, of those that can be had here, and why the others cannot."""
-    ways, left_out = dict(storms.WAYS), {}
-    if runtime := storms.llvm_runtime():
+    ways, left_out = chosen_ways(options.ways), {}
+    if "llvm" not in ways:
+        pass
+    elif runtime := storms.llvm_runtime():
         ways["llvm"] = {"env": {"LD_PRELOAD": runtime}}
     else:
         left_out["llvm"] = "there is no libomp.so.5 here (Debian, Ubuntu: apt-get install libomp5-14, or a newer number)"
@@ -74,6 +79,17 @@ def possible(options):
     if tried.returncode != 0:
         sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
     return ways, left_out
+
+
+def chosen_ways(names):
+    """What each way that was asked for adds."""
+    if not names:
+        return dict(storms.WAYS)
+    known, wanted = {**storms.WAYS, **storms.IDEAS}, ["default", "donate", *names.split(",")]
+    for name in wanted:
+        if name not in known:
+            sys.exit(f"bench: --ways: {name} is none; there are {', '.join(known)}")
+    return {name: added for name, added in known.items() if name in wanted}
 
 
 def states(options):

@@ -59,7 +59,12 @@ struct sched_entity {
 
 struct bpf_local_storage;
 
+struct thread_info {
+	__u32 cpu;
+} KERNEL;
+
 struct task_struct {
+	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned long jobctl;
 	int pid;

@@ -32,8 +32,9 @@
 
 enum state {
 	RUNNING = 1,
-	RUNNABLE = 2, // preempted, or woken, and without a CPU
-	BLOCKED = 3,  // asleep, stopped or frozen
+	PREEMPTED = 2, // or gave way
+	BLOCKED = 3,   // asleep, stopped or frozen
+	WOKEN = 4,     // and without a CPU so far
 };
 
 // Its number is not known yet; it has none, or has ended, and nothing is written of it.
@@ -107,26 +108,28 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	__u64 cpu = bpf_get_smp_processor_id(), *word;
 
 	if (leaving && (word = word_of(leaving)))
-		put(word, leaving, cpu, preempted || prev->__state == 0 ? RUNNABLE : BLOCKED);
+		put(word, leaving, cpu, preempted || prev->__state == 0 ? PREEMPTED : BLOCKED);
 	if (coming && (word = word_of(coming)))
 		put(word, coming, cpu, RUNNING);
 	return 0;
 }
 
-// Whoever is woken before it has left its CPU goes on running. The CPU told is the one that it had last: which one it gets
-// is told when it has it.
+// The CPU whose queue a task is in, or else the one that this runs on.
+static __u64 queue_of(struct task_struct *task)
+{
+	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : bpf_get_smp_processor_id();
+}
+
+// Whoever is woken before it has left its CPU goes on running.
 static int woken(struct task_struct *task)
 {
 	struct membership *member = find(task);
-	__u64 *word, was;
+	__u64 *word;
 
 	if (!member || !(word = word_of(member)))
 		return 0;
-	was = *word;
-	if ((__u32)was != member->thread)
-		put(word, member, bpf_get_smp_processor_id(), RUNNABLE);
-	else if (was >> STATE_SHIFT != RUNNING)
-		put(word, member, was >> CPU_SHIFT, RUNNABLE);
+	if ((__u32)*word != member->thread || *word >> STATE_SHIFT != RUNNING)
+		put(word, member, queue_of(task), WOKEN);
 	return 0;
 }
 

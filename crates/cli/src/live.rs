@@ -22,6 +22,7 @@ use cosched_core::live::{About, Board};
 use cosched_core::{Plan, World};
 use cosched_linux::asks::Asks;
 use cosched_linux::cpu_time::{Meter, Roots};
+use cosched_linux::met::Met;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 
@@ -40,6 +41,7 @@ pub(crate) struct Live {
     board: Board,
     asks: Arc<Asks>,
     roots: Roots,
+    met: Met,
     handover: Arc<Handover>,
     /// Its thread ends with this.
     _server: Server,
@@ -71,6 +73,7 @@ impl Live {
         let handover = Arc::new(Handover::new().map_err(Failure::broken)?);
         let proc = Proc::own().map_err(Failure::input)?;
         let roots = Roots::new(request.workload.programs.len());
+        let met = Met::new(request.workload.programs.len());
         let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
         let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
         let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
@@ -87,7 +90,7 @@ impl Live {
             names: programs.iter().map(|spec| spec.name.clone()).collect(),
         };
         let board = Board::new(about, session.setup(request, &threads).programs);
-        Ok(Live { board, asks, roots, handover, _server: server })
+        Ok(Live { board, asks, roots, met, handover, _server: server })
     }
 
     /// What those who look on ask for.
@@ -98,6 +101,11 @@ impl Live {
     /// Where the programs' shims are told, so that those who look on see what programs have used.
     pub(crate) fn roots(&self) -> Roots {
         self.roots.clone()
+    }
+
+    /// Where it is told what programs' threads do at barriers.
+    pub(crate) fn met(&self) -> Met {
+        self.met.clone()
     }
 }
 
@@ -117,7 +125,11 @@ impl Watch for Live {
 
     fn beat(&mut self, beat: &Beat<'_>) {
         if self.handover.is_wanted() {
-            self.handover.offer(self.board.snapshot(beat, own_cpu_seconds()));
+            let mut snapshot = self.board.snapshot(beat, own_cpu_seconds());
+            for (slot, program) in snapshot.programs.iter_mut().enumerate() {
+                program.meetings = self.met.of(slot);
+            }
+            self.handover.offer(snapshot);
         }
     }
 

@@ -22,6 +22,7 @@ pub mod fake;
 pub mod input;
 pub mod live;
 mod machine;
+pub mod meetings;
 pub mod metrics;
 mod plan;
 mod policy;
@@ -42,6 +43,7 @@ pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use experience::Experience;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
+pub use meetings::Meetings;
 pub use plan::{
     AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
 };

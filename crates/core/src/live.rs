@@ -19,6 +19,7 @@ pub use board::{About, Board};
 
 use crate::actuator::Actuator;
 use crate::cpuset::CpuSet;
+use crate::meetings::Meetings;
 use crate::plan::Why;
 use crate::program::{Exit, GroupId, ProgramState};
 use crate::treatment::Chosen;
@@ -128,6 +129,10 @@ pub struct Standing {
     /// How its threads were moved between groups of CPUs, where the policy does that.
     #[serde(default)]
     pub shuffled: Option<Shuffled>,
+    /// What its threads did at barriers of cosched, in all its runs, where they meet at such. A [`Board`] does not know it: who
+    /// has heard of it adds it.
+    #[serde(default)]
+    pub meetings: Option<Meetings>,
 }
 
 impl Standing {

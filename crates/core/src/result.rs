@@ -30,6 +30,7 @@ pub(crate) use build::{seconds, to_microseconds};
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
 use crate::input;
+use crate::meetings::Meetings;
 use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
@@ -192,12 +193,19 @@ pub struct ProgramResult {
 }
 
 /// How a program's threads waited at barriers, if not in its own way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarrierResult {
     /// The way.
     pub way: Barrier,
     /// Why whoever waited there did not know which threads ran; `None`: it did.
     pub lacks: Option<String>,
+    /// What its threads did there in the whole run; `None`: they never met there, or nobody heard of it, as in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meetings: Option<Meetings>,
+    /// What it was given so that threads of gcc's OpenMP do not look on for long between parallel regions; nothing where
+    /// somebody had said how they are to wait, and in older files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub between_regions: BTreeMap<String, String>,
 }
 
 /// What a policy is told of a program beside its threads and its arrival.

@@ -8,7 +8,8 @@
 //!
 //! - [`protocol`]: who arrives, who is missing, and that nobody sleeps for ever; `tests/model.rs` checks it.
 //! - [`way`]: what a waiter does. It is the one place for ideas about donating.
-//! - [`kernel`]: what both need of the machine.
+//! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
+//! - [`kernel`]: what all of these need of the machine.
 //! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is looked at late.
 //! - [`posix`]: `pthread_barrier_wait`. The barriers of OpenMP are in `region`, `gomp` and `kmp`.
 //!
@@ -19,6 +20,7 @@ mod kernel;
 pub(crate) mod pool;
 mod posix;
 mod protocol;
+mod stack;
 mod way;
 
 use core::sync::atomic;
@@ -62,6 +64,8 @@ fn look() -> Option<Way> {
     let number = sys::variable(c"COSCHED_BARRIER_WAY").and_then(Way::number);
     if number.is_some() {
         link::watch_forks();
+        // Where cosched is there, it wants to know what threads do, whatever that is.
+        link::page();
     }
     CHOSEN.store(number.map_or(NONE, |number| WAYS.saturating_add(number)), Relaxed);
     number.and_then(Way::numbered)

@@ -4,7 +4,7 @@
 //! It comes in by `LD_PRELOAD`, where the workload file says `malleable = true`, or by linking (`include/cosched.h`). A
 //! program that says so itself calls `cosched_region`, which is the `affhook_region_notify` of the thesis on gang scheduling
 //! (section 4.2). Programs that know nothing of cosched are served by standing in front of the entries of their runtimes:
-//! `gomp` (gcc), `kmp` (LLVM) and `blas` (OpenBLAS with threads of its own). `barrier` is the time donating barrier, behind
+//! `gomp` (gcc), `kmp` (LLVM; `ompt` is what that tells of itself) and `blas` (OpenBLAS with threads of its own). `barrier` is the time donating barrier, behind
 //! POSIX' and those of OpenMP (`region`). `link` is the way to cosched.
 //!
 //! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can panic; no call may be the
@@ -23,6 +23,7 @@ mod blas;
 mod gomp;
 mod kmp;
 mod link;
+mod ompt;
 mod region;
 mod runtime;
 mod sys;

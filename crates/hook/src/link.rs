@@ -15,7 +15,7 @@ use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU32, AtomicU64};
 
-use cosched_page::{Page, Request, ThreadTable};
+use cosched_page::{Page, Request, Tally, ThreadTable};
 
 use crate::sys::{self, Errno, Socket};
 
@@ -74,6 +74,17 @@ pub(crate) fn threads() -> Option<&'static ThreadTable> {
     // SAFETY: both stay mapped for ever, and are set before `ON` is (`sys::cover`).
     let (page, table) = unsafe { (PAGE.load(Relaxed).as_ref()?, TABLE.load(Relaxed).as_ref()?) };
     page.believes_threads(sys::coarse_now()).then_some(table)
+}
+
+/// Where a thread counts what it does at barriers, by the order in which threads came; `None`: cosched was never there. Does
+/// not connect.
+#[inline]
+pub(crate) fn tally(thread: usize) -> Option<&'static Tally> {
+    if STATE.load(Acquire) != ON {
+        return None;
+    }
+    // SAFETY: the page stays mapped for ever, and is set before `ON` is (`sys::cover`).
+    unsafe { PAGE.load(Relaxed).as_ref() }.and_then(|page| page.tally(thread))
 }
 
 /// Whether cosched says that the barriers of this program are ours.

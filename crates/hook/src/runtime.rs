@@ -167,14 +167,20 @@ impl<const CALLERS: usize> Function<CALLERS> {
         }
     }
 
-    #[cold]
-    fn search(&self, part: &[u8]) -> usize {
+    /// The function that the linker finds after ours; 0: there is none.
+    pub(crate) fn after_ours(&self) -> usize {
         let _errno = Errno::keep();
         // SAFETY: as above.
-        let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
-        if !next.is_null() {
-            return next as usize;
+        unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) as usize }
+    }
+
+    #[cold]
+    fn search(&self, part: &[u8]) -> usize {
+        let next = self.after_ours();
+        if next != 0 {
+            return next;
         }
+        let _errno = Errno::keep();
         for part in [part, b""] {
             let mut found = 0;
             each_library(part, |handle| {

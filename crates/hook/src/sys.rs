@@ -105,6 +105,61 @@ pub(crate) fn is_here(cpu: u16) -> bool {
     unsafe { libc::sched_getcpu() == c_int::from(cpu) }
 }
 
+/// Which CPUs a thread may use, as many as a kernel may have.
+type Mask = [u64; 128];
+
+/// Goes to the CPU on which the fewest are, of those that are counted, if there are two fewer than here. Says whether it went.
+pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
+    // SAFETY: takes no arguments.
+    let here = unsafe { libc::sched_getcpu() } as usize;
+    let there = on.iter().enumerate().take(online() as usize).min_by_key(|(_, count)| **count);
+    let (Some((least, others)), Some(siblings)) = (there, on.get(here)) else { return false };
+    siblings.saturating_sub(*others) >= 2 && go_to(least)
+}
+
+/// Goes to a CPU, and may run anywhere from there on; says whether it went.
+///
+/// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says what it said before, whatever
+/// becomes of its cpuset.
+pub(crate) fn go_to(cpu: usize) -> bool {
+    const EVERY: Mask = [u64::MAX; 128];
+    let _errno = Errno::keep();
+    let count = |mask: Mask| mask.iter().map(|word| word.count_ones()).sum::<u32>();
+    let mut only: Mask = [0; 128];
+    let Some(word) = only.get_mut(cpu / 64).filter(|_| mask().map(count) == Some(online())) else {
+        return false;
+    };
+    *word = 1 << (cpu % 64);
+    set_mask(&only);
+    // Whoever has bound it meanwhile wants that.
+    let is_there = mask() == Some(only);
+    if is_there {
+        set_mask(&EVERY);
+    }
+    is_there
+}
+
+/// How many CPUs are there.
+fn online() -> u32 {
+    // SAFETY: a plain number.
+    unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) as u32 }
+}
+
+/// Of the calling thread.
+fn mask() -> Option<Mask> {
+    let mut mask: Mask = [0; 128];
+    // SAFETY: the call writes a mask of this size, which lives during it.
+    let length = unsafe {
+        libc::syscall(libc::SYS_sched_getaffinity, 0, size_of::<Mask>(), mask.as_mut_ptr())
+    };
+    (length > 0).then_some(mask)
+}
+
+fn set_mask(mask: &Mask) {
+    // SAFETY: the call reads a mask of this size, which lives during it.
+    unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), mask.as_ptr()) };
+}
+
 /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
 pub(crate) fn sleep_on(word: &AtomicU64, seen: u32) -> bool {
     let _errno = Errno::keep();

@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use support::{Host, Workshop, command, good, library};
+use cosched_page::Meetings;
+use support::{Host, Workshop, command, eventually, good, library};
 
 /// Every way, and how many threads spinning would still get through in time where there are two CPUs.
 const WAYS: [(&str, &str); 5] =
@@ -86,6 +87,36 @@ fn barriers_are_ours_where_cosched_says_so_and_nowhere_else() {
     for (host, passed) in [(Host::donating(), "0"), (Host::granting(2), "120")] {
         let mut command = command(&program, &["plain", "3", "20", passed], Some(&host));
         good(command.env("LD_PRELOAD", &preload).output().unwrap());
+    }
+}
+
+/// 100 threads: some share a line, and some have no seat.
+#[test]
+fn cosched_hears_how_often_threads_have_met_and_how_each_wait_ended_whatever_the_way() {
+    let workshop = Workshop::new();
+    let program = waits(&workshop);
+    for (threads, way) in [("3", None), ("100", None), ("3", Some("block")), ("3", Some("yield"))] {
+        let host = Host::donating();
+        let mut command = command(&program, &["plain", threads, "20"], Some(&host));
+        command.env_remove("COSCHED_BARRIER_WAY");
+        if let Some(way) = way {
+            command.env("COSCHED_BARRIER_WAY", way);
+        }
+        good(command.output().unwrap());
+        let waits = 40 * (threads.parse::<u64>().unwrap() - 1);
+        let counts =
+            |met: Meetings| (met.barriers, met.glanced + met.looked_on + met.gave_way + met.slept);
+        eventually("all is told", || counts(host.met()) == (40, waits));
+        let met = host.met();
+        assert_eq!(met.knew, 0, "there is no table");
+        if way == Some("block") {
+            assert_eq!((met.looked_on, met.gave_way), (0, 0), "{met:?}");
+            assert!(met.slept > 0, "{met:?}");
+        }
+        if way == Some("yield") {
+            assert_eq!((met.looked_on, met.slept), (0, 0), "{met:?}");
+            assert!(met.nanoseconds > 0, "{met:?}");
+        }
     }
 }
 

@@ -86,6 +86,26 @@ fn every_kind_of_region_of_llvms_openmp_keeps_its_meaning_under_any_grant() {
 }
 
 #[test]
+fn llvms_openmp_tells_of_barriers_unless_another_tool_is_there() {
+    let workshop = Workshop::new();
+    let Some(program) = workshop.llvm("rounds.c") else { return };
+    let host = Host::granting(2);
+    run(&program, &["50"], Some(&host));
+    eventually("the barriers", || host.met().seen == 150);
+    assert_eq!(host.met().barriers, 0, "none of them is ours");
+    let mut command = command(&program, &["50"], Some(&host));
+    good(command.env("OMP_TOOL_LIBRARIES", "/nowhere.so").output().unwrap());
+    assert_eq!(host.met().seen, 150, "another tool comes first");
+    let host = Host::granting(1);
+    run(&program, &["50"], Some(&host));
+    assert_eq!(host.met().seen, 0, "one thread waits for nobody");
+    let host = Host::donating();
+    run(&program, &["50"], Some(&host));
+    eventually("the barriers", || host.met().barriers == 150);
+    assert_eq!(host.met().seen, 0, "they are ours");
+}
+
+#[test]
 fn a_program_for_which_the_linker_found_the_runtimes_names_in_the_library_alone_has_its_runtime() {
     let workshop = Workshop::new();
     let with = ["-fopenmp", "-Wl,--as-needed", "-lcosched_hook"];

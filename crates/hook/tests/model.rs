@@ -9,6 +9,8 @@
 
 #[path = "../src/barrier/protocol.rs"]
 mod protocol;
+#[path = "../src/barrier/stack.rs"]
+mod stack;
 #[path = "../src/barrier/way.rs"]
 mod way;
 
@@ -18,7 +20,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::SeqCst;
 
-use protocol::{Barrier, Passed, Thread, Waiting};
+use cosched_page::Passage;
+use protocol::{Barrier, Passed, Thread, Wait, Waiting};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{DfsScheduler, PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::mpsc::channel;
@@ -27,10 +30,12 @@ use shuttle::thread::{JoinHandle, spawn, yield_now};
 use shuttle::{Config, Runner};
 use way::{Laggards, Way};
 
-const WAYS: [Way; 5] = [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate];
-const LAGGARDS: [Laggards; 5] = [
+const WAYS: [Way; 6] =
+    [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Plain];
+const LAGGARDS: [Laggards; 6] = [
     Laggards::Run,
     Laggards::Unknown,
+    Laggards::WokenElsewhere,
     Laggards::QueuedElsewhere,
     Laggards::Blocked,
     Laggards::QueuedHere,
@@ -41,6 +46,8 @@ struct World {
     queue: Mutex<()>,
     woken: Condvar,
     clock: AtomicUsize,
+    /// How often threads have passed, by how.
+    passed: [AtomicUsize; 5],
     /// Whether a sleeper's word is looked at, as the kernel does.
     compares: bool,
     /// Whether the clock jumps, signals come, and nobody knows what is known.
@@ -50,7 +57,8 @@ struct World {
 impl World {
     fn new(compares: bool, is_wild: bool) -> Arc<World> {
         let (queue, woken, clock) = (Mutex::new(()), Condvar::new(), AtomicUsize::new(0));
-        Arc::new(World { queue, woken, clock, compares, is_wild })
+        let passed = Default::default();
+        Arc::new(World { queue, woken, clock, passed, compares, is_wild })
     }
 
     fn any(&self, below: usize) -> usize {
@@ -92,6 +100,18 @@ impl Waiting for World {
 
     fn knowledge(&self) -> impl Fn(u32) -> Laggards {
         |_| LAGGARDS[self.any(LAGGARDS.len())]
+    }
+
+    fn join(&self, _: u32) {
+        yield_now();
+    }
+
+    fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool {
+        siblings.count() > self.any(4)
+    }
+
+    fn note(&self, how: Passage, _: Wait) {
+        self.passed[how as usize].fetch_add(1, SeqCst);
     }
 }
 
@@ -138,6 +158,8 @@ fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
 
 /// All threads meet so many times; each time everybody has arrived and one is the last.
 fn meet(case: &Case, threads: usize, rounds: usize) {
+    let counts = || case.world.passed.each_ref().map(|count| count.load(SeqCst));
+    let before = counts();
     let arrived: Arc<Vec<AtomicUsize>> = Arc::new((0..rounds).map(|_| 0.into()).collect());
     let passed = results(case.start(threads, move |case, tid| {
         let seat = Cell::new(0);
@@ -154,6 +176,10 @@ fn meet(case: &Case, threads: usize, rounds: usize) {
         assert_eq!(lasts, 1);
         assert!(passed.iter().all(|passed| passed[round] != Passed::Shut));
     }
+    let last = Passage::Last as usize;
+    assert_eq!(counts()[last] - before[last], rounds, "each round is counted once");
+    let all = counts().iter().sum::<usize>() - before.iter().sum::<usize>();
+    assert_eq!(all, threads * rounds, "and each thread in it");
 }
 
 /// Runs a test in the orders that somebody chooses.

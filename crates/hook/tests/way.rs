@@ -16,17 +16,17 @@ fn donating(spent: u64, laggards: Laggards) -> Act {
 
 #[test]
 fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_helped() {
-    for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
-        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
-    }
-    for laggards in [Laggards::Run, Laggards::Unknown, Laggards::QueuedElsewhere] {
+    assert_eq!(donating(0, Laggards::Blocked), Act::Sleep);
+    assert_eq!(donating(0, Laggards::QueuedHere), Act::Spread);
+    assert_eq!(donating(0, Laggards::QueuedElsewhere), Act::Join);
+    for laggards in [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere] {
         assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
     }
 }
 
 #[test]
 fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
-    for laggards in [Laggards::Unknown, Laggards::QueuedElsewhere] {
+    for laggards in [Laggards::Unknown, Laggards::WokenElsewhere] {
         assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
         assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
     }
@@ -57,5 +57,5 @@ fn every_way_is_found_by_its_name_and_nothing_else_is() {
         assert!(Way::number(name.as_bytes()).and_then(Way::numbered).is_some(), "{name}");
     }
     assert_eq!(Way::number(b"donate").and_then(Way::numbered), Some(Way::Donate));
-    assert_eq!((Way::number(b"spi"), Way::number(b""), Way::numbered(5)), (None, None, None));
+    assert_eq!((Way::number(b"spi"), Way::number(b""), Way::numbered(6)), (None, None, None));
 }

@@ -25,6 +25,7 @@ pub mod hook;
 pub mod hotplug;
 pub mod launch;
 pub mod machine;
+pub mod met;
 pub mod monitor;
 pub mod onlookers;
 pub mod open_files;

@@ -57,6 +57,7 @@ use crate::ground::{Ground, GroundError};
 use crate::helper::HelperError;
 use crate::hotplug::Hotplug;
 use crate::launch::{Launched, Launcher};
+use crate::met::Met;
 use crate::open_files::{Raised, TooFewFiles};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
@@ -147,6 +148,7 @@ pub struct Linux {
     detaching: BTreeSet<ProgramId>,
     notes: Sender<Note>,
     roots: Roots,
+    met: Met,
     /// When malleable programs were last told that cosched is alive.
     last_beat: Nanos,
 }
@@ -233,6 +235,7 @@ impl Linux {
             detaching: BTreeSet::new(),
             notes: config.notes,
             roots: config.roots,
+            met: config.met,
             last_beat: Nanos::ZERO,
         };
         linux.tell_of_lacking_states();
@@ -260,6 +263,7 @@ impl Linux {
     /// # Errors
     /// When the log cannot be removed.
     pub fn close(mut self) -> Result<Restored, MachineError> {
+        self.tell_meetings();
         let restored = undo::restore(self.log.book(), &self.proc);
         self.dismiss_shims();
         // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files, say).

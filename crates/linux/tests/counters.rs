@@ -54,6 +54,7 @@ fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> 
         asks: None,
         notes: std::sync::mpsc::channel().0,
         roots: Default::default(),
+        met: Default::default(),
     };
     Linux::new(config).unwrap()
 }

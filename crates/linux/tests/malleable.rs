@@ -82,6 +82,7 @@ fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> L
         asks: None,
         notes: channel().0,
         roots: Default::default(),
+        met: Default::default(),
     };
     Linux::new(config).unwrap()
 }

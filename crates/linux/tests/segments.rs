@@ -44,6 +44,7 @@ fn computing(folder: &Path) -> (Linux, Vec<Observe>) {
         asks: None,
         notes: std::sync::mpsc::channel().0,
         roots: Default::default(),
+        met: Default::default(),
     };
     let mut machine = Linux::new(config).unwrap();
     let observe = |measure| Observe { program: Some(PROGRAM), measure, period: Nanos::NEVER };

@@ -12,6 +12,8 @@
 //!   rule: managed, barriers, counting,      passages: regions and barriers so far
 //!     grant, CPUs
 //!   answer: number of the last request that is answered
+//!
+//! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours ([`Tally`])
 //! ```
 //!
 //! Either side may lie, die or be of another version. So a page has no pointers and no lengths, every word is read and written
@@ -24,10 +26,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+mod meetings;
 mod threads;
 
+pub use meetings::{LINES, Meetings, Passage, Tally};
 pub use threads::{ENTRIES, Entry, RunState, ThreadTable};
 
+use core::ops::Add;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 /// The variable that names cosched's socket: an abstract UNIX socket that keeps messages apart.
@@ -37,7 +42,7 @@ pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -51,6 +56,7 @@ const MAGIC: u64 = u64::from_le_bytes(*b"cosched\x01");
 pub struct Page {
     cosched: OfCosched,
     program: OfProgram,
+    threads: [Tally; LINES],
 }
 
 #[derive(Debug, Default)]
@@ -104,6 +110,11 @@ impl Page {
         self.program.progress.load(Ordering::Relaxed)
     }
 
+    /// What the program's threads have done at barriers of ours.
+    pub fn meetings(&self) -> Meetings {
+        self.threads.iter().map(Tally::read).fold(Meetings::default(), Meetings::add)
+    }
+
     /// How many regions it has begun and barriers it has passed, while they were counted.
     pub fn passages(&self) -> u64 {
         self.program.passages.load(Ordering::Relaxed)
@@ -155,6 +166,12 @@ impl Page {
     /// Tells of progress.
     pub fn tick(&self, ticks: u64) {
         self.program.progress.fetch_add(ticks, Ordering::Relaxed);
+    }
+
+    /// Where the thread of this number, by the order in which threads came, counts what it does at barriers.
+    #[inline]
+    pub fn tally(&self, thread: usize) -> Option<&Tally> {
+        self.threads.get(thread % LINES)
     }
 }
 
@@ -322,9 +339,18 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
-        assert_eq!(size_of::<Page>(), 128);
+    fn both_halves_and_each_thread_have_a_cache_line_of_their_own_and_fit_into_the_memory() {
+        assert_eq!(size_of::<Page>(), 128 + LINES * 64);
         assert!(size_of::<Page>() <= SIZE);
+    }
+
+    #[test]
+    fn what_threads_count_on_their_own_lines_and_on_shared_ones_is_one_sum() {
+        let page = Page::default();
+        for thread in [0, 1, LINES, usize::MAX] {
+            page.tally(thread).unwrap().passed(Passage::Slept);
+        }
+        assert_eq!(page.meetings(), Meetings { slept: 4, ..Meetings::default() });
     }
 
     #[test]

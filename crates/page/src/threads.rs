@@ -9,8 +9,8 @@
 //! entry tid % ENTRIES, one word:
 //!   bits  0..32  the thread, by its number in the PID namespace of cosched; 0: nobody was ever noted here
 //!   bits 32..48  the CPU that it is or was on
-//!   bits 48..50  0 nothing known, 1 running, 2 runnable, 3 blocked
-//!   bits 50..64  0
+//!   bits 48..51  0 nothing known, 1 running, 2 preempted, 3 blocked, 4 woken
+//!   bits 51..64  0
 //! ```
 //!
 //! Nobody registers: whose threads are noted is decided by membership. Two threads whose numbers differ by a multiple of
@@ -69,10 +69,12 @@ pub enum RunState {
     Unknown,
     /// It is on a CPU.
     Running,
-    /// It was preempted, or was woken, and waits for a CPU.
-    Runnable,
+    /// It was preempted, or gave way, and waits for a CPU.
+    Preempted,
     /// It waits for something else.
     Blocked,
+    /// It was woken, and waits for a CPU: mostly not for long.
+    Woken,
 }
 
 /// One word of the table.
@@ -93,8 +95,9 @@ impl Entry {
         let state = match self.state {
             RunState::Unknown => 0,
             RunState::Running => 1,
-            RunState::Runnable => 2,
+            RunState::Preempted => 2,
             RunState::Blocked => 3,
+            RunState::Woken => 4,
         };
         state << 48 | (self.cpu as u64) << 32 | self.tid as u64
     }
@@ -102,10 +105,11 @@ impl Entry {
     /// Of a word that stands in the table, whatever it is.
     #[inline]
     pub const fn unpacked(word: u64) -> Entry {
-        let state = match word >> 48 & 3 {
+        let state = match word >> 48 & 7 {
             1 => RunState::Running,
-            2 => RunState::Runnable,
+            2 => RunState::Preempted,
             3 => RunState::Blocked,
+            4 => RunState::Woken,
             _ => RunState::Unknown,
         };
         Entry { tid: word as u32, cpu: (word >> 32) as u16, state }
@@ -123,9 +127,15 @@ mod tests {
     fn an_entry_is_read_as_it_was_written_and_lies_where_the_layout_says() {
         let entry = Entry { tid: 4_194_303, cpu: 65_535, state: RunState::Blocked };
         assert_eq!(Entry::unpacked(entry.packed()), entry);
-        let word = Entry { tid: 7, cpu: 3, state: RunState::Runnable }.packed();
+        let word = Entry { tid: 7, cpu: 3, state: RunState::Preempted }.packed();
         assert_eq!(word, 2 << 48 | 3 << 32 | 7);
-        for state in [RunState::Unknown, RunState::Running, RunState::Runnable, RunState::Blocked] {
+        for state in [
+            RunState::Unknown,
+            RunState::Running,
+            RunState::Preempted,
+            RunState::Blocked,
+            RunState::Woken,
+        ] {
             assert_eq!(Entry::unpacked(Entry { tid: 1, cpu: 0, state }.packed()).state, state);
         }
     }
@@ -133,7 +143,7 @@ mod tests {
     #[test]
     fn bits_that_mean_nothing_change_nothing() {
         let entry = Entry { tid: 9, cpu: 2, state: RunState::Running };
-        assert_eq!(Entry::unpacked(entry.packed() | !0 << 50), entry);
+        assert_eq!(Entry::unpacked(entry.packed() | !0 << 51), entry);
     }
 
     #[test]

@@ -37,8 +37,8 @@ mod weights;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Actuator, Cause, Class, Command, Counts, Directive, Experience, Measure, Nanos, Observe, Plan, Policy,
-    ProgramId, ProgramState, Sample, Settings, Why, World,
+    Actuator, Cause, Class, Command, Counts, Directive, Experience, Measure, Nanos, Observe, Plan,
+    Policy, ProgramId, ProgramState, Sample, Settings, Why, World,
 };
 
 use crate::guard::{self, Act, Guard, Lengths};
@@ -155,7 +155,8 @@ impl Faithful {
             None if self.options.guard => Pace::following(),
             None => Pace::fixed(pace::USUAL),
         };
-        self.programs.insert(id, Tracked { stage: Stage::Alone, pace, known: Experience::default() });
+        self.programs
+            .insert(id, Tracked { stage: Stage::Alone, pace, known: Experience::default() });
         observe(id, &[Measure::Threads], pace, plan);
         self.count_threads(id, world, plan);
     }

@@ -6,6 +6,7 @@
 //! ([`Why`](cosched_core::Why)), never guessed afterwards.
 
 mod grants;
+mod meetings;
 mod moment;
 mod slices;
 mod story;

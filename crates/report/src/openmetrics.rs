@@ -66,6 +66,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 
     slices(&mut page, snapshot);
     moves(&mut page, snapshot);
+    meetings(&mut page, snapshot);
 
     let name = "cosched_program_state";
     page.family(name, "stateset", None, "Where the program is in its life.");
@@ -140,6 +141,48 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
     each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
 }
 
+/// Where threads meet at barriers of cosched: how often, and how those waited who came early.
+fn meetings(page: &mut Page, snapshot: &Snapshot) {
+    let met = || {
+        let programs = snapshot.programs.iter();
+        programs.filter_map(|program| Some((program.name.as_str(), program.meetings?)))
+    };
+    if met().next().is_none() {
+        return;
+    }
+    let name = "cosched_program_barriers";
+    page.family(name, "counter", None, "Barriers of cosched that the program's threads passed.");
+    for (program, met) in met() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], met.barriers);
+    }
+    let name = "cosched_program_barrier_waits";
+    page.family(name, "counter", None, "How waits there ended.");
+    for (program, met) in met() {
+        for (how, count) in [
+            ("glanced", met.glanced),
+            ("looked-on", met.looked_on),
+            ("gave-way", met.gave_way),
+            ("slept", met.slept),
+        ] {
+            let labels = [("program", program), ("how", how)];
+            page.sample(&sample_name(name, "counter"), &labels, count);
+        }
+    }
+    let name = "cosched_program_barrier_informed_waits";
+    let help =
+        "Waits there, longer than a glance, in which it was known what those did who were late.";
+    page.family(name, "counter", None, help);
+    for (program, met) in met() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], met.knew);
+    }
+    let name = "cosched_program_barrier_waiting_seconds";
+    let help = "Time of the program's threads in waits there that were longer than a glance.";
+    page.family(name, "counter", SECONDS, help);
+    for (program, met) in met() {
+        page.sample(&sample_name(name, "counter"), &[("program", program)], met.waited_seconds);
+    }
+}
+
 const SECONDS: Option<&str> = Some("seconds");
 
 /// A counter's samples are called after what they count, *in total*.
@@ -199,7 +242,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::standing::{faithful, shuffling, snapshot};
+    use crate::standing::{donating, faithful, shuffling, snapshot};
 
     /// The name of a sample's family, as the specification derives it.
     fn family<'n>(sample: &'n str, kind: &str) -> &'n str {
@@ -213,7 +256,7 @@ mod tests {
 
     #[test]
     fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
-        for text in [text(&faithful()), text(&shuffling())] {
+        for text in [text(&faithful()), text(&shuffling()), text(&donating())] {
             check_families(&text);
         }
     }
@@ -305,9 +348,24 @@ mod tests {
     }
 
     #[test]
+    fn barriers_are_counted_with_how_waits_ended_there() {
+        let told = text(&donating());
+        for line in [
+            "cosched_program_barriers_total{program=\"solver\"} 2450",
+            "cosched_program_barrier_waits_total{program=\"solver\",how=\"slept\"} 500",
+            "cosched_program_barrier_informed_waits_total{program=\"solver\"} 600",
+            "cosched_program_barrier_waiting_seconds_total{program=\"solver\"} 0.05",
+        ] {
+            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+        }
+        assert!(!told.contains("barriers_total{program=\"sort\"}"), "{told}");
+        assert!(!text(&faithful()).contains("barrier"));
+    }
+
+    #[test]
     fn every_metric_is_documented() {
         let documentation = include_str!("../../../docs/live.md");
-        let text = text(&faithful()) + &text(&shuffling()) + &text(&snapshot());
+        let text = [faithful(), shuffling(), donating(), snapshot()].map(|one| text(&one)).concat();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let sample = line.split(['{', ' ']).next().unwrap();
             assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");

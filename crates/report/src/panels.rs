@@ -12,9 +12,11 @@
 mod compared;
 mod courses;
 mod equals;
+mod estimates;
 mod gangs;
 mod grants;
 mod machine;
+mod meetings;
 mod over_time;
 mod predicted;
 mod shuffles;
@@ -215,6 +217,9 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     predicted::slowdowns,
     equals::treatment,
     shuffles::shuffles,
+    estimates::coverage,
+    estimates::training,
+    meetings::waits,
 ];
 
 /// What there is to see in a run.
@@ -246,8 +251,13 @@ mod tests {
 
     #[test]
     fn every_panel_has_a_table_whose_rows_are_as_long_as_its_head() {
-        let runs =
-            [testkit::gang(), testkit::faithful(), testkit::adaptive(), testkit::shuffling()];
+        let runs = [
+            testkit::gang(),
+            testkit::faithful(),
+            testkit::adaptive(),
+            testkit::shuffling(),
+            testkit::donating(),
+        ];
         for panel in runs.iter().flat_map(of) {
             let table = panel.table();
             assert!(!table.rows.is_empty(), "{}", panel.id);

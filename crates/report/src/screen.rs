@@ -157,11 +157,7 @@ pub fn frame(
     let columns = cells::Columns::fitting(now, width);
     lines.push(Line { text: columns.header(), tone: Tone::Header });
     lines.extend(shown.iter().map(|&i| Line {
-        text: columns.row(
-            now,
-            &now.programs[i],
-            Rates { share: shares[i], switches: switches(now, past, i) },
-        ),
+        text: columns.row(now, &now.programs[i], rates(now, past, i, shares[i])),
         tone: tone(&now.programs[i]),
     }));
     let rest = match shown.len() {
@@ -195,15 +191,31 @@ fn share(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
     (all > 0.0).then(|| ran / all)
 }
 
-/// Context switches per second; `None` where they are not known, or no time has passed.
-fn switches(now: &Snapshot, past: Option<&Snapshot>, i: usize) -> Option<f64> {
-    let after = &now.programs[i];
-    let (before, since) = match past {
-        Some(past) => (past.programs.get(i)?.context_switches?, past.at_seconds),
-        None => (0, after.arrived_seconds),
+/// What a program does per second, where that is known and time has passed.
+fn rates(now: &Snapshot, past: Option<&Snapshot>, i: usize, share: Option<f64>) -> Rates {
+    let since = |count: fn(&Standing) -> Option<u64>| {
+        let after = &now.programs[i];
+        let (before, since) = match past {
+            Some(past) => (count(past.programs.get(i)?)?, past.at_seconds),
+            None => (0, after.arrived_seconds),
+        };
+        Some((count(after)?.saturating_sub(before), now.at_seconds - since))
     };
-    let time = now.at_seconds - since;
-    (time > 0.0).then_some(after.context_switches?.saturating_sub(before) as f64 / time)
+    let per_second = |count: fn(&Standing) -> Option<u64>| {
+        let (more, time) = since(count)?;
+        (time > 0.0).then_some(more as f64 / time)
+    };
+    let of_waits = || {
+        let (waits, _) = since(|program| Some(program.meetings?.waits()))?;
+        let (slept, _) = since(|program| Some(program.meetings?.slept))?;
+        (waits > 0).then_some(slept as f64 / waits as f64)
+    };
+    Rates {
+        share,
+        switches: per_second(|program| program.context_switches),
+        meetings: per_second(|program| Some(program.meetings?.barriers)),
+        asleep: of_waits(),
+    }
 }
 
 fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {

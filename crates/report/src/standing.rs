@@ -1,7 +1,7 @@
 //! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
 
 use cosched_core::live::{ChosenSlice, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
-use cosched_core::{Actuator, CpuSet, Exit, Why};
+use cosched_core::{Actuator, CpuSet, Exit, Meetings, Why};
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
@@ -68,6 +68,18 @@ pub(crate) fn shuffling() -> Snapshot {
     snapshot
 }
 
+/// The same under linux, where the solver's threads meet at barriers of cosched.
+pub(crate) fn donating() -> Snapshot {
+    let mut snapshot = snapshot();
+    (snapshot.policy, snapshot.placement) = ("linux".into(), None);
+    (snapshot.quantum, snapshot.quantum_seconds) = (None, None);
+    let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
+    let (barriers, waited_seconds) = (2450, 0.05);
+    let met = Meetings { barriers, glanced, looked_on, gave_way: 0, slept, knew, waited_seconds };
+    snapshot.programs[0].meetings = Some(met);
+    snapshot
+}
+
 fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> Standing {
     Standing {
         name: name.into(),
@@ -93,5 +105,6 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         actuator: None,
         tried: None,
         shuffled: None,
+        meetings: None,
     }
 }

@@ -2,10 +2,13 @@
 
 use cosched_core::metrics::Metrics;
 use cosched_core::result::{
-    DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult, RunResult, Rungs,
-    SCHEMA, TimelineEntry,
+    BarrierResult, DecisionResult, DeviationResult, MachineDescription, Own, ProgramResult,
+    RunResult, Rungs, SCHEMA, TimelineEntry,
 };
-use cosched_core::{Actuator, Aspect, CpuSet, Exit, Nanos, ProgramId, Reason, Refusal, Usage, Why};
+use cosched_core::workload::Barrier;
+use cosched_core::{
+    Actuator, Aspect, CpuSet, Exit, Meetings, Nanos, ProgramId, Reason, Refusal, Usage, Why,
+};
 
 /// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s, without a gap between.
 pub(crate) fn gang() -> RunResult {
@@ -138,6 +141,18 @@ pub(crate) fn shuffling() -> RunResult {
         ],
         ..linux()
     }
+}
+
+/// The same as `linux`, where the threads of program `a` met at barriers of cosched.
+pub(crate) fn donating() -> RunResult {
+    let mut run = linux();
+    let (glanced, looked_on, slept, knew) = (1200, 300, 500, 600);
+    let (barriers, waited_seconds) = (2000, 0.05);
+    let met = Meetings { barriers, glanced, looked_on, gave_way: 0, slept, knew, waited_seconds };
+    let (way, meetings) = (Barrier::Donate, Some(met));
+    run.programs[0].barrier =
+        Some(BarrierResult { way, lacks: None, meetings, between_regions: [].into() });
+    run
 }
 
 fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult {

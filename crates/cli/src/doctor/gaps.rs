@@ -19,6 +19,7 @@ use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::met::Met;
 use cosched_linux::rights::{Ability, Rights};
 use cosched_linux::undo;
 use serde::Serialize;
@@ -222,6 +223,7 @@ fn config(
         asks: None,
         notes: channel().0,
         roots: Roots::default(),
+        met: Met::default(),
     })
 }
 

@@ -15,12 +15,13 @@ use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
+use cosched_linux::met::Met;
 use cosched_linux::undo;
 use cosched_policy::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
-use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, say};
+use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, between, say};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
@@ -90,6 +91,7 @@ impl Session {
             }
         }
         let (sender, notes) = channel();
+        let met = live.as_ref().map_or_else(|| Met::new(programs.len()), |live| live.met());
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
             log_folder: undo::log_folder().map_err(Failure::input)?,
@@ -102,6 +104,7 @@ impl Session {
             asks: live.as_ref().map(|live| live.asks()),
             notes: sender,
             roots: live.as_ref().map_or_else(Roots::default, |live| live.roots()),
+            met: met.clone(),
         };
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
@@ -135,9 +138,12 @@ impl Session {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let mut context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
-        let barriers = context.programs.iter_mut().filter_map(|program| program.barrier.as_mut());
-        for barrier in barriers.filter(|barrier| barrier.way == Barrier::Donate) {
-            barrier.lacks.clone_from(&lacks);
+        for (slot, program) in context.programs.iter_mut().enumerate() {
+            let Some(barrier) = &mut program.barrier else { continue };
+            barrier.meetings = met.of(slot);
+            if barrier.way == Barrier::Donate {
+                barrier.lacks.clone_from(&lacks);
+            }
         }
         let result = RunResult::new(&outcome, &context);
         let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
@@ -177,9 +183,13 @@ impl Session {
         let is_inside = sources::is_inside(spec, request);
         let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
-        env.retain(|(name, _)| name != BARRIER_WAY);
+        // What an outer run has told its programs is not meant for those of this one.
+        env.retain(|(name, _)| !spec.inherits(BARRIER_WAY) || name != BARRIER_WAY);
         if ![Barrier::Own, Barrier::Donate].contains(&barrier) {
             env.push((BARRIER_WAY.into(), barrier.name().into()));
+        }
+        if uses.barriers {
+            env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

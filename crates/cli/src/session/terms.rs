@@ -7,7 +7,7 @@ use cosched_core::result::{BarrierResult, Context, NONE, ProgramContext, Rungs, 
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
 
-use super::{HEARTBEAT, Origins, Request, Session, watched};
+use super::{HEARTBEAT, Origins, Request, Session, between, watched};
 use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
@@ -57,6 +57,15 @@ impl Session {
         self.context(request, &threads, String::new(), rungs, 0.0)
     }
 
+    /// How a program will wait at barriers of cosched, as far as that is known before it is started.
+    fn waiting(&self, spec: &ProgramSpec, way: Barrier) -> BarrierResult {
+        let environment = spec.environment(self.environment.iter().cloned());
+        let bound = between::bound(&environment).filter(|_| way == Barrier::Donate);
+        let bound = bound.map(|(name, value)| (name.into(), value.into()));
+        let between_regions = bound.into_iter().collect();
+        BarrierResult { way, lacks: None, meetings: None, between_regions }
+    }
+
     pub(crate) fn context(
         &self,
         request: &Request<'_>,
@@ -85,7 +94,7 @@ impl Session {
                 environment: started.then(|| environment::given(spec)),
                 barrier: Some(request.how.barrier(spec))
                     .filter(|way| started && *way != Barrier::Own)
-                    .map(|way| BarrierResult { way, lacks: None }),
+                    .map(|way| self.waiting(spec, way)),
             };
         Context {
             policy: request.kind.to_string(),

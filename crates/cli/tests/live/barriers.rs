@@ -2,12 +2,13 @@
 //! `crates/hook`.
 
 use std::process::Command;
+use std::time::Duration;
 
 use cosched_core::workload::Barrier;
 use cosched_linux::procfs::Proc;
 use cosched_linux::runstate::RunStates;
 
-use super::support::{Cosched, Ended, Place, User, copy_file, program, skip};
+use super::support::{Cosched, Ended, Place, User, copy_file, eventually, program, skip};
 
 const TELLS: &str = r#"echo "$LD_PRELOAD"; echo "$COSCHED_BARRIER_WAY"; echo "$OMP_NUM_THREADS""#;
 
@@ -35,6 +36,99 @@ fn the_key_of_a_program_comes_before_the_option_and_malleable_is_another_matter(
     assert_eq!(donate[1..], ["", ""], "its threads are its own affair");
     assert_eq!(told("c").lines().nth(1), Some("spin"));
     place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_program_that_donates_looks_on_less_between_regions_unless_somebody_has_said_how_it_waits() {
+    const SPINS: &str = r#"echo "$GOMP_SPINCOUNT""#;
+    let place = Place::new();
+    place.bring_hook();
+    let tables = [
+        program("a", "barrier = 'donate'", SPINS),
+        program("b", "barrier = 'donate'\nenv = { GOMP_SPINCOUNT = '7' }", SPINS),
+        program("c", "barrier = 'donate'\nenv = { OMP_WAIT_POLICY = 'active' }", SPINS),
+        program("d", "barrier = 'spin'", SPINS),
+    ];
+    let ended = place.run(&tables, "--policy linux").ended().with(0);
+    let given = |slot: usize| {
+        let barrier = ended.result().programs[slot].barrier.clone().unwrap();
+        barrier.between_regions.into_values().collect::<Vec<_>>()
+    };
+    let told = |name: &str| place.read(&format!("out/{name}.stdout"));
+    let [spins] = &given(0)[..] else { panic!("{:?}", given(0)) };
+    assert_eq!(told("a"), format!("{spins}\n"));
+    assert_eq!([told("b"), told("c"), told("d")], ["7\n", "\n", "\n"]);
+    assert!((1..4).all(|slot| given(slot).is_empty()));
+}
+
+/// Two threads that meet 5000 times, or as often as they are told.
+const MEETS: &str = r#"
+#include <pthread.h>
+#include <stdlib.h>
+static pthread_barrier_t all;
+static int rounds = 5000;
+static void *meet(void *nothing) {
+    for (int round = 0; round < rounds; round++) pthread_barrier_wait(&all);
+    return nothing;
+}
+int main(int argc, char **argv) {
+    pthread_t other;
+    if (argc > 1) rounds = atoi(argv[1]);
+    pthread_barrier_init(&all, 0, 2);
+    pthread_create(&other, 0, meet, 0);
+    meet(0);
+    pthread_join(other, 0);
+    return 0;
+}
+"#;
+
+/// Compiles it; `None`, and says so, where there is no gcc.
+fn meets(place: &Place) -> Option<()> {
+    let source = place.write("meets.c", MEETS);
+    let mut compiler = Command::new("gcc");
+    let made = compiler.arg("-pthread").arg(source).arg("-o").arg(place.path("meets")).status();
+    if !made.is_ok_and(|status| status.success()) {
+        skip("there is no gcc");
+        return None;
+    }
+    Some(())
+}
+
+#[test]
+fn a_program_whose_threads_meet_goes_on_to_its_end_when_cosched_is_killed() {
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
+    // The first one has connected before cosched is killed, and the others find nobody.
+    let script = "./meets 200000 & touch started; wait; ./meets 100 && touch done";
+    let tables = [program("a", "barrier = 'donate'", script)];
+    let cosched = place.run(&tables, "--policy linux");
+    eventually("its start", || place.path("started").exists());
+    std::thread::sleep(Duration::from_millis(50));
+    cosched.kill();
+    eventually("its end", || place.path("done").exists());
+    eventually("the end of every process", || place.marked().all().is_empty());
+}
+
+#[test]
+fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() {
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
+    let tables = [
+        program("twice", "barrier = 'donate'\nrepeat = 2", "exec ./meets"),
+        program("spins", "barrier = 'yield'", "exec ./meets"),
+        program("own", "", "exec ./meets"),
+    ];
+    let ended = place.run(&tables, "--policy linux").ended().with(0);
+    let programs = ended.result().programs;
+    let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
+    let [twice, spins] = [0, 1].map(|slot| met(slot).unwrap());
+    assert_eq!((twice.barriers, twice.waits()), (10_000, 10_000));
+    assert_eq!((spins.barriers, spins.waits(), spins.slept), (5000, 5000, 0));
+    assert_eq!(met(2), None);
+    let told = place.cosched(&["explain", "out", "--program", "twice"]).ended().with(0);
+    assert!(told.stdout.contains("They met 10000 times, "), "{}", told.stdout);
 }
 
 #[test]

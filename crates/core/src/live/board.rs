@@ -131,6 +131,7 @@ impl Board {
             actuator: treatment.in_force,
             tried: treatment.tried,
             shuffled: self.shuffles[usize::from(slot)],
+            meetings: None,
         }
     }
 }

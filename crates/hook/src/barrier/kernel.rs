@@ -2,14 +2,14 @@
 
 use core::sync::atomic::AtomicU64;
 
-use cosched_page::RunState;
+use cosched_page::{Passage, RunState, Tally};
 
-use super::protocol::Waiting;
+use super::protocol::{Wait, Waiting};
 use super::way::Laggards;
 use crate::{link, sys};
 
-/// The machine that this runs on.
-pub(super) struct Kernel;
+/// The machine that this runs on, and where a thread counts what it does, if anywhere.
+pub(super) struct Kernel(pub(super) Option<&'static Tally>);
 
 impl Waiting for Kernel {
     /// One to three microseconds, by the processor: less than a system call or two.
@@ -46,9 +46,38 @@ impl Waiting for Kernel {
                 RunState::Unknown => Laggards::Unknown,
                 RunState::Running => Laggards::Run,
                 RunState::Blocked => Laggards::Blocked,
-                RunState::Runnable if sys::is_here(entry.cpu) => Laggards::QueuedHere,
-                RunState::Runnable => Laggards::QueuedElsewhere,
+                RunState::Preempted | RunState::Woken if sys::is_here(entry.cpu) => {
+                    Laggards::QueuedHere
+                }
+                RunState::Preempted => Laggards::QueuedElsewhere,
+                RunState::Woken => Laggards::WokenElsewhere,
             }
+        }
+    }
+
+    fn join(&self, tid: u32) {
+        if let Some(entry) = link::threads().and_then(|table| table.entry(tid)) {
+            sys::go_to(entry.cpu.into());
+        }
+    }
+
+    fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool {
+        let Some(table) = link::threads() else { return false };
+        let mut on = [0u8; 64];
+        for entry in siblings.filter_map(|tid| table.entry(tid)) {
+            if let Some(count) = on.get_mut(usize::from(entry.cpu)) {
+                *count = count.saturating_add(1);
+            }
+        }
+        sys::go_where_fewer_are(&on)
+    }
+
+    #[inline]
+    fn note(&self, how: Passage, wait: Wait) {
+        let Some(tally) = self.0 else { return };
+        tally.passed(how);
+        if wait.is_long() {
+            tally.waited(wait.spent, wait.knew);
         }
     }
 }

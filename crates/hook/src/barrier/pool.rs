@@ -35,17 +35,23 @@ const SEATS: usize = 8;
 struct Me {
     /// Its number; 0: not asked for yet.
     tid: Cell<u32>,
+    /// Which one it was to ask for that.
+    order: Cell<usize>,
     seats: [Cell<usize>; SEATS],
 }
 
 thread_local! {
-    static ME: Me = const { Me { tid: Cell::new(0), seats: [const { Cell::new(0) }; SEATS] } };
+    static ME: Me = const { Me { tid: Cell::new(0), order: Cell::new(0), seats: [const { Cell::new(0) }; SEATS] } };
 }
+
+/// How many threads have come to a barrier.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
 
 impl Me {
     fn tid(&self) -> u32 {
         if self.tid.get() == 0 {
             self.tid.set(sys::tid());
+            self.order.set(THREADS.fetch_add(1, Relaxed));
         }
         self.tid.get()
     }
@@ -100,18 +106,18 @@ pub(crate) fn give_back(number: usize) {
 /// Lets everybody pass.
 pub(crate) fn shut(number: usize) {
     if let Some(place) = POOL.get(number) {
-        place.barrier.shut(&Kernel);
+        place.barrier.shut(&Kernel(None));
     }
 }
 
 /// Arrives, and waits until as many as `count` have.
 pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
     let Some(place) = POOL.get(number) else { return Passed::Shut };
-    let known = ME.try_with(|me| (me.tid(), me.seat(number)));
+    let known = ME.try_with(|me| (me.tid(), me.seat(number), me.order.get()));
     // A thread on its way out has no memory of its own any more.
-    let (tid, seat) = known.unwrap_or_else(|_| (sys::tid(), 0));
-    let found = Cell::new(seat);
-    let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &Kernel);
+    let (tid, seat, order) = known.unwrap_or_else(|_| (sys::tid(), 0, 0));
+    let (found, kernel) = (Cell::new(seat), Kernel(link::tally(order)));
+    let passed = place.barrier.pass(count, Thread { tid, seat: &found }, super::way(), &kernel);
     if passed == Passed::Last {
         link::passes();
     }
@@ -119,6 +125,17 @@ pub(crate) fn pass(number: usize, count: NonZeroU64) -> Passed {
         let _ = ME.try_with(|me| me.sit(number, found.get()));
     }
     passed
+}
+
+/// This thread has seen all threads of its program come to a barrier of the runtime's.
+pub(crate) fn saw_barrier() {
+    let order = ME.try_with(|me| {
+        me.tid();
+        me.order.get()
+    });
+    if let Some(tally) = link::tally(order.unwrap_or_default()) {
+        tally.saw();
+    }
 }
 
 /// In the child of a fork: its thread has another number.

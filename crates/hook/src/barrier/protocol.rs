@@ -24,8 +24,11 @@
 use core::cell::Cell;
 use core::num::NonZeroU64;
 
+use cosched_page::Passage;
+
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use super::stack::Stack;
 use super::way::{Act, Laggards, Patience, Way};
 
 /// How many threads of a barrier are seen by those that wait.
@@ -61,6 +64,47 @@ pub(crate) trait Waiting {
     fn now(&self) -> u64;
     /// What a thread does, as known by now.
     fn knowledge(&self) -> impl Fn(u32) -> Laggards;
+    /// Goes to the CPU that a thread is queued for.
+    fn join(&self, tid: u32);
+    /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here; says whether.
+    fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
+    /// A thread has met the others, and that is how.
+    fn note(&self, how: Passage, wait: Wait);
+}
+
+/// What a thread did until it could pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wait {
+    /// When its first looks were over, ns; `None`: it passed before.
+    began: Option<u64>,
+    /// How long it has waited since then, as far as it has looked at the clock, ns.
+    pub(crate) spent: u64,
+    /// Whether it knew what those do for whom it waits.
+    pub(crate) knew: bool,
+    gave_way: bool,
+    slept: bool,
+}
+
+impl Wait {
+    /// How long it has waited by now.
+    fn spent_by(&mut self, now: u64) -> u64 {
+        self.spent = now.saturating_sub(*self.began.get_or_insert(now));
+        self.spent
+    }
+
+    /// Whether it has done more than look for a moment.
+    pub(crate) fn is_long(&self) -> bool {
+        self.began.is_some()
+    }
+
+    fn passage(&self) -> Passage {
+        match self {
+            Wait { slept: true, .. } => Passage::Slept,
+            Wait { gave_way: true, .. } => Passage::GaveWay,
+            Wait { began: Some(_), .. } => Passage::LookedOn,
+            _ => Passage::Glanced,
+        }
+    }
 }
 
 /// A thread that arrives.
@@ -93,6 +137,8 @@ pub(crate) struct Barrier {
     over: Line<AtomicU64>,
     /// The round that the first arrival belongs to.
     first: Line<AtomicU64>,
+    /// How threads stand that wait for each other.
+    stack: Stack,
     /// When sleepers were woken last, ns.
     woken: AtomicU64,
     /// What a wake-up costs, ns; 0: not known yet.
@@ -109,6 +155,7 @@ impl Barrier {
             arrivals: Line(AtomicU64::new(0)),
             over: Line(AtomicU64::new(0)),
             first: Line(AtomicU64::new(0)),
+            stack: Stack::new(),
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
@@ -156,17 +203,24 @@ impl Barrier {
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
         self.sit(thread, round);
-        if number % count == count.get() - 1 {
-            self.end(round, way, by)
+        let mut wait = Wait::default();
+        let passed = if number % count == count.get() - 1 {
+            self.end(round, way, &mut wait, by)
         } else {
-            self.wait(round, way, by)
+            self.wait(round, way, &mut wait, by)
+        };
+        match passed {
+            Passed::Last => by.note(Passage::Last, wait),
+            Passed::Met => by.note(wait.passage(), wait),
+            Passed::Shut => {}
         }
+        passed
     }
 
     /// Ends the round.
-    fn end(&self, round: u64, way: Way, by: &impl Waiting) -> Passed {
+    fn end(&self, round: u64, way: Way, wait: &mut Wait, by: &impl Waiting) -> Passed {
         // Where more threads use the barrier than meet at it, the last of this round may come before that of the round before.
-        if round > 0 && self.wait(round - 1, way, by) == Passed::Shut {
+        if round > 0 && self.wait(round - 1, way, wait, by) == Passed::Shut {
             return Passed::Shut;
         }
         let next = round.wrapping_add(1) << ROUND;
@@ -201,31 +255,48 @@ impl Barrier {
 
     /// Waits until the round is over.
     #[inline]
-    fn wait<W: Waiting>(&self, round: u64, way: Way, by: &W) -> Passed {
+    fn wait<W: Waiting>(&self, round: u64, way: Way, wait: &mut Wait, by: &W) -> Passed {
         let looks = if way.looks_first() { W::LOOKS } else { 1 };
-        let (mut since, mut slept) = (None, false);
         loop {
             for _ in 0..looks {
                 if let Some(passed) = self.outcome(round) {
-                    if since.is_some() && !slept {
+                    if wait.is_long() && !wait.slept {
                         self.judge(true);
+                    }
+                    // To give way may have taken long.
+                    if wait.gave_way {
+                        wait.spent_by(by.now());
                     }
                     return passed;
                 }
                 by.pause();
             }
-            let now = by.now();
-            let spent = now.saturating_sub(*since.get_or_insert(now));
-            let patience = self.patience();
-            match way.act(spent, patience, || self.laggards(round, by)) {
+            let spent = wait.spent_by(by.now());
+            let (patience, mut late) = (self.patience(), 0);
+            let act = way.act(spent, patience, || {
+                let (laggards, tid) = self.laggards(round, by);
+                wait.knew |= laggards != Laggards::Unknown;
+                late = tid;
+                laggards
+            });
+            match act {
                 Act::LookOn => {}
-                Act::GiveWay => by.give_way(),
-                Act::Sleep => {
-                    if spent >= patience.unknown && !slept {
+                Act::GiveWay => {
+                    wait.gave_way = true;
+                    by.give_way();
+                }
+                Act::Spread if self.spread(round, by) => {}
+                Act::Join | Act::Spread | Act::Sleep => {
+                    if act == Act::Join && self.stack.is_worse(round, by.now()) {
+                        by.join(late);
+                    }
+                    if spent >= patience.unknown && !wait.slept {
                         self.judge(false);
                     }
-                    slept = true;
-                    self.sleep(round, by);
+                    wait.slept = true;
+                    if let Some(woken) = self.sleep(round, by) {
+                        wait.spent_by(woken);
+                    }
                 }
             }
         }
@@ -250,18 +321,25 @@ impl Barrier {
         }
     }
 
-    /// Sleeps, unless the round is over or somebody is just changing the word.
-    fn sleep(&self, round: u64, by: &impl Waiting) {
+    /// Goes elsewhere, if that is worth it.
+    fn spread(&self, round: u64, by: &impl Waiting) -> bool {
+        let tids = self.seats.iter().map(|seat| seat_of(seat.0.load(Relaxed)).0);
+        self.stack.behind(round, by.now(), || by.spread(tids.take_while(|tid| *tid != 0)))
+    }
+
+    /// Sleeps, unless the round is over or somebody is just changing the word. Tells when it was woken at the round's end.
+    fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
         if over >> ROUND > round || over & SHUT != 0 {
-            return;
+            return None;
         }
         let marked = over | SLEEPING;
         let is_marked =
             over == marked || self.over.0.compare_exchange(over, marked, Relaxed, Relaxed).is_ok();
-        if is_marked && by.sleep(&self.over.0, marked as u32) && self.outcome(round).is_some() {
-            self.learn(by.now().saturating_sub(self.woken.load(Relaxed)));
-        }
+        let woken = is_marked && by.sleep(&self.over.0, marked as u32);
+        let now = (woken && self.outcome(round).is_some()).then(|| by.now())?;
+        self.learn(now.saturating_sub(self.woken.load(Relaxed)));
+        Some(now)
     }
 
     /// A wake-up took so long, ns. Threads may write over each other: any of their figures is one.
@@ -278,16 +356,13 @@ impl Barrier {
         }
     }
 
-    /// What those do who were here in the last round and are not in this one.
-    fn laggards(&self, round: u64, by: &impl Waiting) -> Laggards {
+    /// What those do who were here in the last round and are not in this one: the most telling of it, and who does that.
+    fn laggards(&self, round: u64, by: &impl Waiting) -> (Laggards, u32) {
         let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
         let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
         let taken = seats.take_while(|seat| *seat != 0).map(seat_of);
-        taken
-            .filter(|(_, last)| *last == missing)
-            .map(|(tid, _)| what(tid))
-            .max()
-            .unwrap_or(Laggards::Unknown)
+        let late = taken.filter(|(_, last)| *last == missing).map(|(tid, _)| (what(tid), tid));
+        late.max().unwrap_or((Laggards::Unknown, 0))
     }
 
     /// Notes that the thread has arrived in this round.

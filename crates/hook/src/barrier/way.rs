@@ -10,9 +10,10 @@
 //! |---|---|
 //! | all run | looks on for four wake-ups, then sleeps |
 //! | nothing is known of one | looks on while that has paid of late, for one wake-up at most, then sleeps |
-//! | one is queued for another CPU | the same: it may just have been woken |
+//! | one was woken, and waits for another CPU | the same |
+//! | one was preempted, and waits for another CPU | sleeps; goes to it before, where that is better ([`stack`](super::stack)) |
 //! | one is blocked | sleeps |
-//! | one is queued for this CPU | sleeps: its turn may be next |
+//! | one is queued for this CPU | sleeps: its turn may be next; or goes elsewhere, likewise |
 //!
 //! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
 //! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
@@ -22,7 +23,7 @@
 //! `sched_yield`, gives the CPU to whoever is next, which beside a program that computes is that one, for a whole slice;
 //! who sleeps instead is put in front of it when woken.
 
-/// A way to wait. All but the last are there to be compared with it.
+/// A way to wait. All but [`Way::Donate`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// Looks on until the end.
@@ -35,6 +36,8 @@ pub(crate) enum Way {
     Yield,
     /// By what the laggards do.
     Donate,
+    /// The same, but nobody goes to another CPU, and one that was preempted is looked at as one that was just woken.
+    Plain,
 }
 
 /// How long [`Way::SpinThenBlock`] looks on, ns.
@@ -56,7 +59,9 @@ pub(crate) enum Laggards {
     Run,
     /// Nothing is known of one.
     Unknown,
-    /// One waits for another CPU.
+    /// One was just woken, and waits for another CPU.
+    WokenElsewhere,
+    /// One was preempted, and waits for another CPU.
     QueuedElsewhere,
     /// One waits for something else.
     Blocked,
@@ -71,18 +76,23 @@ pub(crate) enum Act {
     LookOn,
     /// Lets another thread run that is queued for this CPU.
     GiveWay,
+    /// Goes to a CPU with fewer siblings, if that is worth it, or sleeps.
+    Spread,
+    /// Goes to a laggard's CPU, if that is worth it, and sleeps.
+    Join,
     /// Sleeps until the last has arrived.
     Sleep,
 }
 
 impl Way {
     #[rustfmt::skip]
-    const NAMES: [(&'static str, Way); 5] = [
+    const NAMES: [(&'static str, Way); 6] = [
         ("spin", Way::Spin),
         ("block", Way::Block),
         ("spin-then-block", Way::SpinThenBlock),
         ("yield", Way::Yield),
         ("donate", Way::Donate),
+        ("donate-plain", Way::Plain),
     ];
 
     /// The number of the way of this name.
@@ -110,7 +120,16 @@ impl Way {
             Way::Yield => Act::GiveWay,
             Way::Donate => match ask() {
                 Laggards::Run => look_on(patience.running),
-                Laggards::Unknown | Laggards::QueuedElsewhere => look_on(patience.unknown),
+                Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
+                Laggards::QueuedElsewhere => Act::Join,
+                Laggards::Blocked => Act::Sleep,
+                Laggards::QueuedHere => Act::Spread,
+            },
+            Way::Plain => match ask() {
+                Laggards::Run => look_on(patience.running),
+                Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
+                    look_on(patience.unknown)
+                }
                 Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
             },
         }

@@ -14,7 +14,7 @@
 
 #include "check.h"
 
-enum { MOST = 64, SERIAL = PTHREAD_BARRIER_SERIAL_THREAD };
+enum { MOST = 200, SERIAL = PTHREAD_BARRIER_SERIAL_THREAD };
 
 static int threads, rounds, mine[MOST];
 static pthread_barrier_t all;

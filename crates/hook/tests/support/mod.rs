@@ -14,6 +14,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cosched_linux::hook::{Door, LIBRARY, Uses};
+use cosched_page::Meetings;
 use rustix::time::{ClockId, clock_gettime};
 use tempfile::TempDir;
 
@@ -25,6 +26,7 @@ pub(crate) struct Host {
     pub(crate) door: String,
     asked: Arc<Mutex<Vec<Asked>>>,
     ticks: Arc<Mutex<u64>>,
+    met: Arc<Mutex<Meetings>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,9 +51,10 @@ impl Host {
     fn with(uses: Uses, by: Duration, grant: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));
-        let stop = Arc::new(AtomicBool::new(false));
+        let (met, stop) = (Arc::default(), Arc::new(AtomicBool::new(false)));
         let thread = {
             let (asked, ticks, stop) = (asked.clone(), ticks.clone(), stop.clone());
+            let met: Arc<Mutex<Meetings>> = Arc::clone(&met);
             std::thread::spawn(move || {
                 let mut door = Door::open(uses).unwrap();
                 door.grant(Some(grant), 3);
@@ -65,11 +68,12 @@ impl Host {
                     }
                     door.beat(now());
                     *ticks.lock().unwrap() = door.told().ticks;
+                    *met.lock().unwrap() = door.meetings();
                     std::thread::sleep(Duration::from_micros(100));
                 }
             })
         };
-        Host { door: told.recv().unwrap(), asked, ticks, stop, thread: Some(thread) }
+        Host { door: told.recv().unwrap(), asked, ticks, met, stop, thread: Some(thread) }
     }
 
     /// What was asked for, once something was. A request that another follows before it is heard is not among it.
@@ -81,6 +85,10 @@ impl Host {
     /// Whether nothing was asked for so far.
     pub(crate) fn is_idle(&self) -> bool {
         self.asked.lock().unwrap().is_empty()
+    }
+
+    pub(crate) fn met(&self) -> Meetings {
+        *self.met.lock().unwrap()
     }
 
     pub(crate) fn ticks(&self) -> u64 {

@@ -14,7 +14,7 @@ use std::hash::BuildHasher;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use cosched_page::Rule;
+use cosched_page::{Meetings, Rule};
 use rustix::event::epoll;
 use rustix::io::Errno;
 use rustix::net::{
@@ -125,6 +125,7 @@ pub struct Door {
     is_flooded: bool,
     /// What processes that have gone had told.
     told: Told,
+    meetings: Meetings,
 }
 
 impl Door {
@@ -154,6 +155,7 @@ impl Door {
             messages: Patience::new(MOST_MESSAGES),
             is_flooded: false,
             told: Told::default(),
+            meetings: Meetings::default(),
         })
     }
 
@@ -275,6 +277,7 @@ impl Door {
     fn dismiss(&mut self, key: u64) {
         if let Some(guest) = self.guests.remove(&key) {
             self.told = self.told.plus(guest.told());
+            self.meetings = self.meetings + guest.meetings();
         }
     }
 
@@ -305,6 +308,11 @@ impl Door {
         if self.messages.renew(now) {
             self.guests.iter().for_each(|(key, guest)| _ = listen_to(&self.epoll, *key, guest));
         }
+    }
+
+    /// What the threads of all processes that ever came have done at barriers of cosched.
+    pub fn meetings(&self) -> Meetings {
+        self.guests.values().map(Guest::meetings).fold(self.meetings, |sum, its| sum + its)
     }
 
     /// All that was ever told of progress.

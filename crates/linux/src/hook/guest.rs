@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use cosched_page::{Hello, Page, Rule, SIZE};
+use cosched_page::{Hello, Meetings, Page, Rule, SIZE};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -168,7 +168,18 @@ impl Guest {
     /// What it has told of its progress. May go back, if it lies.
     pub(super) fn told(&self) -> Told {
         let page = self.shared.page();
-        Told { ticks: page.progress(), passages: page.passages() }
+        let met = page.meetings();
+        // Where cosched has not asked for all of them to be counted, some of them may be.
+        let passages = match page.passages() {
+            0 => met.barriers.saturating_add(met.seen),
+            counted => counted,
+        };
+        Told { ticks: page.progress(), passages }
+    }
+
+    /// What its threads have done at barriers. May go back, if it lies.
+    pub(super) fn meetings(&self) -> Meetings {
+        self.shared.page().meetings()
     }
 }
 

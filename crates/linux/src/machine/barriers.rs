@@ -62,6 +62,15 @@ impl Linux {
         }
     }
 
+    /// Tells what the programs' threads have done at barriers by now.
+    pub(super) fn tell_meetings(&self) {
+        for live in self.live.values() {
+            if let Some(door) = &live.door {
+                self.met.tell(live.id.slot, door.meetings());
+            }
+        }
+    }
+
     /// Nothing is written down any more once no program is left that has a use for it. (Whoever is taken out of the live
     /// ones at the moment counts as gone.)
     pub(super) fn rest_states(&mut self) {

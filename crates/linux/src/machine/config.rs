@@ -12,6 +12,7 @@ use crate::cpu_time::Roots;
 use crate::ground::Wishes;
 use crate::hook::Hook;
 use crate::launch::{Order, Output};
+use crate::met::Met;
 use crate::tree::Process;
 
 /// What a run on this machine needs to know.
@@ -40,6 +41,8 @@ pub struct Config {
     pub notes: Sender<Note>,
     /// Where it is told which shim each program has.
     pub roots: Roots,
+    /// Where it is told what programs' threads do at barriers of cosched.
+    pub met: Met,
 }
 
 /// How a program comes to be there.

@@ -83,5 +83,6 @@ impl Linux {
         self.last_beat = now;
         let at = self.clock.monotonic(now).0 / NANOS;
         self.live.values_mut().filter_map(|live| live.door.as_mut()).for_each(|door| door.beat(at));
+        self.tell_meetings();
     }
 }

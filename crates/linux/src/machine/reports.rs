@@ -90,7 +90,10 @@ impl Linux {
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
         // Whoever of it goes on has what it wants.
-        live.door = None;
+        if let Some(door) = live.door.take() {
+            self.met.tell(live.id.slot, door.meetings());
+            self.met.end(live.id.slot);
+        }
         self.rest_states();
         if members.is_empty() {
             live.remove_cgroups();

@@ -123,7 +123,8 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
     // One CPU has room for one of them at a time.
     let both = || computing.each_ref().map(|busy| table.state(busy.tid));
     let (mut seen, until) = (Vec::new(), Instant::now() + SOON);
-    let wanted = [[RunState::Running, RunState::Runnable], [RunState::Runnable, RunState::Running]];
+    let wanted =
+        [[RunState::Running, RunState::Preempted], [RunState::Preempted, RunState::Running]];
     while !wanted.iter().all(|pair| seen.contains(pair)) && Instant::now() < until {
         let now = both();
         if !seen.contains(&now) {
@@ -144,7 +145,7 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
 }
 
 #[test]
-fn whoever_is_woken_and_finds_its_cpu_taken_is_runnable_and_has_the_cpu_that_it_had() {
+fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
@@ -166,10 +167,10 @@ fn whoever_is_woken_and_finds_its_cpu_taken_is_runnable_and_has_the_cpu_that_it_
     while found.is_none() && Instant::now() < until {
         naps.thread.thread().unpark();
         let looked: Vec<_> = (0..1000).map(|_| table.entry(naps.tid)).collect();
-        found = looked.into_iter().flatten().find(|entry| entry.state == RunState::Runnable);
+        found = looked.into_iter().flatten().find(|entry| entry.state == RunState::Woken);
         thread::sleep(Duration::from_millis(1));
     }
-    assert_eq!(found, Some(Entry { state: RunState::Runnable, ..sleeps_there }));
+    assert_eq!(found, Some(Entry { state: RunState::Woken, ..sleeps_there }));
     naps.end();
     busy.end();
 }

@@ -6,7 +6,7 @@
 
 use cosched_core::MAX_CPUS;
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::workload::shown;
+use cosched_core::workload::{Barrier, shown};
 
 use super::{Compared, Comparison, Incomparable, Samples};
 use crate::Way;
@@ -112,7 +112,7 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
     let threads = pairs.clone().any(|(one, other)| one.threads != other.threads);
     // Older files do not tell it.
-    let barrier = pairs.clone().any(|(one, other)| one.barrier != other.barrier);
+    let barrier = pairs.clone().any(|(one, other)| waiting(one) != waiting(other));
     let environment = pairs.any(|(one, other)| {
         let told = one.environment.as_ref().zip(other.environment.as_ref());
         told.is_some_and(|(one, other)| one != other)
@@ -128,6 +128,11 @@ fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
         ("fill", one.fill != other.fill),
     ];
     differ.into_iter().find_map(|(setting, differs)| differs.then_some(setting))
+}
+
+/// How a program waited at barriers, and what it did not know there.
+fn waiting(program: &ProgramResult) -> Option<(Barrier, Option<&String>)> {
+    program.barrier.as_ref().map(|barrier| (barrier.way, barrier.lacks.as_ref()))
 }
 
 /// Checks that a printed comparison can be one.

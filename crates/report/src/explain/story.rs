@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 
 use cosched_core::result::{BarrierResult, ProgramResult, RunResult, Simulation};
-use cosched_core::workload::Barrier;
 use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
 use super::grants::{self, Grant};
+use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::words;
@@ -390,21 +390,11 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     }
     lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
-    lines.extend(story.barrier.as_ref().map(barriers));
+    lines.extend(meetings::in_words(program));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));
     lines
-}
-
-/// Where its threads waited for each other, in words.
-fn barriers(barrier: &BarrierResult) -> String {
-    let at = "Its threads waited for each other at barriers of cosched";
-    match (barrier.way, &barrier.lacks) {
-        (Barrier::Donate, None) => format!("{at}, where whoever waited knew which of them ran."),
-        (_, Some(why)) => format!("{at}, where nobody knew which of them ran: {why}."),
-        (way, None) => format!("{at}, in the way '{way}'."),
-    }
 }
 
 /// A program in one sentence.

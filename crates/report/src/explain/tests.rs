@@ -250,13 +250,28 @@ fn what_was_tried_is_told_with_what_came_of_it() {
 fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know() {
     let told = |way, lacks: Option<&str>| {
         let mut run = run();
-        run.programs[A].barrier = Some(BarrierResult { way, lacks: lacks.map(str::to_owned) });
+        let lacks = lacks.map(str::to_owned);
+        let (meetings, between_regions) = (None, [].into());
+        run.programs[A].barrier = Some(BarrierResult { way, lacks, meetings, between_regions });
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
     assert!(told(Barrier::Donate, None).ends_with("whoever waited knew which of them ran."));
     assert!(told(Barrier::Donate, Some("no right")).ends_with("which of them ran: no right."));
     assert!(told(Barrier::Spin, None).ends_with("in the way 'spin'."));
+    let told = Story::of(&testkit::donating(), Some(0)).programs.remove(0).sentences;
+    let met = told.iter().find(|sentence| sentence.starts_with("They met 2000 times, ")).unwrap();
+    for part in
+        ["of 2000 waits 60 %", "15 % with looking on", "25 % asleep", "took 50 ms", "in 75 % of"]
+    {
+        assert!(met.contains(part), "{met}");
+    }
+    let mut bounded = testkit::donating();
+    let bound = ("GOMP_SPINCOUNT".to_owned(), "7".to_owned());
+    bounded.programs[0].barrier.as_mut().unwrap().between_regions = [bound].into();
+    let told = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
+    let between = "Between parallel regions they look on for a bounded time, by GOMP_SPINCOUNT=7.";
+    assert!(told.iter().any(|sentence| sentence == between), "{told:?}");
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }

@@ -23,19 +23,22 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Colum
     Column { name, meaning, least, right: true }
 }
 
-const COUNT: usize = 15;
+const COUNT: usize = 17;
 const PROGRAM: usize = 0;
 const GANG: usize = 2;
 const CPUS: usize = 3;
 /// Where they are known, and there is room.
 const CPU_TIME: usize = 8;
 const SWITCHES: usize = 9;
-const TURNS: usize = 10;
+/// The same, where threads meet at barriers of cosched.
+const MEETINGS: usize = 10;
+const ASLEEP: usize = 11;
+const TURNS: usize = 12;
 /// In the place of gangs and turns, where the policy chooses slices, or moves threads between groups of CPUs.
-const LOCKS: usize = 11;
-const SLICE: usize = 12;
-const MOVED: usize = 13;
-const WHY: usize = 14;
+const LOCKS: usize = 13;
+const SLICE: usize = 14;
+const MOVED: usize = 15;
+const WHY: usize = 16;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
@@ -48,6 +51,12 @@ const COLUMNS: [Column; COUNT] = [
     right("WAIT s", 8, "how long it waited for its starts, and frozen"),
     right("CPU s", 8, "CPU time of its processes, where it is known and there is room"),
     right("SW/s", 6, "context switches of its threads per second, likewise"),
+    right(
+        "MEET/s",
+        6,
+        "barriers of cosched that its threads passed per second, where there is room",
+    ),
+    right("SLEPT", 5, "share of the waits there that ended asleep, likewise"),
     right("TURNS", 6, "how often it began to run"),
     right("LOCK", 5, "share of its threads' time at locks, where the policy decides by it"),
     right("SLICE", 6, "the slice chosen for that; both in the place of GANG and TURNS"),
@@ -78,6 +87,10 @@ pub(super) struct Rates {
     pub(super) share: Option<f64>,
     /// Context switches per second.
     pub(super) switches: Option<f64>,
+    /// Barriers of cosched per second.
+    pub(super) meetings: Option<f64>,
+    /// The share of the waits there that ended asleep.
+    pub(super) asleep: Option<f64>,
 }
 
 /// How wide the columns are; 0: left out.
@@ -102,7 +115,10 @@ impl Columns {
             (false, true) => &[GANG, TURNS, SLICE],
             (false, false) => &[LOCKS, SLICE, MOVED],
         };
-        [CPU_TIME, SWITCHES].iter().chain(others).for_each(|column| widths[*column] = 0);
+        [CPU_TIME, SWITCHES, MEETINGS, ASLEEP]
+            .iter()
+            .chain(others)
+            .for_each(|column| widths[*column] = 0);
         if others.contains(&GANG) {
             // Whoever does that binds no program as a whole: the room is better used for reasons.
             widths[CPUS] = COLUMNS[CPUS].name.len();
@@ -116,7 +132,10 @@ impl Columns {
         };
         widen(&mut widths, &mut left, PROGRAM, needed[PROGRAM].min(NAME));
         widen(&mut widths, &mut left, WHY, needed[WHY]);
+        let meets = of(|program| program.meetings.is_some());
         let known = [
+            (MEETINGS, meets),
+            (ASLEEP, meets),
             (CPU_TIME, of(|program| program.cpu_seconds.is_some())),
             (SWITCHES, of(|program| program.context_switches.is_some())),
         ];
@@ -165,6 +184,8 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         format!("{:.1}", program.waiting_seconds),
         known(program.cpu_seconds.map(|seconds| format!("{seconds:.1}"))),
         known(rates.switches.map(|often| format!("{often:.0}"))),
+        known(rates.meetings.map(|often| format!("{often:.0}"))),
+        known(rates.asleep.map(|share| format!("{:.0} %", 100.0 * share))),
         program.turns.to_string(),
         known(at_locks.map(|share| format!("{:.0} %", 100.0 * share))),
         known(slice.map(|slice| words::span(nanos(slice.slice_seconds)))),

@@ -2,7 +2,7 @@ use cosched_core::Why;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::standing::{faithful, shuffling, snapshot};
+use crate::standing::{donating, faithful, shuffling, snapshot};
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -78,6 +78,25 @@ fn under_a_policy_that_moves_threads_it_is_told_how_many_and_for_what() {
             "sort    runs    -      2  38 %      0.9      1.5     -      - left to the kernel",
         ]
     );
+}
+
+#[test]
+fn where_threads_meet_at_barriers_of_cosched_it_is_told_how_often_and_how_many_waits_ended_asleep()
+{
+    let shown = |past: Option<&Snapshot>| {
+        let lines = frame(&donating(), past, View::default(), 120, Some(24));
+        lines[ABOVE - 1..ABOVE + 2].iter().map(|line| line.text.clone()).collect::<Vec<_>>()
+    };
+    let [head, solver, sort] = &shown(None)[..] else { panic!() };
+    assert!(head.contains(" MEET/s SLEPT "), "{head}");
+    assert!(solver.contains("  1000  25 % "), "{solver}");
+    let at = |line: &str| line[head.find("MEET/s").unwrap()..][..12].to_owned();
+    assert_eq!(at(sort), "     -     -");
+    let mut past = donating();
+    past.at_seconds -= 1.0;
+    let met = past.programs[0].meetings.as_mut().unwrap();
+    (met.barriers, met.slept) = (met.barriers - 200, met.slept - 100);
+    assert_eq!(at(&shown(Some(&past))[1]), "   200 100 %");
 }
 
 #[test]

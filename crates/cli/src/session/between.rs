@@ -1,0 +1,35 @@
+//! How long the workers of an OpenMP runtime look on for the next parallel region, in programs whose barriers are cosched's.
+//!
+//! Between regions threads wait inside the runtime, where no entry tells of it: gcc's look on for milliseconds, on CPUs that
+//! somebody else may want. They can be told to sleep sooner, by a variable. So a program whose barriers give CPUs away gets a
+//! bound there, too, unless somebody has said how its threads are to wait. LLVM's give way between looks; a bound gained
+//! nothing there (`docs/barrier.md` has what each gave).
+
+use std::ffi::OsString;
+
+/// The variable of gcc's runtime, in looks, and the one that says the same in other words.
+const SPINS: &str = "GOMP_SPINCOUNT";
+const POLICY: &str = "OMP_WAIT_POLICY";
+/// Some 50 us here: about two wake-ups.
+const BOUND: &str = "2000";
+
+/// The variable that a program with this environment gets, and its value.
+pub(super) fn bound(environment: &[(OsString, OsString)]) -> Option<(&'static str, &'static str)> {
+    let is_said = environment.iter().any(|(name, _)| name == SPINS || name == POLICY);
+    (!is_said).then_some((SPINS, BOUND))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_has_said_about_waiting_stays_said() {
+        let told = |name: &str| {
+            let environment = [(OsString::from(name), OsString::from("5"))];
+            bound(&environment)
+        };
+        assert_eq!(told("OMP_NUM_THREADS"), Some(("GOMP_SPINCOUNT", "2000")));
+        assert_eq!((told("GOMP_SPINCOUNT"), told("OMP_WAIT_POLICY")), (None, None));
+    }
+}

@@ -1,0 +1,152 @@
+//! What the threads of a program did at barriers of ours, as they count it themselves.
+//!
+//! Each thread counts on a cache line of its own, so that nobody waits for anybody; where a program has more threads than
+//! there are lines, some share one, and lose nothing but time. A barrier that is passed adds one to one number. Only who had to
+//! wait for longer than some first looks adds a time, too, and has it then.
+//!
+//! ```text
+//! a line: how often this thread
+//!   came last            (so the sum over all lines is how many barriers there were)
+//!   had to glance        some looks, without a clock
+//!   looked on            for longer, and saw the end
+//!   gave way             let others run between looks, and saw the end
+//!   slept
+//!   knew                 when it had to do more than glance: what those did for whom it waited
+//!   nanoseconds          that it waited after its glance
+//!   saw                  barriers of the runtime's own, as the first of its team
+//! ```
+
+use core::ops::Add;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+/// How many threads count apart.
+pub const LINES: usize = 32;
+
+/// How a thread has passed a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// It came last.
+    Last,
+    /// After some looks.
+    Glanced,
+    /// After looking on for longer.
+    LookedOn,
+    /// After letting others run.
+    GaveWay,
+    /// After sleeping.
+    Slept,
+}
+
+/// What a thread counts.
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Tally {
+    passages: [AtomicU64; 5],
+    knew: AtomicU64,
+    nanoseconds: AtomicU64,
+    seen: AtomicU64,
+}
+
+impl Tally {
+    /// A thread has passed.
+    #[inline]
+    pub fn passed(&self, how: Passage) {
+        if let Some(count) = self.passages.get(how as usize) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// It had waited for so long after its glance, and knew of those for whom it waited what they did, or not.
+    pub fn waited(&self, nanoseconds: u64, knew: bool) {
+        self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.knew.fetch_add(knew.into(), Ordering::Relaxed);
+    }
+
+    /// A barrier of its runtime was passed, at which nothing else is counted.
+    #[inline]
+    pub fn saw(&self) {
+        self.seen.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What was counted here.
+    pub(crate) fn read(&self) -> Meetings {
+        let read = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let [barriers, glanced, looked_on, gave_way, slept] = self.passages.each_ref().map(read);
+        let [knew, nanoseconds, seen] = [&self.knew, &self.nanoseconds, &self.seen].map(read);
+        Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds, seen }
+    }
+}
+
+/// What threads have counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Meetings {
+    /// Barriers that were passed.
+    pub barriers: u64,
+    /// Waits that ended within some looks.
+    pub glanced: u64,
+    /// Waits that took longer, and in which the thread looked on.
+    pub looked_on: u64,
+    /// Waits in which it let others run.
+    pub gave_way: u64,
+    /// Waits in which it slept.
+    pub slept: u64,
+    /// Of the waits that took longer: in which it knew what those did for whom it waited.
+    pub knew: u64,
+    /// How long these waits were together, ns.
+    pub nanoseconds: u64,
+    /// Barriers of a runtime's own that were passed, where it tells of them.
+    pub seen: u64,
+}
+
+/// Of two threads, or processes. What a program counts may be a lie, of any size.
+impl Add for Meetings {
+    type Output = Meetings;
+
+    fn add(self, other: Meetings) -> Meetings {
+        let sum = u64::saturating_add;
+        Meetings {
+            barriers: sum(self.barriers, other.barriers),
+            glanced: sum(self.glanced, other.glanced),
+            looked_on: sum(self.looked_on, other.looked_on),
+            gave_way: sum(self.gave_way, other.gave_way),
+            slept: sum(self.slept, other.slept),
+            knew: sum(self.knew, other.knew),
+            nanoseconds: sum(self.nanoseconds, other.nanoseconds),
+            seen: sum(self.seen, other.seen),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_passage_is_counted_once_and_the_time_of_long_waits_added_up() {
+        let tally = Tally::default();
+        for (times, how) in [
+            (1, Passage::Last),
+            (2, Passage::Glanced),
+            (3, Passage::LookedOn),
+            (4, Passage::GaveWay),
+            (5, Passage::Slept),
+        ] {
+            (0..times).for_each(|_| tally.passed(how));
+        }
+        tally.waited(70, true);
+        tally.waited(30, false);
+        let (barriers, glanced, looked_on, gave_way, slept) = (1, 2, 3, 4, 5);
+        tally.saw();
+        let (knew, nanoseconds, seen) = (1, 100, 1);
+        let expected =
+            Meetings { barriers, glanced, looked_on, gave_way, slept, knew, nanoseconds, seen };
+        assert_eq!(tally.read(), expected);
+        let lie = Meetings { barriers: u64::MAX, ..Meetings::default() };
+        assert_eq!(tally.read() + lie, Meetings { barriers: u64::MAX, ..expected });
+    }
+
+    #[test]
+    fn a_tally_has_a_cache_line_of_its_own() {
+        assert_eq!((size_of::<Tally>(), align_of::<Tally>()), (64, 64));
+    }
+}
