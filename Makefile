@@ -13,6 +13,8 @@
 #                machine
 #   make bench-barrier  measures barriers that know which threads run against those that do not: half a day; RUNS=7
 #                SECONDS=1.5 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
+#   make bench-malleable  what it costs a program to be malleable, where that brings it nothing: ten minutes; on the idle
+#                machine; RUNS=15 SECONDS=10
 #   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: half an hour; RUNS=7
 #                SECONDS=2 CELLS="all four" choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
@@ -40,7 +42,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -100,6 +102,11 @@ bench-barrier: PACKAGES += libomp5
 bench-barrier: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/barrier.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+
+bench-malleable: build kernels
+	@cargo build --release --locked -p cosched-hook --examples
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/malleable.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-fairness: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/fairness.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \

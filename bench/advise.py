@@ -114,7 +114,8 @@ def workload(programs, counts):
 def total(options, programs, counts):
     """How long the workload takes with these thread counts, told on the command's standard input."""
     done = subprocess.run([options.cosched, "run", "-", "--policy", options.policy, "--json"],
-                          input=workload(programs, counts).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=True)
+                          input=workload(programs, counts).encode(), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          check=True)
     return json.loads(done.stdout)["total_seconds"]
 
 

@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """fairness.py: how equal slowdowns are under fair progress, and what that costs. `make bench-fairness` runs it.
 
-Programs that take equally long alone, on one CPU each, run together, two for each CPU: some stream through memory, some
-compute, some solve (a barrier every hundred microseconds), some are numpy's. How far they come is told from inside them:
-by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so no hardware counters are needed.
-`cosched compare` runs all policies in turn, with the times alone measured in every round.
+Programs that take equally long alone run together: some stream through memory, some compute, some solve (a barrier every
+hundred microseconds), some are numpy's; on one CPU each, or wide ones beside narrow ones. How far they come is told from inside
+them: by ticks (compute), parallel regions (triad), barriers (cg) and calls of OpenBLAS (numpy), so no hardware counters are
+needed. `cosched compare` runs all policies in turn, with the times alone measured in every round.
 
-The bar: of plain Linux's excess unfairness (what largest over smallest slowdown is above 1) at least half is gone, for at most 3 %
-more time. Where plain Linux is hardly unfair, there is nothing to be gained, and no verdict.
+A program's slowdown is the median of its slowdowns in all rounds; unfairness is the largest of the programs' over the smallest.
+(In a single round, noise alone makes the largest differ from the smallest; each round's own stands beside it.)
+
+The bar: of plain Linux's excess unfairness (what is above 1) at least half is gone, for at most 3 % more time. Where plain Linux
+is hardly unfair, there is nothing to be gained, and no verdict.
 
 It writes fairness.json (for scripts) and fairness.md into --out. Only the standard library is needed.
 """
@@ -38,21 +41,27 @@ KINDS = {
     "cg": (["./bin/cg", "--work"], 0.1),
     "numpy": (["/usr/bin/python3", "./numpy-matmul.py"], 40),
 }
-ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
 
 
 class Cell(NamedTuple):
-    """A mix: kinds of programs, one after the other until there are two for each CPU."""
+    """A mix: kinds of programs on all CPUs, and kinds on one, of which there are two programs for each CPU less the wide."""
 
     name: str
-    kinds: list
+    wide: list
+    narrow: list
+
+    def programs(self, cpus):
+        """The kind of each, and how many threads it has."""
+        narrow = [(self.narrow[number % len(self.narrow)], 1) for number in range(2 * cpus - len(self.wide))]
+        return [(kind, cpus) for kind in self.wide] + narrow
 
 
 CELLS = [
-    Cell("triad and compute", ["triad", "compute"]),
-    Cell("numpy and triad", ["numpy", "triad"]),
-    Cell("all four", ["triad", "compute", "cg", "numpy"]),
-    Cell("cg and compute", ["cg", "compute"]),
+    Cell("triad and compute", [], ["triad", "compute"]),
+    Cell("all four", [], ["triad", "compute", "cg", "numpy"]),
+    Cell("wide cg and narrow", ["cg", "cg"], ["compute", "triad"]),
+    Cell("wide numpy and narrow", ["numpy", "numpy"], ["compute", "triad"]),
 ]
 
 
@@ -71,7 +80,8 @@ def main():
         "cells": [],
     }
     chosen = command_line.chosen(CELLS, options)
-    amounts = {kind: amount(kind, options.seconds) for kind in {kind for cell in chosen for kind in cell.kinds}}
+    wanted = {program for cell in chosen for program in cell.programs(cpus)}
+    amounts = {program: amount(*program, options.seconds) for program in sorted(wanted)}
     for number, cell in enumerate(chosen, 1):
         say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
         report["cells"].append(measured(options, cell, amounts, cpus, report))
@@ -80,13 +90,14 @@ def main():
     print("\n".join(sentence(cell) for cell in report["cells"]))
 
 
-def amount(kind, seconds):
-    """How much work takes so long alone on one CPU: from the difference of two amounts, so that starting does not count."""
+def amount(kind, threads, seconds):
+    """How much work takes so long alone: from the difference of two amounts, so that starting does not count."""
     words, base = KINDS[kind]
+    set_threads = {name: str(threads) for name in THREADS}
 
     def took(work):
         began = time.perf_counter()
-        subprocess.run([*words, f"{work:g}"], cwd=WORKLOADS, env=os.environ | ONE_THREAD, check=True,
+        subprocess.run([*words, f"{work:g}"], cwd=WORKLOADS, env=os.environ | set_threads, check=True,
                        stdout=subprocess.DEVNULL)
         return time.perf_counter() - began
 
@@ -98,10 +109,11 @@ def amount(kind, seconds):
 
 def measured(options, cell, amounts, cpus, report):
     """What all ways make of one mix."""
-    file = options.folder / f"{cell.name.replace(' ', '-')}.toml"
+    out = options.folder / cell.name.replace(" ", "-")
+    file = out.with_suffix(".toml")
     file.write_text(workload(cell, amounts, cpus))
-    done = options.cosched("compare", file, "--policies", ",".join(WAYS), "--runs", options.runs, "--solo", "--json",
-                           stdout=subprocess.PIPE)
+    done = options.cosched("compare", file, "--policies", ",".join(WAYS), "--runs", options.runs, "--solo", "--out", out,
+                           "--json", stdout=subprocess.PIPE)
     if options.cosched.interrupted:
         raise KeyboardInterrupt
     if not done.stdout:
@@ -111,32 +123,45 @@ def measured(options, cell, amounts, cpus, report):
     ways = {way["way"]: {key: way[key] for key in ["unfairness", "total_seconds", "mean_turnaround_seconds",
                                                    "own_cpu_percent", "failed", "deviations", "against", "samples"]}
             for way in document["ways"]}
-    return judged({"cell": cell.name, "programs": 2 * cpus, "ways": ways})
+    for name, way in ways.items():
+        way["slowdowns"] = slowdowns(out, name, document["rounds"])
+    return judged({"cell": cell.name, "ways": ways})
+
+
+def slowdowns(out, way, rounds):
+    """Of each program, in every round."""
+    found = {}
+    for number in range(1, rounds + 1):
+        run = json.loads((out / f"round-{number:03}" / way / "run.json").read_text())
+        for program in run["programs"]:
+            found.setdefault(program["name"], []).append(program["turnaround_seconds"] / program["solo_seconds"])
+    return found
 
 
 def workload(cell, amounts, cpus):
     """As a workload file."""
-    kinds = [cell.kinds[number % len(cell.kinds)] for number in range(2 * cpus)]
     tables = []
-    for number, kind in enumerate(kinds, 1):
-        work = amounts[kind]
+    for number, (kind, threads) in enumerate(cell.programs(cpus), 1):
+        work = amounts[kind, threads]
         words = [*KINDS[kind][0], str(round(work)) if kind == "numpy" else f"{work:.4g}"]
         tables.append(f'[[program]]\nname = "{kind}-{number}"\ncommand = {json.dumps(words)}\n'
-                      f'cwd = {json.dumps(str(WORKLOADS))}\nthreads = 1\nprogress = true\n')
+                      f'cwd = {json.dumps(str(WORKLOADS))}\nthreads = {threads}\nprogress = true\n')
     return "\n".join(tables)
 
 
 def judged(cell):
-    """Adds what follows for each way: which part of the first one's excess unfairness is gone, round by round."""
-    first = cell["ways"][FIRST]["samples"]
+    """Adds what follows for each way: which part of the first one's excess unfairness is gone."""
+    first = cell["ways"][FIRST]
     for way in cell["ways"].values():
-        pairs = zip(first["unfairness"], way["samples"]["unfairness"], strict=True)
-        gone = [(before - after) / (before - 1) for before, after in pairs if before > WORTH]
-        way["excess_gone"] = statistics.median(gone) if gone else None
-        way["turnaround"] = ratio(way["samples"]["mean_turnaround_seconds"], first["mean_turnaround_seconds"])
+        typical = [statistics.median(rounds) for rounds in way["slowdowns"].values()]
+        way["typical_unfairness"] = max(typical) / min(typical)
+    before = first["typical_unfairness"]
+    for way in cell["ways"].values():
+        way["excess_gone"] = (before - way["typical_unfairness"]) / (before - 1) if before > WORTH else None
+        way["turnaround"] = ratio(way["samples"]["mean_turnaround_seconds"], first["samples"]["mean_turnaround_seconds"])
     ours = cell["ways"][OURS]
     cost = ours["against"]["total_ratio"]["value"]
-    if cell["ways"][FIRST]["unfairness"]["value"] <= WORTH:
+    if before <= WORTH:
         cell["verdict"] = "nothing to gain"
     elif any(way["failed"] for way in cell["ways"].values()):
         cell["verdict"] = "programs failed"
@@ -149,8 +174,8 @@ def sentence(cell):
     """The verdict, for people."""
     linux, ours = cell["ways"][FIRST], cell["ways"][OURS]
     gone = "" if ours["excess_gone"] is None else f", {ours['excess_gone']:.0%} of the excess gone"
-    return (f"{cell['cell']}: unfairness {linux['unfairness']['value']:.3f} under plain Linux, "
-            f"{ours['unfairness']['value']:.3f} under fair progress{gone}, "
+    return (f"{cell['cell']}: unfairness {linux['typical_unfairness']:.3f} under plain Linux, "
+            f"{ours['typical_unfairness']:.3f} under fair progress{gone}, "
             f"{ours['against']['total_ratio']['value'] - 1:+.1%} time: {cell['verdict']}")
 
 
@@ -165,14 +190,16 @@ def markdown(report):
     yield (f"{machine['model']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; {report['rounds']} rounds, programs of "
            f"{report['seconds']:g} s alone, {report['started_at']}.")
     for cell in report["cells"]:
-        yield f"\n### {cell['cell']}, {cell['programs']} programs: {cell['verdict']}\n"
-        yield f"| way | unfairness | excess gone | total / {FIRST} | turnaround / {FIRST} | cosched, % of a CPU | failed |"
-        yield "|---|---|---|---|---|---|---|"
+        yield f"\n### {cell['cell']}: {cell['verdict']}\n"
+        yield (f"| way | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
+               "| cosched, % of a CPU | failed |")
+        yield "|---|---|---|---|---|---|---|---|---|"
         for name, way in cell["ways"].items():
             gone = "–" if name == FIRST or way["excess_gone"] is None else f"{way['excess_gone']:.0%}"
             beside = with_verdict(way["against"]) if way["against"] else "1"
-            yield (f"| {name} | {interval(way['unfairness'])} | {gone} | {beside} | {interval(way['turnaround'])} "
-                   f"| {interval(way['own_cpu_percent'], 2)} | {way['failed']} |")
+            slow = ", ".join(f"{program} {statistics.median(rounds):.2f}" for program, rounds in way["slowdowns"].items())
+            yield (f"| {name} | {slow} | {way['typical_unfairness']:.3f} | {interval(way['unfairness'])} | {gone} | {beside} "
+                   f"| {interval(way['turnaround'])} | {interval(way['own_cpu_percent'], 2)} | {way['failed']} |")
 
 
 if __name__ == "__main__":

@@ -12,9 +12,7 @@ Two questions:
 
 It writes malleable.json into --out. The machine has to be idle.
 
-    make build kernels
-    cargo build --release -p cosched-hook --examples
-    python3 bench/malleable.py --cosched target/release/cosched
+`make bench-malleable` builds what it takes, and runs it.
 """
 
 import argparse

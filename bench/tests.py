@@ -45,7 +45,8 @@ def report(*made_up):
 def way(unfairness, seconds, failed=0):
     estimate = lambda value: {"value": value, "interval": None}
     samples = {"unfairness": [unfairness] * ROUNDS, "mean_turnaround_seconds": [seconds] * ROUNDS}
-    return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples,
+    rounds = {"a": [2.0] * ROUNDS, "b": [2.0 * unfairness] * (ROUNDS - 1) + [9.0]}
+    return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples, "slowdowns": rounds,
             "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
 
 
@@ -66,10 +67,12 @@ class Fairness(unittest.TestCase):
     def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
         self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
 
-    def test_a_mix_has_two_programs_for_each_cpu_that_tell_how_far_they_come(self):
-        text = fairness.workload(fairness.CELLS[1], {"numpy": 123.4, "triad": 0.5}, 3)
+    def test_a_mix_has_wide_programs_and_narrow_ones_that_all_tell_how_far_they_come(self):
+        cell = fairness.Cell("a", ["numpy"], ["triad", "compute"])
+        text = fairness.workload(cell, {("numpy", 3): 123.4, ("triad", 1): 0.5, ("compute", 1): 0.25}, 3)
         self.assertEqual(text.count("[[program]]"), 6)
         self.assertEqual(text.count("progress = true"), 6)
+        self.assertEqual((text.count("threads = 3"), text.count('"0.5"'), text.count('"0.25"')), (1, 3, 2))
         self.assertIn('"./numpy-matmul.py", "123"', text)
 
 

@@ -14,6 +14,10 @@ pub(crate) struct FairArgs {
     /// "unlimited": more makes slowdowns more equal and costs throughput (fair-progress) [default: 2]
     #[arg(long, value_name = "PERCENT", value_parser = training)]
     pub(crate) training_limit: Option<TrainingLimit>,
+    /// The same as one knob: 0 (no training) to 1 (no limit); f stands for a limit of 2 * f / (1 - f) percent
+    /// (fair-progress) [default: 0.5]
+    #[arg(long, value_name = "0..1", value_parser = fairness, conflicts_with = "training_limit")]
+    pub(crate) fairness: Option<TrainingLimit>,
     /// Find that out for whoever comes first, and not for those of whom least is known (fair-progress).
     #[arg(long)]
     pub(crate) no_distribution: bool,
@@ -43,7 +47,7 @@ impl FairArgs {
         let peak = self.peak_bandwidth.or(self.usual_peak);
         FairOptions {
             peak,
-            training_limit: self.training_limit.map_or(default.training_limit, |limit| limit.0),
+            training_limit: self.limit().map_or(default.training_limit, |limit| limit.0),
             distribution: !self.no_distribution,
             sequential: !self.no_sequences,
             by_company: self.by_company || peak.is_none(),
@@ -51,11 +55,18 @@ impl FairArgs {
         }
     }
 
+    /// The limit, in whatever way it was said.
+    fn limit(&self) -> Option<TrainingLimit> {
+        self.training_limit.or(self.fairness)
+    }
+
     /// What is not said here holds as it is said there.
     pub(crate) fn over(&self, there: &FairArgs) -> FairArgs {
+        let limited = if self.limit().is_some() { self } else { there };
         FairArgs {
             peak_bandwidth: self.peak_bandwidth.or(there.peak_bandwidth),
-            training_limit: self.training_limit.or(there.training_limit),
+            training_limit: limited.training_limit,
+            fairness: limited.fairness,
             no_distribution: self.no_distribution || there.no_distribution,
             no_sequences: self.no_sequences || there.no_sequences,
             by_company: self.by_company || there.by_company,
@@ -69,6 +80,7 @@ impl FairArgs {
         let all = [
             ("--peak-bandwidth", self.peak_bandwidth.is_some()),
             ("--training-limit", self.training_limit.is_some()),
+            ("--fairness", self.fairness.is_some()),
             ("--no-distribution", self.no_distribution),
             ("--no-sequences", self.no_sequences),
             ("--by-company", self.by_company),
@@ -93,6 +105,18 @@ fn training(text: &str) -> Result<TrainingLimit, String> {
     }
 }
 
+/// From no training at 0 over the default in the middle to all that it takes at 1.
+fn fairness(text: &str) -> Result<TrainingLimit, String> {
+    match text.parse::<f64>() {
+        Ok(1.0) => Ok(TrainingLimit(None)),
+        Ok(share) if (0.0..1.0).contains(&share) => {
+            let middle = FairOptions::default().training_limit.unwrap_or_default();
+            Ok(TrainingLimit(Some(middle * share / (1.0 - share))))
+        }
+        _ => Err("write a number from 0 to 1".to_owned()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,6 +125,10 @@ mod tests {
     fn a_limit_is_told_in_percent_or_there_is_none() {
         assert_eq!(training("2"), Ok(TrainingLimit(Some(0.02))));
         assert_eq!(training("unlimited"), Ok(TrainingLimit(None)));
+        assert_eq!(fairness("0"), Ok(TrainingLimit(Some(0.0))));
+        assert_eq!(fairness("0.5"), Ok(TrainingLimit(FairOptions::default().training_limit)));
+        assert_eq!(fairness("1"), Ok(TrainingLimit(None)));
+        assert!(fairness("1.1").is_err() && fairness("-0.1").is_err());
         assert!(training("-1").is_err() && training("2%").is_err() && peak("0").is_err());
     }
 }

@@ -33,8 +33,8 @@ pub const BLOCK: u64 = 512;
 pub const MOST_RINGS: usize = 256;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
-/// CPU time between two samples without counters, ns: two hundred samples in a quantum of 100 ms, fifty in one of training: with fewer,
-/// two quanta of the same phase would differ by chance. A prime, so that it keeps no step with what programs do.
+/// CPU time between two samples without counters, ns: two hundred in a quantum of 100 ms, fifty in one of training. With
+/// fewer, two quanta of the same phase would differ by chance. A prime, so that it keeps no step with what programs do.
 const NANOS: u64 = 499_979;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };

@@ -25,16 +25,20 @@
 //! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
 //!   then measured counts as low contention only by the first criterion;
 //! - programs that belong together are one: the least progress of any counts;
-//! - no training while somebody would be frozen too long by it.
+//! - no training while somebody would be frozen too long by it;
+//! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
+//!   traffic is not known.
 
 mod beside;
 mod colour;
 mod contention;
 mod knowledge;
 mod mapping;
+mod options;
 mod overhead;
 mod phases;
 mod predictor;
+mod present;
 mod segment;
 mod selection;
 mod sequence;
@@ -56,6 +60,8 @@ use crate::quantum::{Quantum, SHORTEST, Weights};
 use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
 use knowledge::Knowledge;
 use mapping::{Guest, places};
+pub use options::FairOptions;
+use present::{Present, Seat, Trained};
 use selection::{Waits, select};
 
 /// The one wake-up of this policy.
@@ -65,38 +71,6 @@ const MEASURES: [Measure; 4] =
     [Measure::CpuTime, Measure::Counters, Measure::InstructionPointers, Measure::Progress];
 /// A training quantum is this part of another one.
 const PART: u64 = 4;
-
-/// How `fair-progress` is to work.
-#[derive(Clone, Debug, PartialEq)]
-pub struct FairOptions {
-    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`: it is not known, and only
-    /// whoever is alone suffers little.
-    pub peak: Option<f64>,
-    /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
-    pub training_limit: Option<f64>,
-    /// Whether training goes to the program of which least is known (section 4.5), or to the first.
-    pub distribution: bool,
-    /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
-    pub sequential: bool,
-    /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
-    pub by_company: bool,
-    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
-    /// policy).
-    pub optimal: bool,
-}
-
-impl Default for FairOptions {
-    fn default() -> FairOptions {
-        FairOptions {
-            peak: None,
-            training_limit: Some(0.02),
-            distribution: true,
-            sequential: true,
-            by_company: false,
-            optimal: false,
-        }
-    }
-}
 
 /// The same slowdown for everybody.
 #[derive(Debug)]
@@ -116,46 +90,6 @@ pub(crate) struct FairProgress {
     cpus: CpuSet,
     present: Present,
     quanta: u64,
-}
-
-/// Programs that run together, and where.
-#[derive(Debug)]
-struct Seat {
-    members: Vec<ProgramId>,
-    cpus: CpuSet,
-    /// How many CPUs they wanted.
-    wanted: usize,
-}
-
-/// The present quantum.
-#[derive(Debug)]
-struct Present {
-    began: Nanos,
-    /// Never, while there is room for everybody.
-    ends: Nanos,
-    trained: Option<Trained>,
-    /// Somebody came or went within it.
-    disturbed: bool,
-    /// It is no quantum, but the pause before the first: what is measured is of other times.
-    opens: bool,
-}
-
-/// Who is trained.
-#[derive(Debug)]
-struct Trained {
-    members: Vec<ProgramId>,
-    /// CPUs that are left idle for it.
-    idle: usize,
-}
-
-impl Present {
-    const NONE: Present = Present {
-        began: Nanos::ZERO,
-        ends: Nanos::NEVER,
-        trained: None,
-        disturbed: false,
-        opens: false,
-    };
 }
 
 impl FairProgress {

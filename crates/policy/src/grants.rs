@@ -27,6 +27,11 @@
 //! is not bound before it has asked for threads, or has run for as long as loading takes; and as long it counts for one
 //! CPU, since what a program does before its first region, it does with one thread.
 //!
+//! And some that have asked go on with one thread for long: libraries ask while they are loaded, and regions with a clause of
+//! their own do not heed grants. A program that is *light*, because it was found to use little more than one CPU of several,
+//! counts for one, and is not bound either, so that it shows when it uses more. That is looked at while there is somebody
+//! to whom the other CPUs could go.
+//!
 //! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
 //! there. This one is ours.
 
@@ -48,11 +53,17 @@ use curve::{Basis, Curve};
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
 /// So many quanta a program has run before it is measured: in less, measuring costs more than can be won.
 const UNMEASURED: u64 = 10;
+/// The same where there are others to whom its CPUs could go.
+const UNMEASURED_BESIDE_OTHERS: u64 = 2;
+/// Whoever uses fewer CPUs than that is light.
+const LIGHT: f64 = 1.25;
 /// After so many readings a count is known, until some time has passed.
 const ENOUGH: f64 = 4.0;
 const STALE: Nanos = Nanos::from_secs(10);
 /// After so many readings without any progress in them, nobody looks any more.
 const SILENT: u8 = 8;
+/// With more programs than this, nobody is looked at sooner for the others' sake.
+const FEW: usize = 16;
 /// How many times as long as a trial is the time without one.
 const PAUSE: u64 = 100;
 /// How many quanta a trial is thought to take, before the first one; and at most.
@@ -86,6 +97,8 @@ struct Known {
     granted: Option<u16>,
     /// It has asked for none yet and may still be loading its runtimes.
     loading: bool,
+    /// It uses one CPU of those that it may use.
+    light: bool,
     /// Whether it is being measured.
     observed: bool,
     /// The next reading belongs to the grant before this one, or to the time before it was measured.
@@ -118,6 +131,7 @@ impl Known {
             asked: program.requested,
             granted: None,
             loading: program.ran < LOADED,
+            light: false,
             observed: false,
             settling: false,
             ran: program.ran,
@@ -195,8 +209,9 @@ impl Grants {
         }
     }
 
-    /// A program was measured.
+    /// A program was measured. The first reading after a change may be of the time before it.
     fn read(&mut self, id: ProgramId, world: &World<'_>) {
+        let quantum = self.quantum;
         let (Some(known), Some(program)) = (self.programs.get_mut(&id), world.program(id)) else {
             return;
         };
@@ -209,7 +224,12 @@ impl Grants {
         }
         let whole =
             |sample: &&cosched_core::Sample| sample.program == id && sample.thread.is_none();
-        let progress = world.samples.iter().find(whole).and_then(curve::progress);
+        let sample = world.samples.iter().find(whole);
+        if let Some(sample) = sample.filter(|one| one.on_cpu > Nanos::ZERO && ran * 2 >= quantum) {
+            let used = sample.on_cpu.as_secs_f64() / ran.as_secs_f64();
+            known.light = granted > 1 && used < LIGHT;
+        }
+        let progress = sample.and_then(curve::progress);
         known.silent =
             if progress.is_some() { 0 } else { known.silent.saturating_add(1).min(SILENT) };
         let Some((basis, amount)) = progress else { return };
@@ -222,7 +242,7 @@ impl Grants {
         };
         known.over += ran;
         // Times in ticks say nothing of a short while.
-        if known.over * 2 < self.quantum {
+        if known.over * 2 < quantum {
             return;
         }
         let threads = granted.min(known.asked);
@@ -233,7 +253,7 @@ impl Grants {
     }
 
     /// Gives units the sizes that stand, and newcomers a share that leaves others theirs. Whoever has not asked for threads
-    /// yet has one.
+    /// yet, or uses no more, has one.
     pub(crate) fn fit(&self, units: &mut [Unit], cpus: usize) {
         let even = (cpus / units.len().max(1)).max(1) as u16;
         for unit in units {
@@ -241,8 +261,9 @@ impl Grants {
                 if let Some(known) = self.programs.get(&member.id) {
                     let granted = known.granted.unwrap_or(even.min(known.asked)).max(1);
                     let granted = granted.min(u16::try_from(cpus).unwrap_or(u16::MAX)).max(1);
-                    member.threads = if known.loading { 1 } else { usize::from(granted) };
-                    (member.grant, member.unbound) = (Some(granted), known.loading);
+                    let one = known.loading || known.light;
+                    member.threads = if one { 1 } else { usize::from(granted) };
+                    (member.grant, member.unbound) = (Some(granted), one);
                 }
             }
             let sum: usize = unit.members.iter().map(|member| member.threads).sum();
@@ -277,7 +298,9 @@ impl Grants {
         let fixed: Vec<usize> = units.iter().map(|unit| self.fixed(unit)).collect();
         let turns = |counts: &[u16]| {
             let mut sizes = fixed.clone();
-            seats.iter().zip(counts).for_each(|((u, _), n)| sizes[*u] += usize::from(*n));
+            for (((u, _), known), n) in seats.iter().zip(&known).zip(counts) {
+                sizes[*u] += if known.light { 1 } else { usize::from(*n) };
+            }
             sizes.iter_mut().for_each(|size| *size = (*size).min(cpus.max(1)));
             (self.turns)(&sizes, cpus).max(1.0)
         };
@@ -370,6 +393,7 @@ impl Grants {
         let is_its = |trial: Option<Trial>| trial.is_some_and(|trial| trial.program == id);
         let changed = known.granted.replace(threads) != Some(threads);
         known.settling |= changed;
+        known.light &= threads > 1;
         let asked = known.asked;
         if is_its(begun) {
             plan.because(Some(id), Why::TriesThreads { threads, asked });
@@ -385,10 +409,13 @@ impl Grants {
     /// Asks to be woken at a time, and to have read what there is to learn. Nobody is measured but for that.
     pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
         let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
+        let beside_others = (2..=FEW).contains(&world.programs.len());
+        let unmeasured = if beside_others { UNMEASURED_BESIDE_OTHERS } else { UNMEASURED };
         for (id, known) in &mut self.programs {
             let Some(program) = world.program(*id) else { continue };
-            let wants = trial == Some(*id) || known.wants_reading(world.now);
-            let wants = wants && program.ran >= self.quantum * UNMEASURED;
+            let is_light = known.light && beside_others;
+            let wants = trial == Some(*id) || is_light || known.wants_reading(world.now);
+            let wants = wants && program.ran >= self.quantum * unmeasured;
             if wants != known.observed {
                 known.observed = wants;
                 known.settling |= wants;

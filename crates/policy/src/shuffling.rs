@@ -162,7 +162,8 @@ impl Shuffling {
     }
 
     /// The CPUs that programs may use are others than before: who has lost all CPUs of his socket may run anywhere until the
-    /// next shuffling. What was found out on the CPUs of before says nothing any more.
+    /// next shuffling; so may everybody where a socket has come, which would stay empty otherwise. What was found out on the
+    /// CPUs of before says nothing any more.
     fn find_sockets(&mut self, world: &World<'_>, plan: &mut Plan) {
         let found = self.options.sockets.usable(world.topology, world.cpus);
         let before = std::mem::replace(&mut self.sockets, found);
@@ -170,6 +171,8 @@ impl Shuffling {
             return;
         }
         self.nodes = pages::nodes(&self.sockets, world.topology);
+        let is_new = |socket: &CpuSet| !before.iter().any(|old| old.intersects(socket));
+        let has_grown = self.sockets.iter().any(is_new);
         let now = |old: usize| self.sockets.iter().position(|new| new.intersects(&before[old]));
         for (id, tracked) in &mut self.programs {
             if let Some(guard) = &mut self.guard {
@@ -186,7 +189,7 @@ impl Shuffling {
             };
             tracked.pages = follow(&mut tracked.pages);
             let homes = follow(&mut tracked.homes);
-            tracked.house(homes);
+            tracked.house(if has_grown { Homes::new() } else { homes });
         }
     }
 

@@ -12,6 +12,7 @@
 mod compared;
 mod courses;
 mod equals;
+mod estimates;
 mod gangs;
 mod grants;
 mod machine;
@@ -216,6 +217,8 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     predicted::slowdowns,
     equals::treatment,
     shuffles::shuffles,
+    estimates::coverage,
+    estimates::training,
     meetings::waits,
 ];
 

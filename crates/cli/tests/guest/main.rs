@@ -12,6 +12,7 @@
 
 mod controllers;
 mod placement;
+mod shuffling;
 #[path = "../live/support/mod.rs"]
 #[allow(dead_code, unused_imports)]
 mod support;

@@ -173,18 +173,27 @@ impl PhaseTable {
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
     }
 
-    /// The same by its speed beside those who disturb it least, as long as the phase is not known: to be asked after
-    /// [`PhaseTable::take_in`].
+    /// The same, where `alone` has been told by [`PhaseTable::take_in`], by the phase's speed beside those who disturb it
+    /// least. That counts as long as the phase is not known, and afterwards if it is the higher one: on average nobody is
+    /// faster beside others than alone.
     pub(super) fn take_in_beside(
         &mut self,
         position: usize,
         segment: &Segment,
         company: &[ProgramId],
-    ) -> Option<f64> {
-        let phase = self.phases.get_mut(position)?;
-        phase.beside.take_in(company, segment.work()?, segment.on_cpu);
+        alone: f64,
+    ) -> f64 {
+        let (Some(phase), Some(work)) = (self.phases.get_mut(position), segment.work()) else {
+            return alone;
+        };
+        phase.beside.take_in(company, work, segment.on_cpu);
         let least = if segment.in_lumps { LUMPS } else { 0.0 };
-        phase.beside.best(least).filter(|_| !phase.is_known())
+        match phase.beside.best(least) {
+            Some(best) if phase.is_known() => alone.max(best),
+            Some(best) if !segment.in_lumps => best.max(work / segment.on_cpu),
+            Some(best) => best,
+            None => alone,
+        }
     }
 
     /// The share of all segments so far whose phase is known from a valid one: valid data coverage.

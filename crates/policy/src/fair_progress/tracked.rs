@@ -58,15 +58,9 @@ impl Tracked {
         let lacked =
             phase.and_then(|phase| self.phases.phase(phase)).is_some_and(|p| !p.is_known());
         let alone = phase.map_or(speed, |phase| self.phases.take_in(phase, segment, valid));
-        let beside = phase
-            .zip(company)
-            .and_then(|(phase, company)| self.phases.take_in_beside(phase, segment, company));
-        let alone = beside.map_or(
-            alone,
-            |beside| {
-                if segment.in_lumps { beside } else { beside.max(speed) }
-            },
-        );
+        let alone = phase.zip(company).map_or(alone, |(phase, company)| {
+            self.phases.take_in_beside(phase, segment, company, alone)
+        });
         if let Some(phase) = phase.filter(|_| trained && !valid) {
             self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
         }

@@ -239,7 +239,7 @@ fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_l
     let speed = |given| if is_batch(given) { 0.8 } else { 1.0 };
     let (found, given) = tried_for(Nanos::from_secs(9), batch, &mut lab, speed);
     assert_eq!((first_trial(&found), is_batch(given)), (Option::None, true));
-    let (found, given) = tried_for(Nanos::from_secs(5), batch, &mut lab, speed);
+    let (found, given) = tried_for(Nanos::from_secs(15), batch, &mut lab, speed);
     assert_eq!(first_trial(&found), Some(Why::Tried { actuator: Batch, against: None }));
     assert!(!is_batch(given), "it was true of another time");
 }

@@ -118,6 +118,45 @@ fn programs_that_have_not_asked_for_threads_yet_are_packed_as_if_they_had_one() 
     assert_eq!(running(&lab), 1, "there is no even share for three, so they take turns");
 }
 
+/// Lets quanta pass in which programs use so many CPUs each, by slot.
+fn pass_using(lab: &mut AnyLab, quanta: usize, used: [f64; 3]) {
+    for _ in 0..quanta {
+        let (Some(at), from) = (lab.next_wake(), lab.scene.now) else {
+            panic!("nothing is to come")
+        };
+        lab.scene.samples.clear();
+        for program in lab.scene.programs.iter_mut().filter(|p| p.state == ProgramState::Running) {
+            program.ran += at - from;
+            let used = used[usize::from(program.id.slot)].min(f64::from(program.granted));
+            let on_cpu = (at - from).as_secs_f64() * used;
+            let on_cpu = Nanos((1e9 * on_cpu) as u64);
+            let sample = Sample::empty(program.id, from, at);
+            lab.scene.samples.push(Sample { on_cpu, user_time: Some(on_cpu), ..sample });
+        }
+        lab.wake_reading();
+    }
+}
+
+#[test]
+fn programs_that_use_one_cpu_of_their_two_run_beside_each_other_and_unbound_until_they_use_more() {
+    let mut lab = lab(Kind::AdaptiveGreedy, 2, malleable(&[2; 3]));
+    lab.tell(&[asks(0), asks(1), asks(2)]);
+    let beside = |lab: &AnyLab| threads(lab).iter().filter(|threads| **threads > 0).count();
+    pass_using(&mut lab, 3, [2.0; 3]);
+    assert_eq!(beside(&lab), 1, "there is no even share for three, so they take turns");
+    pass_using(&mut lab, 18, [0.9, 0.9, 1.9]);
+    let seen: Vec<Vec<u16>> = (0..2)
+        .map(|_| {
+            pass_using(&mut lab, 1, [0.9, 0.9, 1.9]);
+            threads(&lab)
+        })
+        .collect();
+    assert!(seen.contains(&vec![2, 2, 0]) && seen.contains(&vec![0, 0, 2]), "{seen:?}");
+    assert_eq!(bound(&lab)[..2], [None, None]);
+    pass_using(&mut lab, 12, [1.0, 1.0, 2.0].map(|used: f64| used.max(1.5)));
+    assert_eq!(beside(&lab), 1);
+}
+
 #[test]
 fn what_one_asks_for_no_more_goes_to_the_others_at_the_next_decision() {
     for kind in BOTH {

@@ -249,8 +249,9 @@ fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
     assert_eq!(stage.moves(), told(&[(0, ""), (1, "")]));
     stage.lab.scene.cpus = cpus("0-3");
     stage.lab.tell(&[Cause::MachineChanged]);
+    assert_eq!(stage.moves(), told(&[(2, ""), (3, "")]), "no socket stays empty");
     stage.interval(&[0.8, 0.8, 0.1, 0.1]);
-    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1")]), "once they are back");
+    assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
 }
 
 #[test]

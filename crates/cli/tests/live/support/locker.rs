@@ -36,7 +36,12 @@ impl Locker {
 
     /// Starts it, with nobody's cosched.
     pub(crate) fn start(place: &Place) -> Locker {
-        let child = place.start(&place.trap(), &Locker::ARGUMENTS);
+        Locker::of_threads(THREADS, place)
+    }
+
+    /// The same with so many threads that wait for one another.
+    pub(crate) fn of_threads(threads: &str, place: &Place) -> Locker {
+        let child = place.start(&place.trap(), &[Locker::ARGUMENTS[0], threads]);
         let process = Process::find(&Proc::default(), child.id() as i32).unwrap();
         Locker::of(process, Some(child))
     }

@@ -1,0 +1,104 @@
+//! `shuffling` on a machine with several packages: threads really are where the plan says, also when a package goes.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use cosched_core::{CpuSet, Why};
+use cosched_linux::affinity;
+use cosched_linux::procfs::Proc;
+use rustix::process::Signal;
+
+use super::guest_is_one_of;
+use super::support::{Cosched, Locker, Place, eventually};
+
+const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
+
+/// Groups are made once and then kept: who is moved while he sleeps is there only when he has been woken.
+fn attach(place: &Place, locker: &Locker) -> Cosched {
+    let pid = locker.process.pid.to_string();
+    let options = "attach --policy shuffling --no-guard --interval 200ms --threshold 0 --hysteresis 1 \
+                   --group-by package";
+    place.cosched(&options.split(' ').chain(["--out", "out", &pid]).collect::<Vec<_>>())
+}
+
+/// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are left out.
+fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
+    let pid = locker.process.pid;
+    let of = |tid: i32| {
+        let mask = affinity::get(tid).ok()?;
+        let stat = fs::read_to_string(format!("/proc/{pid}/task/{tid}/stat")).ok()?;
+        // The 39th field; the second one ends with the last bracket.
+        let cpu = stat.rsplit_once(") ")?.1.split(' ').nth(36)?.parse().ok()?;
+        Some((mask, cpu))
+    };
+    Proc::default().threads(pid).unwrap_or_default().into_iter().filter_map(of).collect()
+}
+
+/// Whether threads are bound to these packages, to each of them and to no others, and are there.
+fn are_on(packages: &[&str], locker: &Locker) -> bool {
+    let packages: BTreeSet<String> = packages.iter().map(|cpus| (*cpus).to_owned()).collect();
+    let places = places(locker);
+    let bound = || places.iter().filter(|(mask, _)| mask.len() <= 2);
+    let used: BTreeSet<String> = bound().map(|(mask, _)| mask.to_string()).collect();
+    used == packages && bound().all(|(mask, cpu)| mask.contains(*cpu))
+}
+
+#[test]
+fn threads_land_on_the_packages_that_the_plan_gives_them_and_are_as_found_afterwards() {
+    if guest_is_one_of(&["packages"]).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let locker = Locker::of_threads("8", &place);
+    let cosched = attach(&place, &locker);
+    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    cosched.signal(Signal::INT);
+    let ended = cosched.ended().with(130);
+    let reasons = ended.result().decisions.into_iter().flat_map(|decision| decision.reasons);
+    let is_of_four = |why: &Why| matches!(why, Why::Shuffled { groups: 4, .. });
+    assert!(reasons.into_iter().any(|reason| is_of_four(&reason.why)));
+    let all = CpuSet::first(8);
+    assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
+    locker.stop(&place);
+    place.no_trace_is_left_of(ended.pid);
+}
+
+/// The CPUs of the last package, offline until dropped.
+struct Unplugged;
+
+fn switch(cpu: usize, to: &str) {
+    fs::write(format!("/sys/devices/system/cpu/cpu{cpu}/online"), to).unwrap();
+}
+
+impl Unplugged {
+    fn now() -> Unplugged {
+        [6, 7].into_iter().for_each(|cpu| switch(cpu, "0"));
+        Unplugged
+    }
+}
+
+impl Drop for Unplugged {
+    fn drop(&mut self) {
+        [6, 7].into_iter().for_each(|cpu| switch(cpu, "1"));
+    }
+}
+
+#[test]
+fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {
+    if guest_is_one_of(&["packages"]).is_none() {
+        return;
+    }
+    let place = Place::new();
+    let locker = Locker::of_threads("8", &place);
+    let cosched = attach(&place, &locker);
+    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    let unplugged = Unplugged::now();
+    eventually("threads on the others", || are_on(&PACKAGES[..3], &locker));
+    drop(unplugged);
+    eventually("threads on all packages again", || are_on(&PACKAGES, &locker));
+    cosched.signal(Signal::INT);
+    cosched.ended().with(130);
+    let all = CpuSet::first(8);
+    assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
+    locker.stop(&place);
+}

@@ -1,0 +1,33 @@
+//! What the user can say about fair progress.
+
+/// How `fair-progress` is to work.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FairOptions {
+    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`: it is not known, and only
+    /// whoever is alone suffers little.
+    pub peak: Option<f64>,
+    /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
+    pub training_limit: Option<f64>,
+    /// Whether training goes to the program of which least is known (section 4.5), or to the first.
+    pub distribution: bool,
+    /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
+    pub sequential: bool,
+    /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
+    pub by_company: bool,
+    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
+    /// policy).
+    pub optimal: bool,
+}
+
+impl Default for FairOptions {
+    fn default() -> FairOptions {
+        FairOptions {
+            peak: None,
+            training_limit: Some(0.02),
+            distribution: true,
+            sequential: true,
+            by_company: false,
+            optimal: false,
+        }
+    }
+}
