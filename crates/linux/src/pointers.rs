@@ -4,7 +4,7 @@
 //! (`cosched_core::Measure::InstructionPointers`).
 //!
 //! *Mechanism.* An event of the kernel interrupts whoever runs every so often, and writes down where it was. As with
-//! [counters](crate::counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
+//! [counters](crate::counters::Counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
 //! `exec` switches it on. Events that are inherited may be written down only CPU by CPU, so there is one for each, with a ring
 //! of memory of its own, which the kernel fills and [`Pointers::take`] empties. A ring that is full takes no more until then:
 //! the counts are shares, and a lost sample is lost to no block more than to another.
