@@ -26,7 +26,7 @@ OPENMP = ["passive", "llvm"]
 WAYS = {"default": {}, "passive": {"env": {"OMP_WAIT_POLICY": "passive"}}, "llvm": None,
         **{barrier: {"barrier": barrier} for barrier in ["spin", "block", "spin-then-block", "yield", "donate"]}}
 # Ideas about donating, which only `--ways` asks for: the hook knows them by these names (crates/hook/src/barrier/way.rs).
-IDEAS = {name: {"barrier": "donate", "env": {"COSCHED_BARRIER_WAY": name}} for name in ["donate-plain"]}
+IDEAS = {name: {"barrier": "donate", "env": {"COSCHED_BARRIER_WAY": name}} for name in ["donate-spread"]}
 
 
 @dataclasses.dataclass

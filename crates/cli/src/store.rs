@@ -37,7 +37,7 @@ pub(crate) use entry::{Entry, Key};
 type Table = TableDefinition<'static, &'static str, &'static str>;
 /// Its values are [`Entry`]s.
 const PROFILES: Table = TableDefinition::new("profiles");
-/// Its values are [`Lesson`]s.
+/// Its values are [lessons](lesson::Lesson).
 const LESSONS: Table = TableDefinition::new("lessons");
 /// How long to wait for another process that has the file open: many times what a transaction takes.
 const PATIENCE: Duration = Duration::from_secs(2);

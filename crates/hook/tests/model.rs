@@ -31,7 +31,7 @@ use shuttle::{Config, Runner};
 use way::{Laggards, Way};
 
 const WAYS: [Way; 6] =
-    [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Plain];
+    [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Spread];
 const LAGGARDS: [Laggards; 6] = [
     Laggards::Run,
     Laggards::Unknown,

@@ -16,22 +16,33 @@ fn donating(spent: u64, laggards: Laggards) -> Act {
 
 #[test]
 fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_helped() {
-    assert_eq!(donating(0, Laggards::Blocked), Act::Sleep);
-    assert_eq!(donating(0, Laggards::QueuedHere), Act::Spread);
-    assert_eq!(donating(0, Laggards::QueuedElsewhere), Act::Join);
-    for laggards in [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere] {
+    for laggards in [Laggards::QueuedHere, Laggards::Blocked] {
+        assert_eq!(donating(0, laggards), Act::Sleep, "{laggards:?}");
+    }
+    for laggards in
+        [Laggards::Run, Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere]
+    {
         assert_eq!(donating(0, laggards), Act::LookOn, "{laggards:?}");
     }
 }
 
 #[test]
 fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
-    for laggards in [Laggards::Unknown, Laggards::WokenElsewhere] {
+    for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
         assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);
         assert_eq!(donating(PATIENCE.unknown, laggards), Act::Sleep);
     }
     assert_eq!(donating(PATIENCE.running - 1, Laggards::Run), Act::LookOn);
     assert_eq!(donating(PATIENCE.running, Laggards::Run), Act::Sleep);
+}
+
+#[test]
+fn threads_that_spread_move_where_a_laggard_is_queued_and_leave_one_that_was_woken_alone() {
+    let does = |laggards| Way::Spread.act(0, PATIENCE, || laggards);
+    assert_eq!(does(Laggards::QueuedHere), Act::Spread);
+    assert_eq!(does(Laggards::QueuedElsewhere), Act::Join);
+    assert_eq!(does(Laggards::WokenElsewhere), Act::LookOn);
+    assert_eq!(does(Laggards::Blocked), Act::Sleep);
 }
 
 #[test]

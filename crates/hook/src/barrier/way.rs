@@ -10,10 +10,9 @@
 //! |---|---|
 //! | all run | looks on for four wake-ups, then sleeps |
 //! | nothing is known of one | looks on while that has paid of late, for one wake-up at most, then sleeps |
-//! | one was woken, and waits for another CPU | the same |
-//! | one was preempted, and waits for another CPU | sleeps; goes to it before, where that is better ([`stack`](super::stack)) |
+//! | one was woken, or preempted, and waits for another CPU | the same |
 //! | one is blocked | sleeps |
-//! | one is queued for this CPU | sleeps: its turn may be next; or goes elsewhere, likewise |
+//! | one is queued for this CPU | sleeps: its turn may be next |
 //!
 //! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
 //! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
@@ -36,8 +35,9 @@ pub(crate) enum Way {
     Yield,
     /// By what the laggards do.
     Donate,
-    /// The same, but nobody goes to another CPU, and one that was preempted is looked at as one that was just woken.
-    Plain,
+    /// The same, but threads that wait behind each other on one CPU go apart ([`stack`](super::stack)): quicker on a machine that
+    /// is idle but for a few threads, slower on a busy one (`docs/barrier.md`).
+    Spread,
 }
 
 /// How long [`Way::SpinThenBlock`] looks on, ns.
@@ -92,7 +92,7 @@ impl Way {
         ("spin-then-block", Way::SpinThenBlock),
         ("yield", Way::Yield),
         ("donate", Way::Donate),
-        ("donate-plain", Way::Plain),
+        ("donate-spread", Way::Spread),
     ];
 
     /// The number of the way of this name.
@@ -118,14 +118,14 @@ impl Way {
             Way::Block => Act::Sleep,
             Way::SpinThenBlock => look_on(SPIN),
             Way::Yield => Act::GiveWay,
-            Way::Donate => match ask() {
+            Way::Spread => match ask() {
                 Laggards::Run => look_on(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
                 Laggards::QueuedElsewhere => Act::Join,
                 Laggards::Blocked => Act::Sleep,
                 Laggards::QueuedHere => Act::Spread,
             },
-            Way::Plain => match ask() {
+            Way::Donate => match ask() {
                 Laggards::Run => look_on(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     look_on(patience.unknown)
