@@ -501,4 +501,21 @@ mod tests {
         observer.reading.clear();
         assert_eq!((observer.share_out(a), observer.share_out(b)), (vec![], vec![]));
     }
+
+    #[test]
+    fn ticks_are_counted_only_while_somebody_wants_them() {
+        let a = ProgramId::first(0);
+        let source = Source::Open(Monitor::sampled(&Proc::default()));
+        let mut observer = Observer { source, ..Observer::default() };
+        let counts = |observer: &Observer| match &observer.source {
+            Source::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
+            _ => unreachable!(),
+        };
+        for wanted in [true, false, true, false] {
+            let measures = [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
+            observer.wanted.insert(a, measures.collect());
+            observer.set_ticks();
+            assert_eq!(counts(&observer), wanted);
+        }
+    }
 }

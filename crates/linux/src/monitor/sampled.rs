@@ -126,6 +126,11 @@ impl Sampled {
         self.ticks = wanted;
     }
 
+    #[cfg(test)]
+    pub(crate) fn counts_ticks(&self) -> bool {
+        self.ticks
+    }
+
     /// When the next look is due after the last one.
     pub fn period(&self) -> Nanos {
         Nanos(PERIOD.max(self.took * SHARE))
