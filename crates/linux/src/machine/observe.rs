@@ -512,7 +512,8 @@ mod tests {
             _ => unreachable!(),
         };
         for wanted in [true, false, true, false] {
-            let measures = [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
+            let measures =
+                [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
             observer.wanted.insert(a, measures.collect());
             observer.set_ticks();
             assert_eq!(counts(&observer), wanted);
