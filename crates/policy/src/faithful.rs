@@ -283,7 +283,8 @@ impl Faithful {
     }
 }
 
-/// What is known of how a program is scheduled best, before anything was tried on it.
+/// What is known of how a program is scheduled best, before anything was tried on it. What may not be done now does not
+/// count: earlier runs may have been allowed more.
 fn recalled(
     ended: &BTreeMap<u16, Experience>,
     options: &FaithfulOptions,
@@ -291,7 +292,10 @@ fn recalled(
     id: ProgramId,
 ) -> Option<Experience> {
     let earlier = || world.program(id).filter(|_| !options.afresh).map(|p| p.profile.experience);
-    ended.get(&id.slot).copied().or_else(earlier).filter(|known| !known.is_empty())
+    let allowed = [Actuator::None].iter().chain(&options.actuators);
+    let is_allowed = |known: &Experience| allowed.clone().any(|way| *way == known.in_force());
+    let known = ended.get(&id.slot).copied().or_else(earlier);
+    known.filter(|known| !known.is_empty() && is_allowed(known))
 }
 
 fn observe(id: ProgramId, measures: &[Measure], pace: Pace, plan: &mut Plan) {

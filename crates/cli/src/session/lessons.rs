@@ -9,7 +9,7 @@ use crate::store::{Key, Store, StoreError};
 impl Session {
     /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the programs have run.
     pub(crate) fn learn(&self, request: &Request<'_>, result: &RunResult) {
-        if !request.kind.gives_slices() {
+        if !request.kind.gives_slices() || request.how.measure.no_guard {
             return;
         }
         let known: Vec<Experience> =

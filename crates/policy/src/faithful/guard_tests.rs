@@ -265,3 +265,13 @@ fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
     let first = Why::Tried { actuator: Actuator::Batch, against: Actuator::None };
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
 }
+
+#[test]
+fn what_may_not_be_done_now_is_not_recalled_though_earlier_runs_were_allowed_to() {
+    use Actuator::{None, RoundRobin, Slice};
+    let lab = known(RoundRobin, &[RoundRobin]);
+    let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
+    let first = Why::Tried { actuator: Slice, against: None };
+    assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
+    assert!(!reasons.iter().any(|why| matches!(why, Why::Recalled { .. })));
+}
