@@ -11,6 +11,7 @@ library is needed. A way or cell that cannot be had here is left out, and said s
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -41,7 +42,8 @@ def main():
         "left_out": left_out,
         "cells": [],
     }
-    chosen = chosen_cells(options, left_out)
+    report = command_line.resumed(report, options.earlier)
+    chosen = command_line.not_yet(chosen_cells(options, left_out), report)
     for number, cell in enumerate(chosen):
         so_far = (time.time() - began) / 60
         rest = f"about {so_far / number * (len(chosen) - number):.0f} min left" if number else "the first"
@@ -57,7 +59,7 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run")
+    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run", resumable=True)
     parser.add_argument("--ways", default="", help="only these, separated by commas, beside default and donate; ideas: "
                         + ", ".join(storms.IDEAS))
     return command_line.parsed(parser, "barrier", ["json", "md"])
@@ -121,6 +123,7 @@ class Failed(Exception):
 def measured(options, cell, ways):
     """What all ways make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     everybody = [program.name for program in cell.programs]
     runs = {way: run(options, cell, folder, way, ways[way], everybody) for way in cell.ways(ways)}

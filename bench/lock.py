@@ -11,6 +11,7 @@ is needed. A way or cell that cannot be had here is left out, and said so.
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -58,7 +59,8 @@ def main():
         "left_out": left_out,
         "cells": [],
     }
-    chosen = chosen_cells(options, left_out)
+    report = command_line.resumed(report, options.earlier)
+    chosen = command_line.not_yet(chosen_cells(options, left_out), report)
     for number, cell in enumerate(chosen):
         say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {left(options, report, number, len(chosen), began)}")
         measured(options, cell, report)
@@ -71,7 +73,7 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux")
+    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux", resumable=True)
     parser.add_argument("--interval", help="how often faithful measures; the default is its own")
     return command_line.parsed(parser, "lock", ["json", "md", "svg"])
 
@@ -101,6 +103,7 @@ def left(options, report, done, all_of_them, began):
 def measured(options, cell, report):
     """Adds what all ways make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / cell.name.replace("/", "-").replace(" ", "-")
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     file = folder / "workload.toml"
     amount = fitted(options, cell, file)
