@@ -149,7 +149,7 @@ pub(crate) struct MeasureArgs {
     /// (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
-    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful).
+    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful, shuffling).
     #[arg(long)]
     pub(crate) afresh: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
@@ -175,7 +175,7 @@ impl MeasureArgs {
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
             (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
-            (self.afresh, ("--afresh", Kind::gives_slices, slices)),
+            (self.afresh, ("--afresh", Kind::measures, "measure programs")),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -277,7 +277,8 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        ShufflingOptions { interval, guard: !self.measure.no_guard, ..options }
+        let (guard, afresh) = (!self.measure.no_guard, self.measure.afresh);
+        ShufflingOptions { interval, guard, afresh, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
