@@ -35,8 +35,9 @@ use crate::tree::Process;
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     source: Source,
-    /// Whether it counts ticks.
+    /// Whether it counts ticks; whether it tells locks apart.
     ticks: bool,
+    locks: bool,
     /// When samples are to be taken next, where they have to be.
     look_at: Option<Nanos>,
     /// What each program is observed for.
@@ -194,7 +195,9 @@ impl Observer {
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
-        processes.iter().try_for_each(|process| add(monitor, number, *process))
+        let result = processes.iter().try_for_each(|process| add(monitor, number, *process));
+        self.set_locks();
+        result
     }
 
     /// A program has ended.
@@ -223,6 +226,17 @@ impl Observer {
         }
     }
 
+    /// Locks are told apart once somebody wants that; where the kernel does not let us, they are not.
+    fn set_locks(&mut self) {
+        let mut wanted = self.wanted.values();
+        if self.locks || !wanted.any(|measures| measures.contains(&Measure::LockShares)) {
+            return;
+        }
+        if let Some(monitor) = self.source.ready(false) {
+            self.locks = monitor.tell_locks_apart().is_ok();
+        }
+    }
+
     /// When [`Observer::look`] is to be called next.
     pub(super) fn next_look(&self) -> Nanos {
         self.look_at.filter(|_| !self.programs.is_empty()).unwrap_or(Nanos::NEVER)
@@ -247,6 +261,7 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<Option<Unseen>, FileError> {
         self.set_ticks();
+        self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
@@ -386,6 +401,7 @@ impl Linux {
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
         self.count_if_wanted(id);
         self.observer.set_ticks();
+        self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
         // Whoever is forked between two walks by a process that is not known yet is found by the next one.
