@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import barrier_verdicts
 import cells
+import command_line
 import fairness
 import guarded
 import lock
@@ -48,6 +49,30 @@ def way(unfairness, seconds, failed=0):
     rounds = {"a": [2.0] * ROUNDS, "b": [2.0 * unfairness] * (ROUNDS - 1) + [9.0]}
     return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples, "slowdowns": rounds,
             "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
+
+
+class CommandLine(unittest.TestCase):
+    def test_a_bench_goes_on_with_the_cells_that_are_missing_or_failed(self):
+        earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0), cell("b", failed=True, linux=2.0, faithful=2.0))
+        asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "ways"]} | {"started_at": "now", "cells": []}
+        found = command_line.resumed(asked, earlier)
+        self.assertEqual([one["cell"] for one in found["cells"]], ["a"])
+        self.assertEqual((found["started_at"], found["summary"]), (earlier["started_at"], earlier["summary"]))
+        all_cells = [cells.kernel(name, "lock-loop", 4) for name in "abc"]
+        self.assertEqual([one.name for one in command_line.not_yet(all_cells, found)], ["b", "c"])
+        self.assertEqual(command_line.resumed(asked, None), asked)
+
+    def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
+        chosen = lambda asked: list(command_line.chosen_ways(asked, lock.ALWAYS, lock.WAYS, {"idea": []}))
+        self.assertEqual(chosen(""), list(lock.WAYS))
+        self.assertEqual(chosen("idea,batch"), ["linux", "faithful", "batch", "idea"])
+        with self.assertRaisesRegex(SystemExit, "--ways: btach is none; there are linux, "):
+            chosen("btach")
+
+    def test_what_was_asked_for_otherwise_is_not_resumed(self):
+        earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0))
+        with self.assertRaisesRegex(SystemExit, "--resume: rounds was 7 and is 3 now"):
+            command_line.resumed(earlier | {"rounds": 3}, earlier)
 
 
 class Fairness(unittest.TestCase):

@@ -28,8 +28,13 @@ impl Session {
         let mut store = Store::open()?;
         let keys = self.keys(request);
         let division = self.division(request.how).filter(|_| request.kind.shuffles());
-        let mut learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
-        learnt.try_for_each(|(slot, known)| store.learn(&keys, slot, division.as_ref(), *known))
+        // Programs that are the same in every respect share a lesson, which a run changes once.
+        let learnt = |slot: &usize| !known[*slot].is_empty();
+        let is_first =
+            |slot: &usize| !(0..*slot).any(|other| learnt(&other) && keys[other] == keys[*slot]);
+        (0..keys.len())
+            .filter(|slot| learnt(slot) && is_first(slot))
+            .try_for_each(|slot| store.learn(&keys, slot, division.as_ref(), known[slot]))
     }
 
     fn keys(&self, request: &Request<'_>) -> Vec<Key> {

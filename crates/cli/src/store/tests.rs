@@ -200,3 +200,21 @@ fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else
     }
     assert_eq!(known(None), batch);
 }
+
+#[test]
+fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
+    let (_folder, file) = place();
+    let programs = [key(2), key(4)];
+    let known = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let mut store = Store::open_at(&file).unwrap();
+    store.learn(&programs, 0, None, known).unwrap();
+    assert_eq!(Store::open_at(&file).unwrap().experience(&programs, 0, None), known);
+    assert!(store.experience(&programs, 1, None).is_empty(), "of the other one nothing is known");
+
+    let company = store.lessons.keys().next().unwrap().clone();
+    store.write(LESSONS, &company, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
+    let mut store = Store::open_at(&file).unwrap();
+    assert!(store.experience(&programs, 0, None).is_empty());
+    store.learn(&programs, 0, None, known).unwrap();
+    assert_eq!(store.experience(&programs, 0, None), known);
+}
