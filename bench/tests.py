@@ -373,6 +373,17 @@ class Monitor(unittest.TestCase):
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
 
+    def test_what_is_seen_of_locks_is_told_with_what_it_costs_and_parts_that_were_left_out_are_not(self):
+        samples = {name: [time] * 7 for name, time in [("unwatched", 1.0), ("stat", 1.25), ("stat-transfers", 1.5)]}
+        costs = {"transfers": monitor.ratio(samples["stat-transfers"], samples["stat"]),
+                 "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
+        one = {"program": "lock-loop", "arguments": ["--threads", 8],
+               "ways": monitor.held_against(samples, "unwatched"), "costs": costs}
+        told = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
+        self.assertEqual(len(told), 3)
+        for words, line in [("lock-loop --threads 8", told[1]), ("stat 1.25", told[1]), ("takes 1.2", told[2]), ("apart 1.0", told[2])]:
+            self.assertIn(words, line)
+
 
 class Malleable(unittest.TestCase):
     def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):

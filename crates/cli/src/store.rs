@@ -32,6 +32,7 @@ use crate::failure::Failure;
 use crate::session::say;
 
 pub(crate) use entry::{Entry, Key};
+pub(crate) use lesson::Division;
 
 /// A table of keys and what is known under them, both as JSON.
 type Table = TableDefinition<'static, &'static str, &'static str>;

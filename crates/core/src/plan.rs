@@ -358,6 +358,11 @@ pub enum Why {
         /// Over how many sockets.
         groups: u16,
     },
+    /// Earlier runs of the program have shown whether such groups help it: that is not tried again for now.
+    GroupsRecalled {
+        /// Whether they do; then they are in force from now on.
+        helped: bool,
+    },
     /// Groups were tried, and the program is left with them.
     GroupsKept {
         /// Progress with them against progress without: above 1 is faster.

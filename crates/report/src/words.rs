@@ -78,6 +78,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::GroupsTried { .. } => {
             "it is being tried whether it is faster with threads that wait alike at locks on one socket"
         }
+        Why::GroupsRecalled { .. } => {
+            "earlier runs have shown whether it helps to have threads that wait alike at locks on one socket"
+        }
         Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
         Why::GroupsPutBack { .. } => {
             "other groups of its threads were tried, and they are where they were before"
@@ -124,6 +127,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
+        Why::GroupsRecalled { helped: true } => "recalls groups",
+        Why::GroupsRecalled { helped: false } => "recalls no groups",
         Why::GroupsKept { .. } => "keeps groups",
         Why::GroupsPutBack { .. } => "not these groups",
         Why::Unbound { .. } => "unbound",
@@ -189,6 +194,8 @@ fn figures(why: &Why) -> Option<String> {
         Why::GroupsTried { threads, groups } => {
             Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
         }
+        Why::GroupsRecalled { helped: true } => Some("they do".to_owned()),
+        Why::GroupsRecalled { helped: false } => Some("they do not".to_owned()),
         Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
         Why::GroupsPutBack { progress, pause, .. } => {
             Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
