@@ -41,6 +41,7 @@ fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> 
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
         turns: true,
+        sessions: true,
         count,
         jobs: vec![Job {
             origin,

@@ -69,6 +69,7 @@ fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> L
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
         turns: true,
+        sessions: true,
         count: None,
         jobs: vec![Job {
             origin: Origin::Started,

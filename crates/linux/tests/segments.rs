@@ -31,6 +31,7 @@ fn computing(folder: &Path) -> (Linux, Vec<Observe>) {
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
         turns: true,
+        sessions: true,
         count: None,
         jobs: vec![Job {
             origin: Origin::Started,

@@ -109,6 +109,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::GroupsKept { .. }
         | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
+        | Why::HardlyRuns
+        | Why::Admitted { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }
         | Why::OtherGang { .. }
@@ -119,6 +121,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::QuantumShortened { .. }
         | Why::Granted { .. }
         | Why::TriesThreads { .. }
+        | Why::Chosen { .. }
+        | Why::LooksAtEach { .. }
         | Why::Deviation { .. } => None,
     }
 }
