@@ -7,6 +7,9 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import auto
+import auto_mixes
+import auto_verdicts
 import barrier_verdicts
 import cells
 import command_line
@@ -74,6 +77,54 @@ class CommandLine(unittest.TestCase):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0))
         with self.assertRaisesRegex(SystemExit, "--resume: rounds was 7 and is 3 now"):
             command_line.resumed(earlier | {"rounds": 3}, earlier)
+
+
+def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
+    estimate = {"value": unfairness, "interval": None}
+    ways = {way.replace("_", "-"): {"samples": {"total_seconds": [time] * ROUNDS}, "failed": int(way in failed),
+                                    "unfairness": estimate} for way, time in seconds.items()}
+    return {"mix": name, "held_out": held_out, "ways": ways}
+
+
+class Auto(unittest.TestCase):
+    def judged(self, *mixes):
+        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0,
+                 "started_at": "2026-01-01T00:00:00Z", "left_out": {}, "mixes": list(mixes), "summary": None}
+        auto_verdicts.judge(found)
+        self.assertIn("| mix |", "\n".join(auto_verdicts.markdown(found)))
+        return found
+
+    def test_it_is_held_against_the_best_way_and_the_better_of_what_people_do(self):
+        found = self.judged(auto_mix(linux=4.0, fcfs=2.0, minwait=1.9, auto=2.04, auto_fair=3.0))
+        mix, = found["mixes"]
+        self.assertEqual((mix["best"], mix["better_plain"]), ("minwait", "fcfs"))
+        self.assertAlmostEqual(mix["to_best"]["value"], 2.04 / 1.9)
+        self.assertAlmostEqual(mix["to_plain"]["value"], 1.02)
+        self.assertFalse(found["summary"]["all"]["passes"], "7 % above the best way")
+        self.assertIsNone(found["summary"]["held_out"])
+
+    def test_one_mix_above_the_bound_or_one_that_is_unfair_is_enough_to_miss(self):
+        good = auto_mix(linux=2.0, fcfs=2.0, auto=2.0, auto_fair=2.0)
+        for bad in [auto_mix("b", True, linux=2.0, fcfs=3.0, auto=2.07, auto_fair=2.0),
+                    auto_mix("b", True, unfairness=1.4, linux=2.0, fcfs=3.0, auto=2.0, auto_fair=2.0)]:
+            summary = self.judged(good, bad)["summary"]
+            passes = {part: summary[part]["passes"] for part in ["all", "tuning", "held_out"]}
+            self.assertEqual(passes, {"all": False, "tuning": True, "held_out": False})
+
+    def test_a_mix_in_which_auto_fails_is_told_and_not_judged(self):
+        found = self.judged(auto_mix(linux=2.0, fcfs=2.0, auto=2.0, failed=["auto"]))
+        self.assertIsNone(found["summary"]["all"])
+        self.assertIn("failed", "\n".join(auto_verdicts.markdown(found)))
+
+    def test_there_are_enough_mixes_and_half_of_them_are_held_out(self):
+        mixes = auto_mixes.all_mixes()
+        held = sum(mix.held_out for mix in mixes)
+        self.assertGreaterEqual(len(mixes), 30)
+        self.assertLessEqual(abs(len(mixes) - 2 * held), 1)
+        self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
+        for mix in mixes:
+            programs = mix.workload(0.5, 4).count("[[program]]")
+            self.assertTrue(2 <= programs <= 12, mix.name)
 
 
 class Fairness(unittest.TestCase):

@@ -15,7 +15,7 @@ use cosched_core::engine::Limits;
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_policy::{
-    FaithfulOptions, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
+    FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
 };
 
 use crate::advise::AdviseArgs;
@@ -111,6 +111,7 @@ pub(crate) struct SourceArgs {
 }
 
 const FILL: &str = "--fill";
+const GOAL: &str = "--goal";
 
 /// How policies do their work, on whatever machine.
 #[derive(Clone, Debug, Default, Args)]
@@ -130,6 +131,10 @@ pub(crate) struct PolicyArgs {
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
+    /// What is to be achieved before anything else: balanced, throughput (one after another where that loses nothing), fair
+    /// (slowdowns that are alike) or responsive (short waits) (auto) [default: balanced]
+    #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
+    pub(crate) goal: Option<Goal>,
     #[command(flatten)]
     pub(crate) fair: FairArgs,
 }
@@ -271,6 +276,7 @@ impl HowArgs {
             faithful: self.faithful(),
             fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
+            goal: self.policy.goal.unwrap_or_default(),
         }
     }
 
@@ -326,7 +332,7 @@ impl HowArgs {
         if let Some((option, used, what)) = self.measure.unused(kinds) {
             return Err(refuse(option, used, what));
         }
-        match self.given().iter().find(|option| **option != FILL) {
+        match self.given().iter().find(|option| ![FILL, GOAL].contains(option)) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
             }
@@ -340,6 +346,9 @@ impl HowArgs {
             {
                 let option = self.policy.fair.given().unwrap_or_default();
                 Err(refuse(option, Kind::equalises, "keep slowdowns equal"))
+            }
+            _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
+                Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
@@ -375,6 +384,7 @@ impl HowArgs {
             ("--freezer", self.freezer.is_some()),
             ("--pinning", self.pinning.is_some()),
             (FILL, self.policy.fill),
+            (GOAL, self.policy.goal.is_some()),
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         given.chain(self.policy.fair.given()).collect()

@@ -110,6 +110,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::GroupsKept { .. }
         | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
+        | Why::HardlyRuns
+        | Why::Admitted { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }
         | Why::OtherGang { .. }
@@ -120,6 +122,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::QuantumShortened { .. }
         | Why::Granted { .. }
         | Why::TriesThreads { .. }
+        | Why::Chosen { .. }
+        | Why::LooksAtEach { .. }
         | Why::Deviation { .. } => None,
     }
 }

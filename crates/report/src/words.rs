@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Why};
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
 pub fn reason(why: &Why) -> String {
@@ -88,6 +88,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Unbound { .. } => {
             "its threads hardly wait at locks any more, and run where the kernel likes"
         }
+        Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
+        Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
+        Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
+        Why::Admitted { .. } => "it is next in the queue, and those that run leave CPUs idle",
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -134,9 +138,44 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
+        Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
+        Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
+        Why::LooksAtEach { .. } => "looks at each",
+        Why::HardlyRuns => "hardly runs",
+        Why::Admitted { .. } => "fills idle CPUs",
         Why::Deviation { .. } => "not as wanted",
     };
     words.into()
+}
+
+/// How programs are run from now on, and why.
+fn chosen(manner: Manner, ground: Ground) -> &'static str {
+    match (manner, ground) {
+        (Manner::SideBySide, Ground::Begins) => {
+            "all run side by side, since nothing is known of them yet"
+        }
+        (Manner::SideBySide, Ground::EnoughCpus) => {
+            "all run side by side, since there are CPUs for all their threads"
+        }
+        (Manner::SideBySide, Ground::CpusIdle) => {
+            "all run side by side, since that leaves CPUs idle"
+        }
+        (Manner::SideBySide, Ground::OneCompetes) => {
+            "all run side by side, since at most one of them needs much CPU time"
+        }
+        (Manner::SideBySide, Ground::NobodyWide) => {
+            "all run side by side, since none of them uses several CPUs at once"
+        }
+        (Manner::SideBySide, _) => {
+            "all run side by side, since in turns they would do less: alone, they leave CPUs idle, or are in the kernel much"
+        }
+        (Manner::InGangs, Ground::KnownToScale) => {
+            "they take turns, since by their runs alone they use all CPUs well"
+        }
+        (Manner::InGangs, _) => {
+            "they take turns, since alone each uses its CPUs fully, and then nobody waits for a sibling without a CPU"
+        }
+    }
 }
 
 /// The figures of a reason, if it has any.
@@ -205,6 +244,17 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
+        Why::Chosen { side_by_side, in_gangs, explored, .. } => {
+            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
+            let busy = side_by_side
+                .map(|cpus| format!("{cpus:.2} CPUs busy outside the kernel side by side{turns}"));
+            let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
+            let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
+            let told: Vec<String> = busy.into_iter().chain(cost).collect();
+            (!told.is_empty()).then(|| told.join("; "))
+        }
+        Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
+        Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
         }
@@ -216,6 +266,7 @@ fn figures(why: &Why) -> Option<String> {
         | Why::FewestMissesThatFit
         | Why::BesideTrained
         | Why::AwaitsTraining
+        | Why::HardlyRuns
         | Why::NeverFrozen => None,
     }
 }

@@ -64,7 +64,7 @@ impl Asked {
 
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
-        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, fair } =
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, fair } =
             self.options.clone();
         let MeasureArgs { interval, actuators, no_guard, afresh, quanta, shuffle, usual_class } =
             self.measure.clone();
@@ -75,6 +75,7 @@ impl Asked {
                 fill: fill || all.policy.fill,
                 slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
                 max_frozen: max_frozen.or(all.policy.max_frozen),
+                goal: goal.or(all.policy.goal),
                 fair: fair.over(&all.policy.fair),
             },
             measure: MeasureArgs {

@@ -195,6 +195,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 27] {
         ("--fill", json!(how.policy.fill)),
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
+        ("--goal", told(&how.policy.goal)),
         ("--peak-bandwidth", told(&fair.peak_bandwidth)),
         ("--training-limit", told(&fair.training_limit)),
         ("--fairness", told(&fair.fairness)),

@@ -126,6 +126,8 @@ impl Session {
             cpus: self.usable.cpus,
             wishes: wishes(request),
             turns: request.kind.makes_gangs(),
+            // Side by side, CPUs are to be shared as they would be without cosched.
+            sessions: request.kind.insists_on_gangs(),
             count: request.count.then_some(Events::HARDWARE),
             jobs,
             asks: live.as_ref().map(|live| live.asks()),
@@ -144,11 +146,12 @@ impl Session {
         let rungs = rungs(request.kind, &machine);
         let lacks = machine.lacks_states().map(ToString::to_string);
         let cpu_before = own_cpu_seconds();
-        let mut progress = match request.origins {
+        let progress = match request.origins {
             // The terminal is the program's.
             Origins::Child => Progress::of_notes(programs, notes),
             _ => Progress::new(programs, request.out.is_some(), notes),
         };
+        let mut progress = progress.telling_choices(live.is_some());
         let mut nobody = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,

@@ -36,6 +36,7 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
         topology,
         wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
         turns: true,
+        sessions: true,
         count,
         jobs: vec![job],
         asks: None,
