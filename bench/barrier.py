@@ -67,7 +67,8 @@ def arguments():
 
 def possible(options):
     """The keys that each way adds, of those that can be had here, and why the others cannot."""
-    ways, left_out = chosen_ways(options.ways), {}
+    ways = command_line.chosen_ways(options.ways, ["default", "donate"], storms.WAYS, storms.IDEAS)
+    left_out = {}
     if "llvm" not in ways:
         pass
     elif runtime := storms.llvm_runtime():
@@ -81,17 +82,6 @@ def possible(options):
     if tried.returncode != 0:
         sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
     return ways, left_out
-
-
-def chosen_ways(names):
-    """What each way that was asked for adds."""
-    if not names:
-        return dict(storms.WAYS)
-    known, wanted = {**storms.WAYS, **storms.IDEAS}, ["default", "donate", *names.split(",")]
-    for name in wanted:
-        if name not in known:
-            sys.exit(f"bench: --ways: {name} is none; there are {', '.join(known)}")
-    return {name: added for name, added in known.items() if name in wanted}
 
 
 def states(options):

@@ -76,3 +76,14 @@ def chosen(cells, options):
     if not found:
         sys.exit("bench: --cells: no cell is called like that")
     return found
+
+
+def chosen_ways(asked, always, usual, further=()):
+    """What each of the ways adds that were asked for, beside those that are always there; all usual ones where none was."""
+    if not asked:
+        return dict(usual)
+    known, wanted = usual | dict(further), [*always, *asked.split(",")]
+    for way in wanted:
+        if way not in known:
+            sys.exit(f"bench: --ways: {way} is none; there are {', '.join(known)}")
+    return {way: added for way, added in known.items() if way in wanted}

@@ -51,7 +51,7 @@ def way(unfairness, seconds, failed=0):
             "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
 
 
-class Resumed(unittest.TestCase):
+class CommandLine(unittest.TestCase):
     def test_a_bench_goes_on_with_the_cells_that_are_missing_or_failed(self):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0), cell("b", failed=True, linux=2.0, faithful=2.0))
         asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "ways"]} | {"started_at": "now", "cells": []}
@@ -61,6 +61,13 @@ class Resumed(unittest.TestCase):
         all_cells = [cells.kernel(name, "lock-loop", 4) for name in "abc"]
         self.assertEqual([one.name for one in command_line.not_yet(all_cells, found)], ["b", "c"])
         self.assertEqual(command_line.resumed(asked, None), asked)
+
+    def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
+        chosen = lambda asked: list(command_line.chosen_ways(asked, lock.ALWAYS, lock.WAYS, {"idea": []}))
+        self.assertEqual(chosen(""), list(lock.WAYS))
+        self.assertEqual(chosen("idea,batch"), ["linux", "faithful", "batch", "idea"])
+        with self.assertRaisesRegex(SystemExit, "--ways: btach is none; there are linux, "):
+            chosen("btach")
 
     def test_what_was_asked_for_otherwise_is_not_resumed(self):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0))

@@ -25,8 +25,13 @@ impl Session {
     fn keep(&self, request: &Request<'_>, known: &[Experience]) -> Result<(), StoreError> {
         let mut store = Store::open()?;
         let keys = self.keys(request);
-        let mut learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
-        learnt.try_for_each(|(slot, known)| store.learn(&keys, slot, *known))
+        // Programs that are the same in every respect share a lesson, which a run changes once.
+        let learnt = |slot: &usize| !known[*slot].is_empty();
+        let is_first =
+            |slot: &usize| !(0..*slot).any(|other| learnt(&other) && keys[other] == keys[*slot]);
+        (0..keys.len())
+            .filter(|slot| learnt(slot) && is_first(slot))
+            .try_for_each(|slot| store.learn(&keys, slot, known[slot]))
     }
 
     fn keys(&self, request: &Request<'_>) -> Vec<Key> {

@@ -7,7 +7,7 @@
 use cosched_core::{Actuator, Experience};
 use serde::{Deserialize, Serialize};
 
-use super::{Key, LESSONS, Store, StoreError, untold};
+use super::{Key, LESSONS, Store, StoreError};
 
 /// So many runs go by what earlier ones have shown.
 const RUNS: u32 = 9;
@@ -47,12 +47,9 @@ impl Lesson {
 }
 
 impl Store {
-    /// What earlier runs have shown of the program in this place, beside the others; damage is only told.
+    /// What earlier runs have shown of the program in this place, beside the others.
     pub(crate) fn experience(&self, programs: &[Key], place: usize) -> Experience {
-        let lesson = self.lesson(&company(programs, place)).unwrap_or_else(|error| {
-            untold(&error);
-            None
-        });
+        let lesson = self.lesson(&company(programs, place));
         lesson.map_or_else(Experience::default, |lesson| lesson.trusted())
     }
 
@@ -64,16 +61,16 @@ impl Store {
         known: Experience,
     ) -> Result<(), StoreError> {
         let key = company(programs, place);
-        let lesson = Lesson::after(self.lesson(&key)?.as_ref(), known);
+        let lesson = Lesson::after(self.lesson(&key).as_ref(), known);
         let text = serde_json::to_string(&lesson).expect("it has no map, so it can be JSON");
         self.write(LESSONS, &key, &text)?;
         self.lessons.insert(key, text);
         Ok(())
     }
 
-    fn lesson(&self, key: &str) -> Result<Option<Lesson>, StoreError> {
-        let lesson = self.lessons.get(key).map(|text| serde_json::from_str(text));
-        lesson.transpose().map_err(|error| self.damaged(error))
+    /// One that cannot be understood, as those of a later cosched may be, is as good as none: the programs are tried out anew.
+    fn lesson(&self, key: &str) -> Option<Lesson> {
+        self.lessons.get(key).and_then(|text| serde_json::from_str(text).ok())
     }
 }
 

@@ -178,3 +178,23 @@ fn a_folder_that_cannot_be_made_is_named() {
         Store::open_at(&folder.path().join("in-the-way/cosched/profiles.redb")).unwrap_err();
     assert!(matches!(refused, StoreError::Folder { .. }), "{refused}");
 }
+
+#[test]
+fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
+    use cosched_core::{Actuator, Experience};
+
+    let (_folder, file) = place();
+    let programs = [key(2), key(4)];
+    let known = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let mut store = Store::open_at(&file).unwrap();
+    store.learn(&programs, 0, known).unwrap();
+    assert_eq!(Store::open_at(&file).unwrap().experience(&programs, 0), known);
+    assert!(store.experience(&programs, 1).is_empty(), "of the other one nothing is known");
+
+    let company = store.lessons.keys().next().unwrap().clone();
+    store.write(LESSONS, &company, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
+    let mut store = Store::open_at(&file).unwrap();
+    assert!(store.experience(&programs, 0).is_empty());
+    store.learn(&programs, 0, known).unwrap();
+    assert_eq!(store.experience(&programs, 0), known);
+}
