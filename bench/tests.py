@@ -415,16 +415,22 @@ class Barriers(unittest.TestCase):
     def test_cells_have_names_of_their_own_and_all_settings_of_the_issue(self):
         found = storms.all_cells(0.4)
         self.assertEqual(len({each.name for each in found}), len(found))
-        self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7)
+        self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7 + 2 * 3 * 3)
         self.assertEqual([each.name for each in found if each.fills(4) and each.threads == 8 and not each.groups][:2],
                          ["omp 2us x8 + compute x4", "omp 2us x8 + storm x4"])
-        self.assertNotIn("passive", found[-1].ways(storms.WAYS))
+        self.assertNotIn("passive", next(each for each in found if each.runtime == "pthread").ways(storms.WAYS))
+
+    def test_a_program_that_does_something_runs_beside_a_second_of_its_kind(self):
+        cell = next(each for each in storms.all_cells(0.4) if each.name == "cg x2 + cg x2")
+        text = cell.in_way(storms.WAYS["block"], ["main", "company"])
+        self.assertEqual(text.count('["./bin/cg", "--threads", "2", "--for", "0.4"]'), 2)
+        self.assertEqual((cell.runtime, cell.company, cell.fills(2)), ("omp", "cg", True))
 
     def test_a_way_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
         cell = next(each for each in storms.all_cells(0.4) if each.company)
         text = cell.in_way(storms.WAYS["passive"], ["main", "company"])
         self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
-        self.assertEqual(text.count('"--for", "0.4"]'), 2)
+        self.assertEqual(text.count('"--for", "0.4"'), 2)
         alone = cell.in_way({"barrier": "donate"}, ["main"])
         self.assertEqual((alone.count("[[program]]"), alone.count('barrier = "donate"')), (1, 1))
 
@@ -473,6 +479,13 @@ class Malleable(unittest.TestCase):
         ways = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
         told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": ways}]}))
         self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
+
+    def test_what_observing_costs_is_held_against_the_same_without(self):
+        nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-granted": 750.0, "llvm-observed": 790.0}
+        figures = {way: {"parallel": value} for way, value in nanoseconds.items()}
+        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
+        self.assertEqual([part for line in told for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
+        self.assertTrue(told[1].endswith("takes 700 ns."))
 
     def test_what_cost_prints_is_read(self):
         told = "cosched=1 parallel=405.1 region=15.0 asks=25000.5 longest=90000.0\n"
