@@ -11,6 +11,7 @@ import barrier_verdicts
 import cells
 import command_line
 import fairness
+import fairness_overhead
 import guarded
 import lock
 import malleable
@@ -88,6 +89,28 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
+        def way(total, own, failed=0):
+            estimate = lambda value: {"value": value, "interval": None}
+            against = {"total_ratio": estimate(total), "verdict": "no-difference"}
+            return {"total_seconds": estimate(4 * total), "own_cpu_percent": estimate(own), "failed": failed,
+                    "against": against}
+
+        ways = {"linux": way(1.0, 0.5) | {"against": None}, "quanta": way(1.011, 0.75), "with sampling": way(1.02, 1.0),
+                "with training": way(1.04, 1.0)}
+        found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "ways": ways})
+        self.assertEqual([way["verdict"] for way in found["ways"].values()], [None, "not met", "met", None])
+        told = list(fairness_overhead.sentences(found))
+        self.assertEqual(len(told), 3)
+        self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", told[0])
+        table = [line for line in fairness_overhead.markdown(found) if line.startswith("|")]
+        self.assertEqual((len(table), len({line.count("|") for line in table})), (6, 1))
+        ways["quanta"]["failed"] = 1
+        self.assertEqual(fairness_overhead.judged(found)["ways"]["quanta"]["verdict"], "programs failed")
+
+    def test_equal_programs_are_as_many_as_cpus_and_twice_as_many(self):
+        self.assertEqual([len(cell.programs(3)) for cell in fairness_overhead.CELLS], [3, 6])
 
     def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
         self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))

@@ -246,11 +246,17 @@ pub enum Why {
         progress: Nanos,
         /// The share of its quanta for which its speed alone is known from one in which it suffered little.
         coverage: f64,
+        /// By how much it was slowed since it came: time over time alone, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is further ahead than those that run.
     MoreProgress {
         /// Time alone that it has come so far, as above.
         progress: Nanos,
+        /// By how much it was slowed since it came, as above.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is made to suffer little for a short time, so that its speed alone can be measured.
     Trained {

@@ -153,11 +153,13 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
-        Why::LeastProgress { progress, coverage } => {
+        Why::LeastProgress { progress, coverage, slowdown } => {
             let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
-            Some(format!("{} alone, {known}", span(*progress)))
+            Some(format!("{} alone{}, {known}", span(*progress), slowed(*slowdown)))
         }
-        Why::MoreProgress { progress } => Some(format!("{} alone", span(*progress))),
+        Why::MoreProgress { progress, slowdown } => {
+            Some(format!("{} alone{}", span(*progress), slowed(*slowdown)))
+        }
         Why::Trained { sequential, idle } => {
             let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
             Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
@@ -216,6 +218,11 @@ fn figures(why: &Why) -> Option<String> {
         | Why::AwaitsTraining
         | Why::NeverFrozen => None,
     }
+}
+
+/// By how much a program was slowed, as a clause that begins with a comma.
+fn slowed(slowdown: Option<f64>) -> String {
+    slowdown.map_or(String::new(), |slowdown| format!(", slowed {slowdown:.2} times since it came"))
 }
 
 /// What threads wait for; `profiled`: the misses are those of runs alone.
@@ -351,6 +358,7 @@ mod tests {
             reason(&Why::OtherGang { gang: 0 }),
             reason(&Why::Quantum { round: 3, gang: 1, gangs: 4, length: Nanos::from_millis(100) }),
             reason(&Why::Quantum { round: 7, gang: 0, gangs: 1, length: Nanos::NEVER }),
+            reason(&Why::MoreProgress { progress: Nanos::from_secs(2), slowdown: Some(1.5) }),
         ];
         assert_eq!(
             told,
@@ -361,6 +369,7 @@ mod tests {
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without an end)",
+                "it is further ahead than those that run (2.00 s alone, slowed 1.50 times since it came)",
             ]
         );
     }

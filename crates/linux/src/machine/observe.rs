@@ -27,6 +27,7 @@ use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse};
 use crate::pointers::Pointers;
 use crate::procfs::Proc;
+use crate::run_delays::RunDelays;
 use crate::tree::Process;
 use source::{Source, add};
 
@@ -76,8 +77,9 @@ struct Observed {
     frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
-    /// What its processes compute, as long as nobody looks at its threads.
+    /// What its processes compute, and how long they wait for CPUs, as long as nobody looks at its threads.
     clocks: CpuClocks,
+    delays: RunDelays,
     /// Whether it was told that its waits cannot be seen.
     is_hidden: bool,
 }
@@ -90,8 +92,8 @@ impl Observer {
 
     /// Whether something is wanted of a program that only its threads tell.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
-        use Measure::{Counters, CpuTime, Progress, UserTime};
-        let of_processes = [Counters, CpuTime, Progress, UserTime];
+        use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
+        let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
         let wanted = self.wanted.get(&id);
         wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
@@ -149,6 +151,7 @@ impl Observer {
             frozen: Nanos::ZERO,
             ended: Vec::new(),
             clocks: CpuClocks::default(),
+            delays: RunDelays::default(),
             is_hidden: false,
         });
         if !looks_at_threads {
@@ -225,6 +228,7 @@ impl Observer {
         self.set_ticks();
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
+        let wants_cpu_time = self.wants(id, Measure::CpuTime);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -240,9 +244,19 @@ impl Observer {
         into.ips.extend(blocks.into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
-            let used = program.clocks.next(&live.tree.members(&proc));
+            // Who was frozen all the time did nothing: to find its processes would be most of what a look costs.
+            if frozen == to - from {
+                let nothing = Some(Nanos::ZERO);
+                let sample = Sample { user_time: nothing, quality: Quality::Exact, ..empty };
+                into.samples.push(with_counts(sample, counted));
+                return Ok(None);
+            }
+            let members = live.tree.members(&proc);
+            let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
-            let sample = Sample { on_cpu, user_time, quality: Quality::Exact, ..empty };
+            let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
+            let quality = Quality::Exact;
+            let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
             return Ok(None);
         }

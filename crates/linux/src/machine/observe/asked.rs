@@ -50,7 +50,9 @@ impl Linux {
         });
         if let Some(observed) = self.observer.programs.get_mut(&id) {
             // What was computed before is not asked for.
-            observed.clocks.next(&live.tree.members(&self.proc));
+            let members = live.tree.members(&self.proc);
+            observed.clocks.next(&members);
+            observed.delays.next(&members, &self.proc);
         }
         result
     }

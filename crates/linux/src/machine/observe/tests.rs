@@ -12,6 +12,7 @@ fn observed(number: u32) -> Observed {
         frozen: Nanos::ZERO,
         ended: Vec::new(),
         clocks: CpuClocks::default(),
+        delays: RunDelays::default(),
         is_hidden: false,
     }
 }
@@ -23,7 +24,13 @@ fn nothing_is_loaded_where_nobody_looks_at_threads() {
     let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
     observer.look(clock.now()).unwrap();
     assert!(is_closed(&observer));
-    let light = [Measure::Progress, Measure::Counters, Measure::UserTime];
+    let light = [
+        Measure::Progress,
+        Measure::Counters,
+        Measure::CpuTime,
+        Measure::UserTime,
+        Measure::InstructionPointers,
+    ];
     observer.wanted.insert(id, light.into());
     observer.begin_below(id, shim, &clock).unwrap();
     observer.look(clock.now()).unwrap();
