@@ -15,10 +15,12 @@
 #                SECONDS=1.5 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
 #   make bench-malleable  what it costs a program to be malleable, where that brings it nothing: ten minutes; on the idle
 #                machine; RUNS=15 SECONDS=10
-#   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: half an hour; RUNS=7
-#                SECONDS=2 CELLS="all four" choose; target/bench/fairness.json and .md
+#   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: 35 minutes; RUNS=7
+#                SECONDS=4 CELLS="all four" PARTS=cells,overhead choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
+#   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single" choose;
+#                target/bench/auto.json and .md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
@@ -42,7 +44,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-auto bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -110,11 +112,18 @@ bench-malleable: build kernels
 
 bench-fairness: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/fairness.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
+	    $(if $(PARTS),--parts "$(PARTS)")
 
 bench-shuffling: PACKAGES += memcached libmemcached-tools
 bench-shuffling: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/shuffling.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+
+bench-auto: PACKAGES += libomp5 python3-sklearn
+bench-auto: setup build kernels
+	@$(MAKE) --no-print-directory -s -C workloads calibration
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/auto.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
 
 test-aa: build kernels

@@ -7,10 +7,14 @@ import tempfile
 import unittest
 from xml.etree import ElementTree
 
+import auto
+import auto_mixes
+import auto_verdicts
 import barrier_verdicts
 import cells
 import command_line
 import fairness
+import fairness_overhead
 import guarded
 import lock
 import malleable
@@ -75,6 +79,54 @@ class CommandLine(unittest.TestCase):
             command_line.resumed(earlier | {"rounds": 3}, earlier)
 
 
+def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
+    estimate = {"value": unfairness, "interval": None}
+    ways = {way.replace("_", "-"): {"samples": {"total_seconds": [time] * ROUNDS}, "failed": int(way in failed),
+                                    "unfairness": estimate} for way, time in seconds.items()}
+    return {"mix": name, "held_out": held_out, "ways": ways}
+
+
+class Auto(unittest.TestCase):
+    def judged(self, *mixes):
+        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0,
+                 "started_at": "2026-01-01T00:00:00Z", "left_out": {}, "mixes": list(mixes), "summary": None}
+        auto_verdicts.judge(found)
+        self.assertIn("| mix |", "\n".join(auto_verdicts.markdown(found)))
+        return found
+
+    def test_it_is_held_against_the_best_way_and_the_better_of_what_people_do(self):
+        found = self.judged(auto_mix(linux=4.0, fcfs=2.0, minwait=1.9, auto=2.04, auto_fair=3.0))
+        mix, = found["mixes"]
+        self.assertEqual((mix["best"], mix["better_plain"]), ("minwait", "fcfs"))
+        self.assertAlmostEqual(mix["to_best"]["value"], 2.04 / 1.9)
+        self.assertAlmostEqual(mix["to_plain"]["value"], 1.02)
+        self.assertFalse(found["summary"]["all"]["passes"], "7 % above the best way")
+        self.assertIsNone(found["summary"]["held_out"])
+
+    def test_one_mix_above_the_bound_or_one_that_is_unfair_is_enough_to_miss(self):
+        good = auto_mix(linux=2.0, fcfs=2.0, auto=2.0, auto_fair=2.0)
+        for bad in [auto_mix("b", True, linux=2.0, fcfs=3.0, auto=2.07, auto_fair=2.0),
+                    auto_mix("b", True, unfairness=1.4, linux=2.0, fcfs=3.0, auto=2.0, auto_fair=2.0)]:
+            summary = self.judged(good, bad)["summary"]
+            passes = {part: summary[part]["passes"] for part in ["all", "tuning", "held_out"]}
+            self.assertEqual(passes, {"all": False, "tuning": True, "held_out": False})
+
+    def test_a_mix_in_which_auto_fails_is_told_and_not_judged(self):
+        found = self.judged(auto_mix(linux=2.0, fcfs=2.0, auto=2.0, failed=["auto"]))
+        self.assertIsNone(found["summary"]["all"])
+        self.assertIn("failed", "\n".join(auto_verdicts.markdown(found)))
+
+    def test_there_are_enough_mixes_and_half_of_them_are_held_out(self):
+        mixes = auto_mixes.all_mixes()
+        held = sum(mix.held_out for mix in mixes)
+        self.assertGreaterEqual(len(mixes), 30)
+        self.assertLessEqual(abs(len(mixes) - 2 * held), 1)
+        self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
+        for mix in mixes:
+            programs = mix.workload(0.5, 4).count("[[program]]")
+            self.assertTrue(2 <= programs <= 12, mix.name)
+
+
 class Fairness(unittest.TestCase):
     def verdict(self, linux, ours, seconds=6, failed=0):
         cell = fairness.judged({"cell": "a", "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
@@ -88,6 +140,28 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
+        def way(total, own, failed=0):
+            estimate = lambda value: {"value": value, "interval": None}
+            against = {"total_ratio": estimate(total), "verdict": "no-difference"}
+            return {"total_seconds": estimate(4 * total), "own_cpu_percent": estimate(own), "failed": failed,
+                    "against": against}
+
+        ways = {"linux": way(1.0, 0.5) | {"against": None}, "quanta": way(1.011, 0.75), "with sampling": way(1.02, 1.0),
+                "with training": way(1.04, 1.0)}
+        found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "ways": ways})
+        self.assertEqual([way["verdict"] for way in found["ways"].values()], [None, "not met", "met", None])
+        told = list(fairness_overhead.sentences(found))
+        self.assertEqual(len(told), 3)
+        self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", told[0])
+        table = [line for line in fairness_overhead.markdown(found) if line.startswith("|")]
+        self.assertEqual((len(table), len({line.count("|") for line in table})), (6, 1))
+        ways["quanta"]["failed"] = 1
+        self.assertEqual(fairness_overhead.judged(found)["ways"]["quanta"]["verdict"], "programs failed")
+
+    def test_equal_programs_are_as_many_as_cpus_and_twice_as_many(self):
+        self.assertEqual([len(cell.programs(3)) for cell in fairness_overhead.CELLS], [3, 6])
 
     def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
         self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
@@ -378,6 +452,17 @@ class Monitor(unittest.TestCase):
                              ([0.8, 1.5, 1.1, 0.9, 1.3, 1.0, 1.2], "cannot be told"), ([1.0] * 6, "cannot be told")]:
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
+
+    def test_what_is_seen_of_locks_is_told_with_what_it_costs_and_parts_that_were_left_out_are_not(self):
+        samples = {name: [time] * 7 for name, time in [("unwatched", 1.0), ("stat", 1.25), ("stat-transfers", 1.5)]}
+        costs = {"transfers": monitor.ratio(samples["stat-transfers"], samples["stat"]),
+                 "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
+        one = {"program": "lock-loop", "arguments": ["--threads", 8],
+               "ways": monitor.held_against(samples, "unwatched"), "costs": costs}
+        told = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
+        self.assertEqual(len(told), 3)
+        for words, line in [("lock-loop --threads 8", told[1]), ("stat 1.25", told[1]), ("takes 1.2", told[2]), ("apart 1.0", told[2])]:
+            self.assertIn(words, line)
 
 
 class Malleable(unittest.TestCase):

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
 use cosched_core::workload::Barrier;
-use cosched_policy::{GroupBy, Kind, Placement, SortBy};
+use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy};
 use cosched_sim::{Hardware, Kernel};
 
 use crate::args::{self, named};
@@ -75,6 +75,11 @@ pub(crate) fn group_by() -> impl TypedValueParser<Value = GroupBy> {
 /// What threads are sorted by.
 pub(crate) fn sort_by() -> impl TypedValueParser<Value = SortBy> {
     PossibleValuesParser::new(SortBy::ALL.map(SortBy::name)).try_map(|name| name.parse::<SortBy>())
+}
+
+/// What is to be achieved before anything else.
+pub(crate) fn goal() -> impl TypedValueParser<Value = Goal> {
+    PossibleValuesParser::new(Goal::ALL.map(Goal::name)).try_map(|name| name.parse::<Goal>())
 }
 
 /// Where the threads of a program go.

@@ -6,8 +6,9 @@ use std::sync::mpsc::Receiver;
 
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::workload::ProgramSpec;
-use cosched_core::{Event, Happening, ProgramState, World};
+use cosched_core::{Event, Ground, Happening, Plan, ProgramState, Why, World};
 use cosched_linux::machine::Note;
+use cosched_report::words;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::session::{say, watched};
@@ -20,6 +21,8 @@ pub(crate) struct Progress {
     bar: Option<ProgressBar>,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
+    /// Whether it is told how the programs are run, where the policy chooses that by itself.
+    tells_choices: bool,
     names: Vec<String>,
     done: BTreeSet<u16>,
     /// What the machine has to tell.
@@ -41,13 +44,19 @@ impl Progress {
         });
         let names = programs.iter().map(|spec| spec.name.clone()).collect();
         let tells_ends = !outputs_go_elsewhere && watched();
-        Progress { bar, tells_ends, names, done: BTreeSet::new(), notes }
+        Progress { bar, tells_ends, tells_choices: false, names, done: BTreeSet::new(), notes }
     }
 
     /// Tells nothing but what the machine has noticed.
     pub(crate) fn of_notes(programs: &[ProgramSpec], notes: Receiver<Note>) -> Progress {
         let names = programs.iter().map(|spec| spec.name.clone()).collect();
-        Progress { bar: None, tells_ends: false, names, done: BTreeSet::new(), notes }
+        let done = BTreeSet::new();
+        Progress { bar: None, tells_ends: false, tells_choices: false, names, done, notes }
+    }
+
+    /// The same, telling what the policy chooses.
+    pub(crate) fn telling_choices(self, tells_choices: bool) -> Progress {
+        Progress { tells_choices, ..self }
     }
 
     pub(crate) fn finish(&self) {
@@ -60,13 +69,16 @@ impl Progress {
     /// Tells what the machine has noticed, while it can still be mended.
     fn tell(&self) {
         for note in self.notes.try_iter() {
-            let tell = || {
-                say(format_args!("{} {}", self.names[usize::from(note.program.slot)], note.text))
-            };
-            match &self.bar {
-                Some(bar) => bar.suspend(tell),
-                None => tell(),
-            }
+            self.say(&format!("{} {}", self.names[usize::from(note.program.slot)], note.text));
+        }
+    }
+
+    /// A line of its own.
+    fn say(&self, text: &str) {
+        let tell = || say(format_args!("{text}"));
+        match &self.bar {
+            Some(bar) => bar.suspend(tell),
+            None => tell(),
         }
     }
 
@@ -83,6 +95,16 @@ impl Progress {
 }
 
 impl Watch for Progress {
+    fn decided(&mut self, _: &World<'_>, plan: &Plan) {
+        for reason in plan.reasons.iter().filter(|_| self.tells_choices) {
+            match reason.why {
+                Why::Chosen { ground: Ground::Begins, .. } => {}
+                why @ Why::Chosen { .. } => self.say(&words::reason(&why)),
+                _ => {}
+            }
+        }
+    }
+
     fn happened(&mut self, event: &Event) {
         self.tell();
         if let Happening::Exited(id, ..) = event.what {

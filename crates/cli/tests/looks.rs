@@ -48,7 +48,7 @@ fn simulated(policy: &str) -> tempfile::TempDir {
     folder
 }
 
-const POLICIES: [&str; 8] = [
+const POLICIES: [&str; 9] = [
     "linux",
     "fcfs",
     "gang",
@@ -57,6 +57,7 @@ const POLICIES: [&str; 8] = [
     "minwait",
     "adaptive-greedy",
     "adaptive-minwait",
+    "auto",
 ];
 
 #[test]

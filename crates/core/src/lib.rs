@@ -15,6 +15,7 @@
 
 mod actuator;
 mod cause;
+mod choice;
 mod cpuset;
 pub mod engine;
 mod experience;
@@ -39,6 +40,7 @@ pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
+pub use choice::{Ground, Manner};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use experience::Experience;

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actuator::Actuator;
 use crate::cause::{Aspect, Refusal, Token};
+use crate::choice::{Ground, Manner};
 use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
@@ -246,11 +247,17 @@ pub enum Why {
         progress: Nanos,
         /// The share of its quanta for which its speed alone is known from one in which it suffered little.
         coverage: f64,
+        /// By how much it was slowed since it came: time over time alone, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is further ahead than those that run.
     MoreProgress {
         /// Time alone that it has come so far, as above.
         progress: Nanos,
+        /// By how much it was slowed since it came, as above.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is made to suffer little for a short time, so that its speed alone can be measured.
     Trained {
@@ -358,6 +365,11 @@ pub enum Why {
         /// Over how many sockets.
         groups: u16,
     },
+    /// Earlier runs of the program have shown whether such groups help it: that is not tried again for now.
+    GroupsRecalled {
+        /// Whether they do; then they are in force from now on.
+        helped: bool,
+    },
     /// Groups were tried, and the program is left with them.
     GroupsKept {
         /// Progress with them against progress without: above 1 is faster.
@@ -376,6 +388,33 @@ pub enum Why {
     Unbound {
         /// The mean share of their time at locks, 0 to 1.
         lock_time: f64,
+    },
+    /// This is how the programs are run from now on.
+    Chosen {
+        /// How.
+        manner: Manner,
+        /// Why.
+        ground: Ground,
+        /// How many CPUs they kept busy outside the kernel side by side, when that was last looked at.
+        side_by_side: Option<f64>,
+        /// How many they are expected to keep busy so in gangs, from what each did alone.
+        in_gangs: Option<f64>,
+        /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
+        explored: Nanos,
+    },
+    /// Each runs alone for a moment, to see how many CPUs it keeps busy.
+    LooksAtEach {
+        /// How long a moment is.
+        moment: Nanos,
+        /// How many there are.
+        moments: u16,
+    },
+    /// It hardly uses CPUs, so it always runs.
+    HardlyRuns,
+    /// It is next in the queue, and those that run leave CPUs idle.
+    Admitted {
+        /// How many CPUs are idle.
+        idle: f64,
     },
     /// The machine could not do what the plan wanted.
     Deviation {

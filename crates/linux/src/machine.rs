@@ -167,7 +167,7 @@ impl Linux {
         let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
-        let own_sessions = config.turns && autogroup::shares_by_session(&proc)?;
+        let own_sessions = config.sessions && autogroup::shares_by_session(&proc)?;
         let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
         let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use cosched_core::workload::{Place, Places, shown};
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
+use crate::auto::{Auto, Goal};
 use crate::bandwidth::Slowdowns;
 use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
@@ -52,6 +53,8 @@ pub enum Kind {
     AdaptiveGreedy,
     /// The same.
     AdaptiveMinwait,
+    /// Ours.
+    Auto,
 }
 
 /// How a policy is to work.
@@ -71,6 +74,8 @@ pub struct Options {
     pub fair: FairOptions,
     /// Between which CPUs threads are moved, and when (`shuffling` only).
     pub shuffling: ShufflingOptions,
+    /// What is to be achieved before anything else (`auto` only).
+    pub goal: Goal,
 }
 
 impl Default for Options {
@@ -83,6 +88,7 @@ impl Default for Options {
             faithful: FaithfulOptions::default(),
             fair: FairOptions::default(),
             shuffling: ShufflingOptions::default(),
+            goal: Goal::default(),
         }
     }
 }
@@ -190,7 +196,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -204,6 +210,7 @@ impl Kind {
         Kind::Shuffling,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
+        Kind::Auto,
     ];
 
     /// The name by which users ask for it.
@@ -222,6 +229,7 @@ impl Kind {
             Kind::Shuffling => "shuffling",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
+            Kind::Auto => "auto",
         }
     }
 
@@ -253,6 +261,7 @@ impl Kind {
             Kind::AdaptiveMinwait => {
                 "minwait, with thread counts of malleable programs chosen per quantum"
             }
+            Kind::Auto => "as linux, or in gangs where that is seen to lose nothing",
         }
     }
 
@@ -262,11 +271,22 @@ impl Kind {
         use Kind::{Bandwidth, Cgreedy, FairProgress, Gang, Greedy, Minwait};
         matches!(self, Gang | Greedy | Cgreedy | Bandwidth | Minwait | FairProgress)
             || self.adapts()
+            || self.chooses()
     }
 
     /// Whether it decides on the thread counts of malleable programs.
     pub const fn adapts(self) -> bool {
         matches!(self, Kind::AdaptiveGreedy | Kind::AdaptiveMinwait)
+    }
+
+    /// Whether it chooses between side by side, gangs and one after another ([`Options::goal`]).
+    pub const fn chooses(self) -> bool {
+        matches!(self, Kind::Auto)
+    }
+
+    /// Whether programs run in gangs from their beginning to their end. Then none may be larger than the machine.
+    pub const fn insists_on_gangs(self) -> bool {
+        self.makes_gangs() && !self.chooses()
     }
 
     /// Whether it can give away CPUs that a gang leaves idle ([`Options::fill`]).
@@ -317,10 +337,10 @@ impl Kind {
     /// Whether it can schedule these programs on so many CPUs.
     ///
     /// # Errors
-    /// For the policies that make gangs, when a program wants more threads than there are CPUs;
+    /// For the policies that insist on gangs, when a program wants more threads than there are CPUs;
     /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its traffic is not.
     pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
-        for demand in demands.iter().filter(|_| self.makes_gangs()) {
+        for demand in demands.iter().filter(|_| self.insists_on_gangs()) {
             if usize::from(demand.threads) > cpus {
                 return Err(Unfit::TooManyThreads {
                     place: Box::new(demand.places.threads.clone()),
@@ -406,6 +426,7 @@ impl Kind {
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))
             }
             Kind::AdaptiveMinwait => Box::new(Minwait::adaptive(options)),
+            Kind::Auto => Box::new(Auto::new(options)),
         })
     }
 }

@@ -18,6 +18,7 @@
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
+//! | `auto` | as `linux` or `minwait`, whichever is better by what is seen | `auto.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
@@ -35,6 +36,7 @@
 #![allow(rustdoc::private_intra_doc_links)]
 
 pub mod advice;
+mod auto;
 mod bandwidth;
 mod cgreedy;
 mod fair_progress;
@@ -60,6 +62,7 @@ mod properties;
 #[cfg(test)]
 mod testkit;
 
+pub use auto::Goal;
 pub use bandwidth::{Slowdowns, SlowdownsError};
 pub use fair_progress::FairOptions;
 pub use faithful::{

@@ -164,7 +164,7 @@ impl Scene {
 
 /// A policy, and a machine that obeys it at once.
 pub(crate) struct Lab<P> {
-    policy: P,
+    pub(crate) policy: P,
     pub(crate) scene: Scene,
     /// The latest plan.
     pub(crate) plan: Plan,
@@ -260,6 +260,11 @@ impl<P: Policy> Lab<P> {
     /// When the policy is asked next, if nothing else happens.
     pub(crate) fn next_wake(&self) -> Option<Nanos> {
         self.wakes.values().min().copied()
+    }
+
+    /// When the wake-up of this name comes.
+    pub(crate) fn wake_of(&self, token: Token) -> Option<Nanos> {
+        self.wakes.get(&token).copied()
     }
 
     /// Goes on to the next wake-up; says whether there was one.

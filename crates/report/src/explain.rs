@@ -5,6 +5,7 @@
 //! second: the sentences say nothing that the data do not hold. Reasons are the policy's own
 //! ([`Why`](cosched_core::Why)), never guessed afterwards.
 
+mod choices;
 mod grants;
 mod meetings;
 mod moment;
@@ -13,6 +14,7 @@ mod story;
 #[cfg(test)]
 mod tests;
 
+pub use choices::Choice;
 pub use grants::Grant;
 pub use moment::{Moment, ProgramMoment, QuantumMoment};
 pub use slices::{SliceChoice, TriedWay};

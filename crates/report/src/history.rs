@@ -106,9 +106,12 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::BesideTrained
         | Why::Shuffled { .. }
         | Why::GroupsTried { .. }
+        | Why::GroupsRecalled { .. }
         | Why::GroupsKept { .. }
         | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
+        | Why::HardlyRuns
+        | Why::Admitted { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }
         | Why::OtherGang { .. }
@@ -119,6 +122,8 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::QuantumShortened { .. }
         | Why::Granted { .. }
         | Why::TriesThreads { .. }
+        | Why::Chosen { .. }
+        | Why::LooksAtEach { .. }
         | Why::Deviation { .. } => None,
     }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Why};
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
 pub fn reason(why: &Why) -> String {
@@ -78,6 +78,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::GroupsTried { .. } => {
             "it is being tried whether it is faster with threads that wait alike at locks on one socket"
         }
+        Why::GroupsRecalled { .. } => {
+            "earlier runs have shown whether it helps to have threads that wait alike at locks on one socket"
+        }
         Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
         Why::GroupsPutBack { .. } => {
             "other groups of its threads were tried, and they are where they were before"
@@ -85,6 +88,10 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Unbound { .. } => {
             "its threads hardly wait at locks any more, and run where the kernel likes"
         }
+        Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
+        Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
+        Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
+        Why::Admitted { .. } => "it is next in the queue, and those that run leave CPUs idle",
         Why::Deviation { .. } => "something was not as wanted",
     }
 }
@@ -124,14 +131,51 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
+        Why::GroupsRecalled { helped: true } => "recalls groups",
+        Why::GroupsRecalled { helped: false } => "recalls no groups",
         Why::GroupsKept { .. } => "keeps groups",
         Why::GroupsPutBack { .. } => "not these groups",
         Why::Unbound { .. } => "unbound",
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
+        Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
+        Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
+        Why::LooksAtEach { .. } => "looks at each",
+        Why::HardlyRuns => "hardly runs",
+        Why::Admitted { .. } => "fills idle CPUs",
         Why::Deviation { .. } => "not as wanted",
     };
     words.into()
+}
+
+/// How programs are run from now on, and why.
+fn chosen(manner: Manner, ground: Ground) -> &'static str {
+    match (manner, ground) {
+        (Manner::SideBySide, Ground::Begins) => {
+            "all run side by side, since nothing is known of them yet"
+        }
+        (Manner::SideBySide, Ground::EnoughCpus) => {
+            "all run side by side, since there are CPUs for all their threads"
+        }
+        (Manner::SideBySide, Ground::CpusIdle) => {
+            "all run side by side, since that leaves CPUs idle"
+        }
+        (Manner::SideBySide, Ground::OneCompetes) => {
+            "all run side by side, since at most one of them needs much CPU time"
+        }
+        (Manner::SideBySide, Ground::NobodyWide) => {
+            "all run side by side, since none of them uses several CPUs at once"
+        }
+        (Manner::SideBySide, _) => {
+            "all run side by side, since in turns they would do less: alone, they leave CPUs idle, or are in the kernel much"
+        }
+        (Manner::InGangs, Ground::KnownToScale) => {
+            "they take turns, since by their runs alone they use all CPUs well"
+        }
+        (Manner::InGangs, _) => {
+            "they take turns, since alone each uses its CPUs fully, and then nobody waits for a sibling without a CPU"
+        }
+    }
 }
 
 /// The figures of a reason, if it has any.
@@ -148,11 +192,13 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
-        Why::LeastProgress { progress, coverage } => {
+        Why::LeastProgress { progress, coverage, slowdown } => {
             let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
-            Some(format!("{} alone, {known}", span(*progress)))
+            Some(format!("{} alone{}, {known}", span(*progress), slowed(*slowdown)))
         }
-        Why::MoreProgress { progress } => Some(format!("{} alone", span(*progress))),
+        Why::MoreProgress { progress, slowdown } => {
+            Some(format!("{} alone{}", span(*progress), slowed(*slowdown)))
+        }
         Why::Trained { sequential, idle } => {
             let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
             Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
@@ -189,6 +235,8 @@ fn figures(why: &Why) -> Option<String> {
         Why::GroupsTried { threads, groups } => {
             Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
         }
+        Why::GroupsRecalled { helped: true } => Some("they do".to_owned()),
+        Why::GroupsRecalled { helped: false } => Some("they do not".to_owned()),
         Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
         Why::GroupsPutBack { progress, pause, .. } => {
             Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
@@ -196,6 +244,17 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
+        Why::Chosen { side_by_side, in_gangs, explored, .. } => {
+            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
+            let busy = side_by_side
+                .map(|cpus| format!("{cpus:.2} CPUs busy outside the kernel side by side{turns}"));
+            let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
+            let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
+            let told: Vec<String> = busy.into_iter().chain(cost).collect();
+            (!told.is_empty()).then(|| told.join("; "))
+        }
+        Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
+        Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
         }
@@ -207,8 +266,14 @@ fn figures(why: &Why) -> Option<String> {
         | Why::FewestMissesThatFit
         | Why::BesideTrained
         | Why::AwaitsTraining
+        | Why::HardlyRuns
         | Why::NeverFrozen => None,
     }
+}
+
+/// By how much a program was slowed, as a clause that begins with a comma.
+fn slowed(slowdown: Option<f64>) -> String {
+    slowdown.map_or(String::new(), |slowdown| format!(", slowed {slowdown:.2} times since it came"))
 }
 
 /// What threads wait for; `profiled`: the misses are those of runs alone.
@@ -344,6 +409,7 @@ mod tests {
             reason(&Why::OtherGang { gang: 0 }),
             reason(&Why::Quantum { round: 3, gang: 1, gangs: 4, length: Nanos::from_millis(100) }),
             reason(&Why::Quantum { round: 7, gang: 0, gangs: 1, length: Nanos::NEVER }),
+            reason(&Why::MoreProgress { progress: Nanos::from_secs(2), slowdown: Some(1.5) }),
         ];
         assert_eq!(
             told,
@@ -354,6 +420,7 @@ mod tests {
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without an end)",
+                "it is further ahead than those that run (2.00 s alone, slowed 1.50 times since it came)",
             ]
         );
     }

@@ -218,6 +218,7 @@ fn config(
         cpus: session.usable.cpus,
         wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
         turns: true,
+        sessions: true,
         count: None,
         jobs: outputs.iter().map(job).collect(),
         asks: None,

@@ -26,7 +26,7 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
     let (uses, gains) = match kind {
         Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
         Kind::LinuxGroups => shares(rights),
-        Kind::Gang | Kind::Greedy | Kind::Minwait => gangs(rights),
+        Kind::Gang | Kind::Greedy | Kind::Minwait | Kind::Auto => gangs(rights),
         Kind::AdaptiveGreedy | Kind::AdaptiveMinwait => {
             let (uses, gains) = gangs(rights);
             (format!("{uses}, threads by a library in malleable programs"), gains)

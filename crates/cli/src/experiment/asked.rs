@@ -64,7 +64,7 @@ impl Asked {
 
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
-        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, fair } =
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, fair } =
             self.options.clone();
         let MeasureArgs { interval, actuators, no_guard, afresh, quanta, shuffle, usual_class } =
             self.measure.clone();
@@ -75,13 +75,15 @@ impl Asked {
                 fill: fill || all.policy.fill,
                 slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
                 max_frozen: max_frozen.or(all.policy.max_frozen),
+                goal: goal.or(all.policy.goal),
                 fair: fair.over(&all.policy.fair),
             },
             measure: MeasureArgs {
                 interval: interval.or(all.measure.interval),
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
-                afresh: afresh || all.measure.afresh,
+                // What is known from earlier runs is of groups as they are for all.
+                afresh: afresh || all.measure.afresh || shuffle.given().is_some(),
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 shuffle: shuffle.or(&all.measure.shuffle),
                 usual_class: usual_class.or(all.measure.usual_class),

@@ -183,7 +183,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 26] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 28] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
@@ -195,12 +195,14 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 26] {
         ("--fill", json!(how.policy.fill)),
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
+        ("--goal", told(&how.policy.goal)),
         ("--peak-bandwidth", told(&fair.peak_bandwidth)),
         ("--training-limit", told(&fair.training_limit)),
         ("--fairness", told(&fair.fairness)),
         ("--no-distribution", json!(fair.no_distribution)),
         ("--no-sequences", json!(fair.no_sequences)),
         ("--by-company", json!(fair.by_company)),
+        ("--no-phases", json!(fair.no_phases)),
         ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod attach;
+mod auto;
 mod barriers;
 mod bonds;
 mod ends;

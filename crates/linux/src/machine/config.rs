@@ -28,9 +28,11 @@ pub struct Config {
     pub cpus: CpuSet,
     /// How to freeze, bind and share.
     pub wishes: Wishes,
-    /// Whether programs take turns. Then every one gets a session of its own instead of cosched's, provided that the
-    /// kernel shares CPUs by session here, and it is looked for what forbids to freeze it.
+    /// Whether programs take turns. Then it is looked for what forbids to freeze them.
     pub turns: bool,
+    /// Whether every program gets a session of its own instead of cosched's, provided that the kernel shares CPUs by session
+    /// here. So cosched is on time however many threads they have.
+    pub sessions: bool,
     /// What hardware counters shall count of every program; `None`: nothing.
     pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.

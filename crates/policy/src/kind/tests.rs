@@ -30,16 +30,16 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
         error,
         "there is no policy 'fifo'; \
          known are linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
-         fair-progress, shuffling, adaptive-greedy, adaptive-minwait"
+         fair-progress, shuffling, adaptive-greedy, adaptive-minwait, auto"
     );
 }
 
 #[test]
-fn programs_larger_than_the_machine_are_refused_by_gang_policies_only() {
+fn programs_larger_than_the_machine_are_refused_where_gangs_are_a_must() {
     let demands = [demand("small", 2, Some(1.0)), demand("large", 3, Some(1.0))];
     for kind in Kind::ALL {
         let unfit = kind.check(&demands, 2);
-        assert_eq!(unfit.is_err(), kind.makes_gangs(), "{kind}");
+        assert_eq!(unfit.is_err(), kind.insists_on_gangs(), "{kind}");
         assert_eq!(kind.check(&demands, 3), Ok(()), "{kind}");
     }
     let error = Kind::Gang.check(&demands, 2).unwrap_err().to_string();

@@ -12,6 +12,7 @@ use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
 use super::SCHEMA;
+use super::choices::{self, Choice};
 use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
@@ -34,6 +35,8 @@ pub struct Story {
     pub quanta: usize,
     /// How often one gang followed another.
     pub switches: usize,
+    /// How the programs were run, where the policy chose that by itself, in order of time; empty under other policies.
+    pub choices: Vec<Choice>,
     /// The run as a whole, in words.
     pub sentences: Vec<String>,
     /// One per program, or the one that was asked for; in the workload's order.
@@ -137,6 +140,7 @@ impl Story {
             total_seconds: result.total_seconds,
             quanta: history.quanta().len(),
             switches: result.own.switches,
+            choices: choices::choices(result),
             sentences: sentences(&history),
             programs: slots.map(|slot| program(&history, slot)).collect(),
         }
@@ -173,6 +177,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     let interruption = interruption(result);
     let interrupted = interruption.is_some();
     lines.extend(interruption);
+    lines.extend(choices::in_words(&choices::choices(result), history.end()));
     lines.extend(shares(result));
     lines.extend(quanta(history));
     let last = result.programs.iter().filter_map(|program| {

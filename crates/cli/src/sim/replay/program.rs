@@ -285,7 +285,8 @@ impl Shape {
 
 /// Whether each program had the CPUs that it ran on to itself.
 fn had_its_cpus(record: &RunResult) -> bool {
-    let alone = |kind: Kind| kind == Kind::Fcfs || kind.makes_gangs() && record.fill != Some(true);
+    let alone =
+        |kind: Kind| kind == Kind::Fcfs || kind.insists_on_gangs() && record.fill != Some(true);
     record.policy.parse().is_ok_and(alone)
 }
 

@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""auto.py: how good the choices of the policy `auto` are. `make bench-auto` runs it.
+
+Every mix of auto_mixes.py is run by `cosched compare` in all ways, interleaved: plain Linux, rivals, every policy that needs
+no figures of the programs, and `auto` with its goals. auto_verdicts.py tells what follows.
+
+It writes auto.json (for scripts) and auto.md into --out. Only the standard library is needed, but for what the mixes run. A
+way, or a mix, that cannot be had here is left out, and said so.
+"""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import auto_verdicts
+import command_line
+from auto_mixes import A_SECOND, all_mixes
+from gang import FIGURES, elapsed, plain_environment, possible, say
+
+SCHEMA = "cosched-bench-auto/1"
+POLICIES = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs", "gang", "greedy", "minwait",
+            "adaptive-minwait", "auto"]
+# Ways with options of their own, which come after those.
+GOALS = {f"auto-{goal}": f"auto --goal {goal}" for goal in ["throughput", "fair", "responsive"]}
+
+
+def main():
+    options = arguments()
+    began = time.time()
+    plain_environment()
+    cpus = len(os.sched_getaffinity(0))
+    report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
+              "rounds": options.runs, "seconds": options.seconds, "machine": None, "left_out": {}, "mixes": [],
+              "summary": None}
+    asked = {way: words(way) for way in options.ways}
+    ways, report["left_out"] = possible(options.cosched, asked)
+    chosen = command_line.chosen(all_cells(options), options)
+    for number, mix in enumerate(chosen, 1):
+        if problem := cannot_run(mix):
+            report["left_out"][mix.name] = problem
+            say(f"{mix.name} is left out: {problem}")
+            continue
+        say(f"mix {number} of {len(chosen)}: {mix.name}; {elapsed(began)} so far")
+        file = options.folder / f"{number}.toml"
+        file.write_text(mix.workload(options.seconds, cpus))
+        report["mixes"].append(compared(options, mix, file, ways, report))
+        auto_verdicts.judge(report)
+        save(options.out, report)
+    if not report["mixes"]:
+        sys.exit("bench: no mix can be had here")
+    say(f"done in {elapsed(began)}: {options.out}/auto.json and auto.md")
+    print("".join(auto_verdicts.sentences(report)), end="")
+
+
+def arguments():
+    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone")
+    parser.add_argument("--ways", default=",".join([*POLICIES, *GOALS]), help="separated by commas")
+    parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
+    options = command_line.parsed(parser, "auto", ["json", "md"])
+    options.ways = options.ways.split(",")
+    unknown = [way for way in options.ways if way not in [*POLICIES, *GOALS]]
+    if unknown:
+        parser.error(f"--ways: there is no {', '.join(unknown)}; choose from {', '.join([*POLICIES, *GOALS])}")
+    return options
+
+
+def all_cells(options):
+    """The mixes of the half that was asked for."""
+    return [mix for mix in all_mixes() if options.half == "both" or mix.held_out == (options.half == "held-out")]
+
+
+def words(way):
+    """What asks for it on the command line of `cosched compare`."""
+    return ["--way", f"{way}={GOALS[way]}"] if way in GOALS else ["--policies", way]
+
+
+def cannot_run(mix):
+    """Why a mix cannot be had here; None if it can."""
+    modules = {"numpy-matmul.py": "numpy", "sklearn-kmeans.py": "sklearn", "sklearn-pca.py": "sklearn"}
+    for module in sorted({modules[p.kind] for p in mix.programs if p.kind in A_SECOND}):
+        if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode:
+            return f"/usr/bin/python3 has no {module}"
+    return None
+
+
+def compared(options, mix, file, ways, report):
+    policies = [way for way in ways if way not in GOALS]
+    named = [word for way in ways if way in GOALS for word in words(way)]
+    done = options.cosched("compare", file, "--policies", ",".join(policies), *named, "--runs", options.runs, "--solo",
+                           "--json", stdout=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    if not done.stdout:
+        sys.exit(f"bench: cosched compare failed on {mix.name}")
+    document = json.loads(done.stdout)
+    report["machine"] = document["machine"]
+    found = {way["way"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["ways"]}
+    return {"mix": mix.name, "held_out": mix.held_out, "ways": found}
+
+
+def save(out, report):
+    (out / "auto.json").write_text(json.dumps(report, indent=1) + "\n")
+    (out / "auto.md").write_text("\n".join(auto_verdicts.markdown(report)) + "\n")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit("bench: interrupted; what was measured before is in auto.json")

@@ -1,0 +1,57 @@
+//! `auto` on the real kernel: it sees what programs do, chooses, and says so.
+
+use cosched_core::{Ground, Manner, Why};
+use cosched_linux::affinity;
+
+use super::support::{Place, User, eventually, program, skip};
+
+/// As many processes as there are arguments, each of which computes until there is a file `stop`.
+const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
+    for one in $WIDTH; do work & done\nwait";
+
+#[test]
+fn programs_that_fill_the_cpus_take_turns_after_a_look_at_each_and_it_is_said() {
+    let cpus = affinity::get(0).unwrap().len();
+    if cpus < 2 {
+        return skip("with one CPU nobody has two threads at work");
+    }
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        let width = (0..cpus).map(|one| one.to_string()).collect::<Vec<_>>().join(" ");
+        let script = format!("WIDTH='{width}'\n{BUSY}");
+        let tables = ["a", "b", "c"].map(|name| program(name, "", &script));
+        let cosched = place.run(&tables, "--policy auto");
+        eventually("turns", || place.read("cosched.stderr").contains("they take turns, since"));
+        place.write("stop", "");
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        let whys: Vec<Why> =
+            result.decisions.iter().flat_map(|d| &d.reasons).map(|r| r.why).collect();
+        let chosen = |why: &Why| match why {
+            Why::Chosen { manner, ground, .. } => Some((*manner, *ground)),
+            _ => None,
+        };
+        let choices: Vec<_> = whys.iter().filter_map(chosen).collect();
+        assert_eq!(choices.first(), Some(&(Manner::SideBySide, Ground::Begins)));
+        assert!(choices.contains(&(Manner::InGangs, Ground::GangsFill)), "{choices:?}");
+        assert!(whys.iter().any(|why| matches!(why, Why::LooksAtEach { moments: 3, .. })));
+        place.nothing_is_left_of(&ended);
+
+        let told = place.cosched(&["explain", "out", "--json"]).ended().with(0).stdout;
+        let told: serde_json::Value = serde_json::from_str(&told).unwrap();
+        let told = told["choices"].as_array().unwrap().clone();
+        assert_eq!(told.len(), choices.len());
+        assert_eq!(told[0]["manner"], "side-by-side");
+        let told = place.cosched(&["explain", "out"]).ended().with(0).stdout;
+        assert!(told.contains("How the programs were run was chosen by what was seen"), "{told}");
+    }
+}
+
+#[test]
+fn goals_are_for_the_policy_that_chooses() {
+    let place = Place::new();
+    let one = [program("a", "", "true")];
+    place.run(&one, "--policy auto --goal responsive").ended().with(0);
+    let said = ["--goal is for policies that choose by themselves (auto)", "'gang'"];
+    place.run(&one, "--policy gang --goal fair").ended().with(2).saying(&said);
+}

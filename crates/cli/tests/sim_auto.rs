@@ -1,0 +1,98 @@
+//! `auto` on simulated machines: never much worse than the better of side by side and one after another.
+
+#![allow(clippy::unwrap_used)]
+
+use std::process::Command;
+
+use cosched_core::result::RunResult;
+use cosched_core::{Ground, Manner, Why};
+
+/// What may be lost to looking: `docs/auto.md` tells how much it was in these mixes.
+const MOST: f64 = 1.05;
+
+/// A program of so many threads: billions of instructions, and how it divides and waits.
+fn program(threads: u16, billions: f64, keys: &str, phase: &str) -> String {
+    format!(
+        "[[program]]\ncommand = 'program'\nthreads = {threads}\n[program.model]\n{keys}\n\
+         [[program.model.phase]]\ninstructions = {:e}\n{phase}\n",
+        billions * 1e9
+    )
+}
+
+/// Threads that spin at a barrier until all are there.
+fn spinning(threads: u16, billions: f64) -> String {
+    program(threads, billions, "spin = 'forever'\nimbalance = 0.02", "barriers = 2000")
+}
+
+/// Threads that never wait for each other.
+fn computing(threads: u16, billions: f64) -> String {
+    program(threads, billions, "", "barriers = 1")
+}
+
+fn sleeping() -> String {
+    program(1, 0.01, "", "repeat = 100\nsleep = '20ms'")
+}
+
+fn run(programs: &[String], policy: &str) -> RunResult {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("mix.toml"), programs.concat()).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
+    command.current_dir(folder.path()).args(["sim", "mix.toml", "--out", "out", "--no-solo"]);
+    command.args(["--machine", "dunnington-24", "--kernel", "eevdf"]);
+    let output = command.args("--policy".split(' ')).args(policy.split(' ')).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    RunResult::load(&folder.path().join("out/run.json")).unwrap()
+}
+
+/// The run under `auto`, which lasts about as long as the better of the two that people would make.
+fn as_good_as_the_better(programs: &[String], options: &str) -> RunResult {
+    let [linux, fcfs] = ["linux", "fcfs"].map(|policy| run(programs, policy).total_seconds);
+    let auto = run(programs, &format!("auto{options}"));
+    let ratio = auto.total_seconds / linux.min(fcfs);
+    println!("auto {:.3} s, linux {linux:.3} s, fcfs {fcfs:.3} s: {ratio:.3}", auto.total_seconds);
+    assert!(ratio <= MOST, "{:.3} of linux {linux:.3} and fcfs {fcfs:.3}", auto.total_seconds);
+    auto
+}
+
+fn choices(result: &RunResult) -> Vec<(Manner, Ground)> {
+    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+    let chosen = reasons.filter_map(|reason| match reason.why {
+        Why::Chosen { manner, ground, .. } => Some((manner, ground)),
+        _ => None,
+    });
+    chosen.collect()
+}
+
+#[test]
+fn programs_that_spin_for_their_siblings_take_turns() {
+    let four: Vec<String> = (0..4).map(|_| spinning(24, 120.0)).collect();
+    for options in ["", " --goal throughput"] {
+        let auto = as_good_as_the_better(&four, options);
+        let gangs = choices(&auto).contains(&(Manner::InGangs, Ground::GangsFill));
+        assert_eq!(gangs, options.is_empty(), "{:?}", choices(&auto));
+    }
+}
+
+#[test]
+fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
+    let mix = [sleeping(), sleeping(), sleeping(), computing(24, 120.0)];
+    let auto = as_good_as_the_better(&mix, "");
+    assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
+    assert!(auto.programs.iter().all(|program| program.longest_frozen_seconds == 0.0));
+}
+
+#[test]
+fn a_program_alone_runs_as_without_cosched() {
+    let auto = as_good_as_the_better(&[spinning(24, 60.0)], "");
+    assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::OneCompetes)]);
+}
+
+#[test]
+fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
+    let short = || computing(24, 6.0);
+    as_good_as_the_better(&[computing(24, 240.0), short(), short()], "");
+    let single: Vec<String> = (0..30).map(|_| computing(1, 6.0)).collect();
+    let auto = as_good_as_the_better(&single, "");
+    assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
+}

@@ -1,0 +1,69 @@
+//! What a mix is to be run for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cosched_core::Nanos;
+
+use crate::kind::UnknownName;
+
+/// Where gangs may lose a little that can be measured, since what spinning threads waste side by side cannot be.
+const MOST_LOST: f64 = 0.07;
+/// The same where equal turns are worth a price.
+const MOST_LOST_FOR_FAIRNESS: f64 = 0.25;
+/// Switching costs under one per cent of this.
+const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
+
+/// What `auto` is to achieve before anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// A short time until the last program ends, while everybody gets on.
+    #[default]
+    Balanced,
+    /// A short time until the last program ends, and results one by one: nobody has to get on meanwhile.
+    Throughput,
+    /// Slowdowns that are alike.
+    Fair,
+    /// Short waits.
+    Responsive,
+}
+
+impl Goal {
+    /// All, the default first.
+    pub const ALL: [Goal; 4] = [Goal::Balanced, Goal::Throughput, Goal::Fair, Goal::Responsive];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Goal::Balanced => "balanced",
+            Goal::Throughput => "throughput",
+            Goal::Fair => "fair",
+            Goal::Responsive => "responsive",
+        }
+    }
+
+    /// Which part of the work that is done side by side may be lost in gangs, 0 to 1.
+    pub(super) fn most_lost(self) -> f64 {
+        if self == Goal::Fair { MOST_LOST_FOR_FAIRNESS } else { MOST_LOST }
+    }
+
+    /// How long a gang runs at a time, if so much is asked for.
+    pub(super) fn quantum(self, asked: Nanos) -> Nanos {
+        if self == Goal::Responsive { asked.min(SHORT_QUANTUM) } else { asked }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Goal {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Goal, UnknownName> {
+        let found = Goal::ALL.into_iter().find(|goal| goal.name() == name);
+        found.ok_or_else(|| UnknownName::new("goal", name, Goal::ALL.map(Goal::name)))
+    }
+}

@@ -1,0 +1,119 @@
+//! The policy in force: one of the others, shown a world of its own.
+//!
+//! `auto` copies none of the policies that it chooses from. It hands on to one of them what happens, and takes over its
+//! plan. What that one sees differs from the world in what `auto` knows better: who has been let in, who hardly runs (it may
+//! not be frozen), and how many CPUs a program really uses.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{Cause, Directive, Nanos, Plan, Policy, Program, ProgramId, Token, Why, World};
+
+/// The one wake-up that each of the policies here has.
+const ITS_WAKE: Token = Token(0);
+
+/// What is known of a program better than by what it asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Known {
+    /// It hardly uses CPUs.
+    pub(super) idles: bool,
+    /// How many CPUs it uses, where these are fewer than it asks for.
+    pub(super) threads: Option<u16>,
+    /// Its turns are as long as everybody's.
+    pub(super) unweighted: bool,
+}
+
+/// A policy, and whether it has been told who is there.
+pub(super) struct Inner {
+    policy: Box<dyn Policy + Send>,
+    known: BTreeMap<ProgramId, Known>,
+    is_new: bool,
+}
+
+impl Inner {
+    pub(super) fn new(policy: impl Policy + Send + 'static) -> Inner {
+        Inner { policy: Box::new(policy), known: BTreeMap::new(), is_new: true }
+    }
+
+    /// The same, with what is known of programs.
+    pub(super) fn knowing(self, known: BTreeMap<ProgramId, Known>) -> Inner {
+        Inner { known, ..self }
+    }
+
+    /// What it was told of programs.
+    pub(super) fn known(&self) -> &BTreeMap<ProgramId, Known> {
+        &self.known
+    }
+
+    /// Has it decide about those who are in; `new` are so since now.
+    pub(super) fn decide(
+        &mut self,
+        causes: &[Cause],
+        new: &[ProgramId],
+        is_in: impl Fn(ProgramId) -> bool,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        let programs: Vec<Program> =
+            world.programs.iter().filter(|p| is_in(p.id)).map(|p| self.shown(p)).collect();
+        let is_new = std::mem::take(&mut self.is_new);
+        let causes: Vec<Cause> = match is_new {
+            true => programs.iter().map(|p| Cause::Arrived(p.id)).collect(),
+            false => {
+                let its = causes.iter().filter(|cause| concerns(cause, &is_in)).copied();
+                its.chain(new.iter().map(|id| Cause::Arrived(*id))).collect()
+            }
+        };
+        if !causes.is_empty() {
+            let shown = World { programs: &programs, ..*world };
+            let (directives, reasons) = (plan.programs.len(), plan.reasons.len());
+            self.policy.decide(&causes, &shown, plan);
+            self.amend(directives, reasons, plan);
+        }
+        if is_new && !plan.wake.iter().any(|wake| wake.token == ITS_WAKE) {
+            // What the one before it had asked for.
+            plan.wake_at(Nanos::NEVER, ITS_WAKE);
+        }
+    }
+
+    fn shown(&self, program: &Program) -> Program {
+        let known = self.known.get(&program.id).copied().unwrap_or_default();
+        Program {
+            freezable: program.freezable && !known.idles,
+            asked: known.threads.map_or(program.asked, |threads| threads.min(program.asked)),
+            weight: if known.unweighted { 1.0 } else { program.weight },
+            ..program.clone()
+        }
+    }
+
+    /// A program that uses fewer CPUs than it asks for is bound to none: it may want more of them later, and libraries count
+    /// the CPUs of their mask when they are loaded.
+    fn amend(&self, directives: usize, reasons: usize, plan: &mut Plan) {
+        for (id, directive) in &mut plan.programs[directives..] {
+            if let Directive::Run(settings) = directive {
+                if self.known.get(id).is_some_and(|known| known.threads.is_some()) {
+                    settings.cpus = None;
+                }
+            }
+        }
+        for reason in &mut plan.reasons[reasons..] {
+            let idles = |id| self.known.get(&id).is_some_and(|known| known.idles);
+            if reason.why == Why::NeverFrozen && reason.program.is_some_and(idles) {
+                reason.why = Why::HardlyRuns;
+            }
+        }
+    }
+}
+
+/// Whether the inner policy is told: what is about programs that are not in, and what `auto` has asked for, it is not.
+fn concerns(cause: &Cause, is_in: impl Fn(ProgramId) -> bool) -> bool {
+    match *cause {
+        Cause::Woke(token) => token == ITS_WAKE,
+        // Whoever is in is told of apart.
+        Cause::Sampled(_) | Cause::Arrived(_) => false,
+        Cause::ThreadsChanged(id) | Cause::Continued(id) | Cause::Grouped(id) => is_in(id),
+        Cause::Requested { program, .. }
+        | Cause::Settled { program, .. }
+        | Cause::Deviated { program, .. } => is_in(program),
+        Cause::Exited(..) | Cause::MachineChanged | Cause::Commanded(_) => true,
+    }
+}

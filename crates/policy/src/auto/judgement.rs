@@ -1,0 +1,109 @@
+//! Side by side or in gangs: what follows from what each program does alone.
+//!
+//! *Where gangs lose.* While one gang runs, the others do nothing. If its threads sleep, wait for files, or ask the kernel
+//! again and again whether they may go on, CPUs do nothing useful that somebody else would have used. That can be measured:
+//! what the programs do outside the kernel alone, shared out over the turns that they would take, against what they do side by
+//! side.
+//!
+//! *Where gangs win.* Threads that spin for a sibling without a CPU are as busy as those that compute, and their
+//! program gets nothing done. **That cannot be seen from outside**, neither by CPU time nor by instructions. But it happens
+//! only to programs that have several threads at work at once, and nothing of it happens in gangs.
+//!
+//! *So* what can be measured decides, and where it sees no loss, programs with several threads take turns: if their
+//! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
+
+use cosched_core::{Ground, Manner};
+
+use crate::greedy;
+
+/// A program that competes for CPUs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Rival {
+    /// How many CPUs it uses alone; what it asks for where that was not seen. 1 to all.
+    pub(super) threads: usize,
+    /// How many of them it keeps busy outside the kernel.
+    pub(super) rate: f64,
+}
+
+/// What is to be done.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Verdict {
+    pub(super) manner: Manner,
+    pub(super) ground: Ground,
+    /// How many CPUs are expected to be busy outside the kernel in gangs.
+    pub(super) in_gangs: Option<f64>,
+}
+
+impl Verdict {
+    /// Where nothing could be measured, nothing is changed.
+    pub(super) const UNSEEN: Verdict =
+        Verdict { manner: Manner::SideBySide, ground: Ground::GangsIdle, in_gangs: None };
+}
+
+/// Whether there is nothing to decide, by thread counts alone.
+pub(super) fn is_settled(rivals: &[Rival], cpus: usize) -> Option<Ground> {
+    let threads: usize = rivals.iter().map(|rival| rival.threads).sum();
+    match () {
+        () if rivals.len() < 2 => Some(Ground::OneCompetes),
+        () if threads <= cpus => Some(Ground::EnoughCpus),
+        () if rivals.iter().all(|rival| rival.threads < 2) => Some(Ground::NobodyWide),
+        () => None,
+    }
+}
+
+/// What is better on so many CPUs, where so much was done side by side and this part of it may be lost.
+pub(super) fn judge(rivals: &[Rival], cpus: usize, side_by_side: f64, most_lost: f64) -> Verdict {
+    if let Some(ground) = is_settled(rivals, cpus) {
+        return Verdict { manner: Manner::SideBySide, ground, in_gangs: None };
+    }
+    let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+    let rates: f64 = rivals.iter().map(|rival| rival.rate).sum();
+    let in_gangs = rates / greedy::turns(&sizes, cpus).max(1.0);
+    let (manner, ground) = match in_gangs < (1.0 - most_lost) * side_by_side {
+        true => (Manner::SideBySide, Ground::GangsIdle),
+        false => (Manner::InGangs, Ground::GangsFill),
+    };
+    Verdict { manner, ground, in_gangs: Some(in_gangs) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rivals(all: &[(usize, f64)]) -> Vec<Rival> {
+        all.iter().map(|(threads, rate)| Rival { threads: *threads, rate: *rate }).collect()
+    }
+
+    fn chosen(all: &[(usize, f64)], cpus: usize, side_by_side: f64) -> (Manner, Ground) {
+        let verdict = judge(&rivals(all), cpus, side_by_side, 0.07);
+        (verdict.manner, verdict.ground)
+    }
+
+    #[test]
+    fn wide_programs_that_fill_the_cpus_alone_take_turns() {
+        let full = (24, 23.5);
+        assert_eq!(chosen(&[full; 4], 24, 24.0), (Manner::InGangs, Ground::GangsFill));
+        let packed = [(12, 11.9), (12, 11.8), (24, 23.9)];
+        assert_eq!(chosen(&packed, 24, 24.0), (Manner::InGangs, Ground::GangsFill));
+    }
+
+    #[test]
+    fn where_turns_would_leave_cpus_idle_nobody_takes_any() {
+        let side_by_side = |ground| (Manner::SideBySide, ground);
+        assert_eq!(chosen(&[(2, 1.5); 4], 2, 1.95), side_by_side(Ground::GangsIdle));
+        assert_eq!(chosen(&[(1, 1.0); 5], 2, 2.0), side_by_side(Ground::NobodyWide));
+        assert_eq!(
+            chosen(&[(1, 1.0), (2, 2.0), (2, 2.0)], 2, 2.0),
+            side_by_side(Ground::GangsIdle)
+        );
+        assert_eq!(chosen(&[(2, 2.0)], 2, 2.0), side_by_side(Ground::OneCompetes));
+        assert_eq!(chosen(&[(3, 3.0), (5, 4.0)], 8, 7.0), side_by_side(Ground::EnoughCpus));
+    }
+
+    #[test]
+    fn what_may_be_lost_depends_on_the_goal() {
+        let some = rivals(&[(2, 1.7); 2]);
+        assert_eq!(judge(&some, 2, 2.0, 0.07).manner, Manner::SideBySide);
+        assert_eq!(judge(&some, 2, 2.0, 0.25).manner, Manner::InGangs);
+    }
+}

@@ -1,0 +1,248 @@
+use cosched_core::{Quality, Sample, Speedup};
+use proptest::prelude::*;
+
+use super::*;
+use crate::testkit::{Lab, cases, program};
+
+fn lab(goal: Goal, cpus: u16, programs: Vec<Program>) -> Lab<Auto> {
+    Lab::new(Auto::new(&Options { goal, ..Options::default() }), cpus, programs)
+}
+
+fn wide(n: u16) -> Vec<Program> {
+    (0..n).map(|slot| program(slot, 2)).collect()
+}
+
+/// Goes on to the next look, at which each of these programs has used so many CPUs while it might run, that part of the time.
+fn look(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
+    let from = lab.policy.looked_at;
+    let at = lab.wake_of(LOOKS).unwrap();
+    while lab.next_wake() < Some(at) {
+        lab.wake();
+    }
+    let length = at - from;
+    let part = |part: f64| Nanos((length.0 as f64 * part) as u64);
+    let sample = |(slot, used, running): &(u16, f64, f64)| Sample {
+        on_cpu: part(used * running),
+        user_time: Some(part(used * running)),
+        frozen: part(1.0 - running),
+        quality: Quality::Exact,
+        ..Sample::empty(ProgramId::first(*slot), from, at)
+    };
+    lab.scene.samples = did.iter().map(sample).collect();
+    lab.wake_reading();
+}
+
+/// The same for programs that are all alike.
+fn look_alike(lab: &mut Lab<Auto>, used: f64, running: f64) {
+    let did: Vec<_> = lab.scene.programs.iter().map(|p| (p.id.slot, used, running)).collect();
+    look(lab, &did);
+}
+
+fn chosen(lab: &Lab<Auto>) -> Option<(Manner, Ground)> {
+    lab.plan.reasons.iter().find_map(|reason| match reason.why {
+        Why::Chosen { manner, ground, .. } => Some((manner, ground)),
+        _ => None,
+    })
+}
+
+fn is_trial(lab: &Lab<Auto>) -> bool {
+    lab.plan.reasons.iter().any(|reason| matches!(reason.why, Why::LooksAtEach { .. }))
+}
+
+/// Two CPUs, and programs that fill them alone.
+fn in_gangs(programs: Vec<Program>) -> Lab<Auto> {
+    let mut lab = lab(Goal::Balanced, 2, programs);
+    let share = 1.0 / lab.scene.programs.len() as f64;
+    look_alike(&mut lab, 2.0 * share, 1.0);
+    look_alike(&mut lab, 1.98, share);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+    lab
+}
+
+#[test]
+fn it_begins_as_linux_does_and_looks_only_where_something_could_be_won() {
+    let lab_of = |programs| lab(Goal::Balanced, 2, programs);
+    let mut four = lab_of(wide(4));
+    assert_eq!(four.running(), [0, 1, 2, 3]);
+    assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
+    assert_eq!(four.next_wake(), Some(LOOK));
+    for (programs, ground) in [
+        (wide(1), Ground::OneCompetes),
+        (vec![program(0, 1), program(1, 1)], Ground::EnoughCpus),
+        ((0..5).map(|slot| program(slot, 1)).collect(), Ground::NobodyWide),
+    ] {
+        let lab = lab_of(programs);
+        assert_eq!(chosen(&lab), Some((Manner::SideBySide, ground)));
+        assert_eq!(lab.next_wake(), None, "{ground:?}");
+    }
+    look_alike(&mut four, 0.3, 1.0);
+    assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::CpusIdle)));
+}
+
+#[test]
+fn each_runs_alone_for_a_moment_and_if_all_fill_the_cpus_they_take_turns() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_alike(&mut lab, 0.5, 1.0);
+    assert!(is_trial(&lab));
+    let alone: Vec<Vec<u16>> = lab.quanta(3);
+    assert_eq!(alone, [[0], [1], [2]]);
+    look_alike(&mut lab, 1.96, 0.25);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+    assert_eq!(lab.running().len(), 1);
+    assert_eq!(lab.quantum().map(|quantum| quantum.3), Some(Options::default().quantum));
+}
+
+#[test]
+fn programs_that_use_one_cpu_each_run_side_by_side_whatever_they_ask_for() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_alike(&mut lab, 0.5, 1.0);
+    look_alike(&mut lab, 1.0, 0.25);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::NobodyWide)));
+    assert_eq!(lab.running(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn whoever_hardly_runs_is_never_frozen_and_gangs_are_made_by_the_cpus_that_are_used() {
+    // 0 and 1 use one CPU of the two that they ask for, 2 and 3 both, 4 none.
+    let mut lab = lab(Goal::Balanced, 2, wide(5));
+    look(&mut lab, &[(0, 0.4, 1.0), (1, 0.4, 1.0), (2, 0.6, 1.0), (3, 0.6, 1.0), (4, 0.0, 1.0)]);
+    assert!(is_trial(&lab) && lab.running().contains(&4));
+    let told = |slot| (Some(ProgramId::first(slot)), Why::HardlyRuns);
+    assert!(lab.plan.reasons.iter().any(|reason| (reason.program, reason.why) == told(4)));
+    look(
+        &mut lab,
+        &[(0, 1.0, 0.25), (1, 1.0, 0.25), (2, 2.0, 0.25), (3, 2.0, 0.25), (4, 0.0, 1.0)],
+    );
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+    let mut gangs = lab.quanta(3);
+    gangs.sort();
+    assert_eq!(gangs, [vec![0, 1, 4], vec![2, 4], vec![3, 4]]);
+    assert!(lab.scene.programs.iter().all(|p| p.cpus.is_none()), "bound to fewer than it asks for");
+}
+
+#[test]
+fn gangs_that_do_less_than_was_done_side_by_side_end_and_trials_keep_within_their_bound() {
+    let mut lab = in_gangs(wide(4));
+    look_alike(&mut lab, 1.98, 0.25);
+    assert_eq!(lab.running().len(), 1, "as much as before");
+    look_alike(&mut lab, 1.2, 0.25);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+    assert_eq!(lab.running(), [0, 1, 2, 3]);
+    let told = lab.plan.reasons.iter().find_map(|reason| match reason.why {
+        Why::Chosen { explored, .. } => Some(explored),
+        _ => None,
+    });
+    // Of a second, two fifths.
+    let cost = told.unwrap();
+    assert!((Nanos::from_millis(390)..Nanos::from_millis(420)).contains(&cost), "{cost}");
+    while !is_trial(&lab) {
+        look_alike(&mut lab, 0.5, 1.0);
+    }
+    assert!(lab.scene.now >= cost * BUDGET, "{}", lab.scene.now);
+}
+
+#[test]
+fn gangs_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
+    let mut lab = in_gangs(wide(3));
+    lab.arrive(program(7, 2));
+    assert!(!lab.running().contains(&7));
+    assert!(lab.quanta(4).iter().any(|gang| gang.contains(&7)));
+    for slot in [0, 1, 2] {
+        lab.exit(slot);
+    }
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
+}
+
+#[test]
+fn for_throughput_the_next_one_starts_when_cpus_are_idle_or_the_last_has_ended() {
+    let mut lab = lab(Goal::Throughput, 2, wide(4));
+    assert_eq!(lab.running(), [0]);
+    look(&mut lab, &[(0, 2.0, 1.0)]);
+    assert_eq!(lab.running(), [0], "it fills the CPUs");
+    look(&mut lab, &[(0, 1.0, 1.0)]);
+    assert_eq!(lab.running(), [0, 1]);
+    lab.exit(0);
+    lab.exit(1);
+    assert_eq!(lab.running(), [2]);
+}
+
+#[test]
+fn programs_that_are_known_to_scale_take_turns_at_once() {
+    let scaling = |one, two| {
+        let times = [(1, Nanos::from_millis(one)), (2, Nanos::from_millis(two))];
+        let mut programs = wide(3);
+        programs.iter_mut().for_each(|p| p.profile.speedup = Speedup::new(&times));
+        chosen(&lab(Goal::Balanced, 2, programs))
+    };
+    assert_eq!(scaling(1000, 520), Some((Manner::InGangs, Ground::KnownToScale)));
+    assert_eq!(scaling(1000, 800), Some((Manner::SideBySide, Ground::Begins)));
+}
+
+#[test]
+fn goals_are_found_by_their_names() {
+    for goal in Goal::ALL {
+        assert_eq!(goal.to_string().parse(), Ok(goal));
+    }
+    assert!("fast".parse::<Goal>().unwrap_err().to_string().contains("balanced, throughput"));
+}
+
+#[test]
+fn where_nothing_can_be_measured_all_run_side_by_side() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    for _ in 0..20 {
+        look(&mut lab, &[]);
+        assert_eq!(lab.running(), [0, 1, 2, 3]);
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Happens {
+    Wakes,
+    Looks(f64, f64),
+    Arrives(u16, bool),
+    Exits(usize),
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        4 => Just(Happens::Wakes),
+        4 => (0.0..6.0f64, 0.01..1.0f64).prop_map(|(used, running)| Happens::Looks(used, running)),
+        2 => (1u16..9, any::<bool>()).prop_map(|(threads, free)| Happens::Arrives(threads, free)),
+        1 => (0usize..20).prop_map(Happens::Exits),
+    ]
+}
+
+proptest! {
+    #![proptest_config(cases(300))]
+
+    #[test]
+    fn whatever_comes_goes_and_is_seen_somebody_runs_and_whoever_waits_waits_for_something(
+        goal in (0..Goal::ALL.len()).prop_map(|goal| Goal::ALL[goal]),
+        story in prop::collection::vec(happens(), 1..80),
+    ) {
+        let mut lab = lab(goal, 6, vec![]);
+        for (slot, what) in (0u16..).zip(story) {
+            match what {
+                Happens::Wakes => _ = lab.wake(),
+                Happens::Looks(used, running) => {
+                    if lab.wake_of(LOOKS).is_some() {
+                        look_alike(&mut lab, used, running);
+                    }
+                }
+                Happens::Arrives(threads, freezable) => {
+                    lab.arrive(Program { freezable, ..program(slot, threads) });
+                }
+                Happens::Exits(which) if !lab.scene.programs.is_empty() => {
+                    let slot = lab.scene.programs[which % lab.scene.programs.len()].id.slot;
+                    lab.exit(slot);
+                }
+                Happens::Exits(_) => {}
+            }
+            let (run, wait): (Vec<_>, Vec<_>) =
+                lab.scene.programs.iter().partition(|p| p.state.may_run());
+            prop_assert!(wait.is_empty() || !run.is_empty(), "somebody waits for nobody");
+            prop_assert!(wait.is_empty() || lab.next_wake().is_some(), "somebody waits for ever");
+        }
+    }
+}
