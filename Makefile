@@ -15,8 +15,8 @@
 #                SECONDS=1.5 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
 #   make bench-malleable  what it costs a program to be malleable, where that brings it nothing: ten minutes; on the idle
 #                machine; RUNS=15 SECONDS=10
-#   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: half an hour; RUNS=7
-#                SECONDS=2 CELLS="all four" choose; target/bench/fairness.json and .md
+#   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: 35 minutes; RUNS=7
+#                SECONDS=4 CELLS="all four" PARTS=cells,overhead choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
 #   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single" choose;
@@ -96,14 +96,14 @@ bench-lock: setup build kernels
 	@export PYTHONDONTWRITEBYTECODE=1
 	python3 bench/lock.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) \
-	    $(if $(CELLS),--cells "$(CELLS)") $(if $(INTERVAL),--interval $(INTERVAL))
+	    $(if $(CELLS),--cells "$(CELLS)") $(if $(INTERVAL),--interval $(INTERVAL)) $(if $(RESUME),--resume)
 	python3 bench/monitor.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS))
 
 bench-barrier: PACKAGES += libomp5
 bench-barrier: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/barrier.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") $(if $(RESUME),--resume)
 
 bench-malleable: build kernels
 	@cargo build --release --locked -p cosched-hook --examples
@@ -112,7 +112,8 @@ bench-malleable: build kernels
 
 bench-fairness: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/fairness.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
+	    $(if $(PARTS),--parts "$(PARTS)")
 
 bench-shuffling: PACKAGES += memcached libmemcached-tools
 bench-shuffling: setup build kernels

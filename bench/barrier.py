@@ -11,6 +11,7 @@ library is needed. A way or cell that cannot be had here is left out, and said s
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -41,7 +42,8 @@ def main():
         "left_out": left_out,
         "cells": [],
     }
-    chosen = chosen_cells(options, left_out)
+    report = command_line.resumed(report, options.earlier)
+    chosen = command_line.not_yet(chosen_cells(options, left_out), report)
     for number, cell in enumerate(chosen):
         so_far = (time.time() - began) / 60
         rest = f"about {so_far / number * (len(chosen) - number):.0f} min left" if number else "the first"
@@ -57,7 +59,7 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run")
+    parser = command_line.common(__doc__.splitlines()[0], 1.5, "of each run", resumable=True)
     parser.add_argument("--ways", default="", help="only these, separated by commas, beside default and donate; ideas: "
                         + ", ".join(storms.IDEAS))
     return command_line.parsed(parser, "barrier", ["json", "md"])
@@ -65,7 +67,8 @@ def arguments():
 
 def possible(options):
     """The keys that each way adds, of those that can be had here, and why the others cannot."""
-    ways, left_out = chosen_ways(options.ways), {}
+    ways = command_line.chosen_ways(options.ways, ["default", "donate"], storms.WAYS, storms.IDEAS)
+    left_out = {}
     if "llvm" not in ways:
         pass
     elif runtime := storms.llvm_runtime():
@@ -79,17 +82,6 @@ def possible(options):
     if tried.returncode != 0:
         sys.exit(f"bench: without donate there is nothing to compare: {tried.stderr.strip()}")
     return ways, left_out
-
-
-def chosen_ways(names):
-    """What each way that was asked for adds."""
-    if not names:
-        return dict(storms.WAYS)
-    known, wanted = {**storms.WAYS, **storms.IDEAS}, ["default", "donate", *names.split(",")]
-    for name in wanted:
-        if name not in known:
-            sys.exit(f"bench: --ways: {name} is none; there are {', '.join(known)}")
-    return {name: added for name, added in known.items() if name in wanted}
 
 
 def states(options):
@@ -121,6 +113,7 @@ class Failed(Exception):
 def measured(options, cell, ways):
     """What all ways make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / "".join(letter if letter.isalnum() else "-" for letter in cell.name)
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     everybody = [program.name for program in cell.programs]
     runs = {way: run(options, cell, folder, way, ways[way], everybody) for way in cell.ways(ways)}

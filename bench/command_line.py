@@ -1,6 +1,8 @@
-"""command_line.py: what the benches of cells have on their command lines, and where their results go."""
+"""command_line.py: what the benches of cells have on their command lines, where their results go, and how one that was
+interrupted is resumed."""
 
 import argparse
+import json
 import os
 import pathlib
 import shutil
@@ -10,7 +12,7 @@ import ratio
 from gang import Cosched, say
 
 
-def common(about, seconds, of):
+def common(about, seconds, of, resumable=False):
     """A parser; each program or run takes so many seconds."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--cosched", type=pathlib.Path, required=True, help="the executable")
@@ -18,11 +20,15 @@ def common(about, seconds, of):
     parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
     parser.add_argument("--seconds", type=float, default=seconds, help=of)
     parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
+    parser.set_defaults(resume=False)
+    if resumable:
+        parser.add_argument("--resume", action="store_true", help="go on where an earlier one, asked in the same way, ended")
     return parser
 
 
 def parsed(parser, name, endings):
-    """What was asked for, and an empty folder of this name. No result of an earlier run is left to pass for this one's."""
+    """What was asked for, and an empty folder of this name. No result of an earlier run is left to pass for this one's, unless
+    it is to be resumed."""
     options = parser.parse_args()
     if not os.access(options.cosched, os.X_OK):
         parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
@@ -31,14 +37,36 @@ def parsed(parser, name, endings):
     options.cosched = Cosched(options.cosched.resolve())
     options.out = options.out.resolve()
     options.folder = options.out / name
+    earlier = options.out / f"{name}.json"
     try:
-        shutil.rmtree(options.folder, ignore_errors=True)
-        options.folder.mkdir(parents=True)
-        for ending in endings:
-            (options.out / f"{name}.{ending}").unlink(missing_ok=True)
-    except OSError as error:
-        parser.error(f"--out: {error}")
+        options.earlier = json.loads(earlier.read_text()) if options.resume and earlier.exists() else None
+        if not options.earlier:
+            shutil.rmtree(options.folder, ignore_errors=True)
+            for ending in endings:
+                (options.out / f"{name}.{ending}").unlink(missing_ok=True)
+        options.folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        parser.error(f"--out: {earlier}: {error}")
     return options
+
+
+def resumed(report, earlier):
+    """The report, with the cells that the earlier one has, failed ones aside. Both have to have been asked for alike."""
+    if not earlier:
+        return report
+    for key in report.keys() - {"started_at", "left_out", "cells"}:
+        if earlier.get(key) != report[key]:
+            sys.exit(f"bench: --resume: {key} was {earlier.get(key)} and is {report[key]} now: ask as before, or begin anew "
+                     "without --resume")
+    cells = [cell for cell in earlier["cells"] if not cell["failed"]]
+    say(f"{len(cells)} cells were measured before")
+    return earlier | report | {"started_at": earlier["started_at"], "cells": cells}
+
+
+def not_yet(cells, report):
+    """Those that the report has nothing of."""
+    done = {cell["cell"] for cell in report["cells"]}
+    return [cell for cell in cells if cell.name not in done]
 
 
 def chosen(cells, options):
@@ -48,3 +76,14 @@ def chosen(cells, options):
     if not found:
         sys.exit("bench: --cells: no cell is called like that")
     return found
+
+
+def chosen_ways(asked, always, usual, further=()):
+    """What each of the ways adds that were asked for, beside those that are always there; all usual ones where none was."""
+    if not asked:
+        return dict(usual)
+    known, wanted = usual | dict(further), [*always, *asked.split(",")]
+    for way in wanted:
+        if way not in known:
+            sys.exit(f"bench: --ways: {way} is none; there are {', '.join(known)}")
+    return {way: added for way, added in known.items() if way in wanted}

@@ -12,6 +12,8 @@ A program's slowdown is the median of its slowdowns in all rounds; unfairness is
 The bar: of plain Linux's excess unfairness (what is above 1) at least half is gone, for at most 3 % more time. Where plain Linux
 is hardly unfair, there is nothing to be gained, and no verdict.
 
+Beside that, what it costs where there is nothing to equalise: fairness_overhead.py.
+
 It writes fairness.json (for scripts) and fairness.md into --out. Only the standard library is needed.
 """
 
@@ -24,10 +26,12 @@ import time
 from typing import NamedTuple
 
 import command_line
+import fairness_overhead
 from gang import WORKLOADS, elapsed, interval, plain_environment, say, with_verdict
 from ratio import ratio
 
 SCHEMA = "cosched-bench-fairness/1"
+CELLS_PART, OVERHEAD = PARTS = ["cells", "overhead"]
 FIRST, OURS = "linux", "fair-progress"
 WAYS = [FIRST, "linux-groups", "gang", "minwait", OURS]
 # The least share of the excess that has to go, and the most time that it may cost.
@@ -66,8 +70,7 @@ CELLS = [
 
 
 def main():
-    options = command_line.parsed(command_line.common(__doc__.splitlines()[0], 3.0, "of each program alone"), "fairness",
-                                  ["json", "md"])
+    options = arguments()
     began = time.time()
     plain_environment()
     cpus = len(os.sched_getaffinity(0))
@@ -78,16 +81,33 @@ def main():
         "seconds": options.seconds,
         "bar": {"excess_gone": GONE, "time": COST, "least_unfairness": WORTH},
         "cells": [],
+        "overhead": [],
     }
-    chosen = command_line.chosen(CELLS, options)
-    wanted = {program for cell in chosen for program in cell.programs(cpus)}
+    chosen = command_line.chosen(CELLS, options) if CELLS_PART in options.parts else []
+    equals = fairness_overhead.CELLS if OVERHEAD in options.parts else []
+    wanted = {program for cell in [*chosen, *equals] for program in cell.programs(cpus)}
     amounts = {program: amount(*program, options.seconds) for program in sorted(wanted)}
     for number, cell in enumerate(chosen, 1):
         say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
         report["cells"].append(measured(options, cell, amounts, cpus, report))
         save(options.out, report)
+    for cell in equals:
+        say(f"overhead: {cell.name}; {elapsed(began)} so far")
+        file = written(options, cell, amounts, cpus)
+        report["overhead"].append(fairness_overhead.measured(options, cell, file, cpus, report))
+        save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/fairness.json and fairness.md")
-    print("\n".join(sentence(cell) for cell in report["cells"]))
+    print("\n".join(sentences(report)))
+
+
+def arguments():
+    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program alone")
+    parser.add_argument("--parts", default=",".join(PARTS), help="only these, separated by commas")
+    options = command_line.parsed(parser, "fairness", ["json", "md"])
+    options.parts = options.parts.split(",")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"--parts: {unknown.pop()} is none; there are {', '.join(PARTS)}")
+    return options
 
 
 def amount(kind, threads, seconds):
@@ -109,9 +129,8 @@ def amount(kind, threads, seconds):
 
 def measured(options, cell, amounts, cpus, report):
     """What all ways make of one mix."""
-    out = options.folder / cell.name.replace(" ", "-")
-    file = out.with_suffix(".toml")
-    file.write_text(workload(cell, amounts, cpus))
+    file = written(options, cell, amounts, cpus)
+    out = file.with_suffix("")
     done = options.cosched("compare", file, "--policies", ",".join(WAYS), "--runs", options.runs, "--solo", "--out", out,
                            "--json", stdout=subprocess.PIPE)
     if options.cosched.interrupted:
@@ -136,6 +155,13 @@ def slowdowns(out, way, rounds):
         for program in run["programs"]:
             found.setdefault(program["name"], []).append(program["turnaround_seconds"] / program["solo_seconds"])
     return found
+
+
+def written(options, cell, amounts, cpus):
+    """The workload file of a mix, beside which its runs go."""
+    file = options.folder / f"{cell.name.replace(' ', '-')}.toml"
+    file.write_text(workload(cell, amounts, cpus))
+    return file
 
 
 def workload(cell, amounts, cpus):
@@ -179,6 +205,13 @@ def sentence(cell):
             f"{ours['against']['total_ratio']['value'] - 1:+.1%} time: {cell['verdict']}")
 
 
+def sentences(report):
+    """All verdicts."""
+    yield from map(sentence, report["cells"])
+    for cell in report["overhead"]:
+        yield from fairness_overhead.sentences(cell)
+
+
 def save(out, report):
     (out / "fairness.json").write_text(json.dumps(report, indent=1) + "\n")
     (out / "fairness.md").write_text("\n".join(markdown(report)) + "\n")
@@ -186,9 +219,9 @@ def save(out, report):
 
 def markdown(report):
     """The report as tables."""
-    machine = report["machine"]
-    yield (f"{machine['model']}, {machine['cpus']} CPUs, Linux {machine['kernel']}; {report['rounds']} rounds, programs of "
-           f"{report['seconds']:g} s alone, {report['started_at']}.")
+    machine = report.get("machine", {})
+    yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
+           f"programs of {report['seconds']:g} s alone, {report['started_at']}.")
     for cell in report["cells"]:
         yield f"\n### {cell['cell']}: {cell['verdict']}\n"
         yield (f"| way | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
@@ -200,6 +233,8 @@ def markdown(report):
             slow = ", ".join(f"{program} {statistics.median(rounds):.2f}" for program, rounds in way["slowdowns"].items())
             yield (f"| {name} | {slow} | {way['typical_unfairness']:.3f} | {interval(way['unfairness'])} | {gone} | {beside} "
                    f"| {interval(way['turnaround'])} | {interval(way['own_cpu_percent'], 2)} | {way['failed']} |")
+    for cell in report["overhead"]:
+        yield from fairness_overhead.markdown(cell)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ is needed. A way or cell that cannot be had here is left out, and said so.
 
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -33,6 +34,7 @@ WAYS = {"linux": ["--policies", "linux"], "faithful": ["--policies", "faithful"]
         "afresh": ["--way", "afresh=faithful --afresh"],
         "unguarded": ["--way", "unguarded=faithful --no-guard"],
         **{name: ["--way", f"{name}=faithful --no-guard --actuators {name} --interval {FIXED_EVERY}"] for name in ACTUATORS}}
+ALWAYS = ["linux", "faithful"]
 # So many runs try out what helps, one actuator each, before faithful is measured as users have it from then on.
 LEARNING = 2
 # A first run takes at least this share of the time that is wanted, before its amount of work is scaled.
@@ -45,8 +47,9 @@ def main():
     plain_environment()
     # What is learnt here is of no use to anybody else.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
-    ways, left_out = possible(options.cosched, WAYS)
-    if ways[:2] != list(WAYS)[:2] or not set(ways) & set(ACTUATORS):
+    asked = command_line.chosen_ways(options.ways, ALWAYS, WAYS)
+    ways, left_out = possible(options.cosched, asked)
+    if ways[:2] != ALWAYS or not set(ways) & set(ACTUATORS):
         sys.exit("bench: without linux, faithful and a fixed actuator there is nothing to compare")
     report = {
         "schema": SCHEMA,
@@ -58,7 +61,8 @@ def main():
         "left_out": left_out,
         "cells": [],
     }
-    chosen = chosen_cells(options, left_out)
+    report = command_line.resumed(report, options.earlier)
+    chosen = command_line.not_yet(chosen_cells(options, left_out), report)
     for number, cell in enumerate(chosen):
         say(f"cell {number + 1} of {len(chosen)}: {cell.name}; {left(options, report, number, len(chosen), began)}")
         measured(options, cell, report)
@@ -71,8 +75,9 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux")
+    parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each program, under plain Linux", resumable=True)
     parser.add_argument("--interval", help="how often faithful measures; the default is its own")
+    parser.add_argument("--ways", default="", help="only these, separated by commas, beside linux and faithful")
     return command_line.parsed(parser, "lock", ["json", "md", "svg"])
 
 
@@ -101,6 +106,7 @@ def left(options, report, done, all_of_them, began):
 def measured(options, cell, report):
     """Adds what all ways make of one cell. One that fails is no reason to throw the others away."""
     folder = options.folder / cell.name.replace("/", "-").replace(" ", "-")
+    shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     file = folder / "workload.toml"
     amount = fitted(options, cell, file)
@@ -140,7 +146,7 @@ def compared(options, cell, amount, file, ways):
     for number in range(LEARNING):
         options.cosched("run", file, "--policy", "faithful", "--out", file.parent / f"learning-{number}", "--json",
                         stdout=subprocess.DEVNULL)
-    words = [word for way in ways if way not in ("linux", "faithful") for word in WAYS[way]]
+    words = [word for way in ways if way not in ALWAYS for word in WAYS[way]]
     words += ["--interval", options.interval] if options.interval else []
     done = options.cosched("compare", file, "--policies", "linux,faithful", *words, "--runs", options.runs,
                            "--out", file.parent / "runs", "--json", stdout=subprocess.PIPE)

@@ -4,7 +4,8 @@
 Two questions:
 
 - region: what does a parallel region cost without the hook, with it where nobody decides, and with a grant of all and of
-  half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.)
+  half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.) And on LLVM's runtime: without the hook,
+  granted, and granted while the runtime tells of its barriers (OMPT).
 - loss: how much longer does a program take, alone on the machine, with `malleable = true` under adaptive-minwait than
   without the key under minwait? Runs in turn (A B, B A), ratio pair by pair with an interval of 98 %. Bar: 1.01. And beside
   the time, which a shared machine makes uncertain, what it is made of: the CPU time of cosched itself, and how much later a
@@ -28,6 +29,7 @@ import time
 from gang import WORKLOADS, elapsed, interval, plain_environment, say
 from monitor import fitted, held_against, in_turn
 from ratio import FEWEST
+from storms import llvm_runtime
 
 SCHEMA = "cosched-bench-malleable/1"
 HOOK = WORKLOADS.parent / "crates" / "hook"
@@ -37,6 +39,8 @@ MOST_LOSS, MOST_REGION = 1.01, 1000
 # Runs of a program that does nothing, for each of the loss' rounds.
 EMPTY = 3
 WAYS = {"plain": ("minwait", False), "malleable": ("adaptive-minwait", True)}
+# What the cost of a region is held against, where it is not what it costs without the hook.
+BEFORE = {"llvm-granted": "llvm", "llvm-observed": "llvm-granted"}
 
 
 def main():
@@ -87,23 +91,31 @@ def region(options):
     threads = sorted({1, 2, len(os.sched_getaffinity(0))})
     found = []
     for count in threads:
-        granted = {f"granted-{n}": [options.granted, n] for n in sorted({1, count})}
-        ways = {"without": [], "nobody-decides": [], **granted}
         runs = in_turn(options.runs, {
-            way: lambda way=way, before=before: cost([*before, program], count, library if way == "nobody-decides" else None)
-            for way, before in ways.items()})
+            way: lambda before=before, env=env: cost([*before, program], {"OMP_NUM_THREADS": count, **env})
+            for way, (before, env) in ways_of_region(options.granted, library, count).items()})
         figures = {way: {name: statistics.median(run[name] for run in all_runs) for name in all_runs[0]}
                    for way, all_runs in runs.items()}
         found.append({"threads": count, "nanoseconds": figures})
     return found
 
 
-def cost(command, threads, preloaded):
-    env = {**os.environ, "OMP_NUM_THREADS": str(threads)}
-    if preloaded:
-        env["LD_PRELOAD"] = str(preloaded)
-    done = subprocess.run([str(word) for word in command], env=env, text=True, stdout=subprocess.PIPE,
-                          stderr=subprocess.DEVNULL, check=True)
+def ways_of_region(granted, library, threads):
+    """What stands before the program, and in its environment."""
+    ways = {"without": ([], {}), "nobody-decides": ([], {"LD_PRELOAD": library}),
+            **{f"granted-{n}": ([granted, n], {}) for n in sorted({1, threads})}}
+    if not (llvm := llvm_runtime()):
+        say("LLVM's runtime is left out: there is no libomp.so.5 here")
+        return ways
+    before, env = [granted, threads], {"LD_PRELOAD": llvm}
+    return ways | {"llvm": ([], env), "llvm-granted": (before, {**env, "OMP_TOOL": "disabled"}),
+                   "llvm-observed": (before, env)}
+
+
+def cost(command, env):
+    words, env = [str(word) for word in command], {name: str(value) for name, value in env.items()}
+    done = subprocess.run(words, env={**os.environ, **env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          check=True)
     return figures(done.stdout)
 
 
@@ -151,9 +163,10 @@ def sentences(report):
     """What people want to know."""
     for one in report.get("region", []):
         figures = one["nanoseconds"]
-        plain = figures["without"]["parallel"]
         for way, of_it in figures.items():
-            more = "" if way == "without" else f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, way, one['threads'])}"
+            plain = figures[BEFORE.get(way, "without")]["parallel"]
+            more = f", {of_it['parallel'] - plain:+.0f} ns: {judged_region(of_it, plain, way, one['threads'])}"
+            more = "" if way in ["without", "llvm"] else more
             rest = (f"; cosched_region {of_it['region']:.0f} ns, one that asks {of_it['asks'] / 1000:.0f} us "
                     f"(longest {of_it['longest'] / 1000:.0f} us)" if "region" in of_it else "")
             yield f"{one['threads']} threads, {way}: an empty region takes {of_it['parallel']:.0f} ns{more}{rest}."

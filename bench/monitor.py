@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """monitor.py: what it costs that cosched watches. `make bench-lock` runs it after lock.py.
 
-Three questions, each answered by runs in turn (A B C, B C A), with intervals of 98 %:
+Four questions, each answered by runs in turn (A B C, B C A), with intervals of 98 %:
 
 - storm: how much longer do programs take that fight for locks as much as they can while `cosched stat` watches them,
   each second and every 10 ms?
 - bystander: how much longer does an unrelated program take that lives in system calls or wake-ups, while something
   else is watched? What is attached in the kernel is attached for the whole machine.
+- locks: of that, what does it cost to see lock transfers (`cosched stat` does), and to tell locks apart (the policy
+  `shuffling` does)? The policy watches here, and does nothing.
 - own: how much CPU time does cosched itself use that watches 1,000 threads each second, all of which work a little?
 
-It writes monitor.json into --out (docs/lock-benchmark.md describes it). Without the right to attach programs in the kernel
-(BPF) cosched samples /proc; the report says which it was.
+It writes monitor.json into --out (docs/lock-benchmark.md describes it); `--parts` asks some of them only. Without the right to
+attach programs in the kernel (BPF) cosched samples /proc; the report says which it was.
 """
 
 import argparse
@@ -30,6 +32,7 @@ from ratio import differs, ratio
 
 SCHEMA = "cosched-bench-monitor/1"
 INTERVALS = ["1s", "10ms"]
+PARTS = ["storm", "bystander", "locks", "own"]
 # A first run takes at least this share of the time that is wanted, before its work is scaled.
 ENOUGH = 0.2
 # Threads that are watched, and how long each computes, in milliseconds, before a second of sleep.
@@ -44,7 +47,7 @@ def main():
     plain_environment()
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
               "cpus": len(os.sched_getaffinity(0)), "rounds": options.runs, "seconds": options.seconds,
-              "source": source(options), "storm": [], "bystander": [], "own": None}
+              "source": source(options), "storm": [], "bystander": [], "locks": [], "own": None}
     if report["source"] != "kernel":
         say("cosched may not attach programs in the kernel here (BPF; `cosched doctor` tells more): it samples /proc")
     # Nothing of an earlier run may pass for this one's.
@@ -53,13 +56,17 @@ def main():
     storms = [["lock-loop", "--threads", 4 * cpus, "--hold", 100, "--gap", 100],
               *(["nested-locks", "--threads", 4 * cpus, "--accounts", accounts] for accounts in [2, 8])]
     bystanders = [["system-calls", "--threads", cpus], ["pipe-ring", "--threads", 2]]
-    for kind, programs, measure in [("storm", storms, storm), ("bystander", bystanders, bystander)]:
-        for words in programs:
+    # There are no two groups on one CPU.
+    fights = [storms[0], storms[-1]] if cpus > 1 else []
+    parts = [("storm", storms, storm), ("bystander", bystanders, bystander), ("locks", fights, locks)]
+    for kind, programs, measure in parts:
+        for words in programs if kind in options.parts else []:
             say(f"{kind}: {' '.join(map(str, words))}; {elapsed(began)} so far")
             report[kind].append(measure(options, words))
             save(options.out, report)
-    say(f"own: {CROWD} threads; {elapsed(began)} so far")
-    report["own"] = own(options)
+    if "own" in options.parts:
+        say(f"own: {CROWD} threads; {elapsed(began)} so far")
+        report["own"] = own(options)
     save(options.out, report)
     say(f"done in {elapsed(began)}: {options.out}/monitor.json")
     print("\n".join(sentences(report)))
@@ -72,7 +79,11 @@ def arguments():
     parser.add_argument("--runs", type=int, default=10, help="rounds; below 7 nothing can be told apart")
     parser.add_argument("--seconds", type=float, default=3.0, help="of each program")
     parser.add_argument("--watch", type=float, default=20.0, help="seconds for which cosched's own CPU time is taken")
+    parser.add_argument("--parts", default=",".join(PARTS), help="only these, separated by commas")
     options = parser.parse_args()
+    options.parts = options.parts.split(",")
+    if unknown := set(options.parts) - set(PARTS):
+        parser.error(f"--parts: {', '.join(sorted(unknown))}: the parts are {', '.join(PARTS)}")
     options.cosched, options.out = options.cosched.resolve(), options.out.resolve()
     options.out.mkdir(parents=True, exist_ok=True)
     return options
@@ -148,6 +159,35 @@ def bystander(options, words):
             "ways": held_against(in_turn(options.runs, ways), "nobody-watched")}
 
 
+def locks(options, words):
+    """The same storm, watched with more and more of its locks seen; and what each of these costs."""
+    command = fitted(options, words)
+    # With this threshold nothing is ever shuffled.
+    policy = [options.cosched, "exec", "--policy", "shuffling", "--no-guard", "--threshold", 1, "--groups", halves()]
+    watching = {
+        "stat": stat(options, "1s", "--no-transfers"),
+        "stat-transfers": stat(options, "1s"),
+        "policy": [*policy, "--sort-by", "lock-time"],
+        "policy-locks": [*policy, "--sort-by", "lock"],
+    }
+    ways = {"unwatched": lambda: seconds(command)}
+    for name, watch in watching.items():
+        ways[name] = lambda watch=watch: seconds([*watch, "--", *command])
+    samples = in_turn(options.runs, ways)
+    costs = {"transfers": ratio(samples["stat-transfers"], samples["stat"]),
+             "locks-apart": ratio(samples["policy-locks"], samples["policy"])}
+    return {"program": words[0], "arguments": command[1:], "ways": held_against(samples, "unwatched"), "costs": costs}
+
+
+def halves():
+    """Two groups of the CPUs that may be used, as options of cosched name them."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        sys.exit("bench: with one CPU there is nothing to shuffle between")
+    half = len(cpus) // 2
+    return ",".join("+".join(map(str, part)) for part in (cpus[:half], cpus[half:]))
+
+
 @contextlib.contextmanager
 def watched(options, every, command):
     """Runs a command and a cosched that watches it; gives the cosched, once it has printed its first line."""
@@ -193,9 +233,15 @@ def sentences(report):
                    f"at most {MOST_IN_STORM:.2f}: {judged(found)}.")
     for one in report["bystander"]:
         yield f"{named(one)} while another process is watched: {interval(one['ways']['watched']['ratio'])}."
-    percent = report["own"]["cpu_percent"]
-    yield (f"cosched itself, watching {report['own']['threads']} threads each second: {percent:.3f} % of one CPU; "
-           f"at most {MOST_OWN} %: {'met' if percent <= MOST_OWN else 'missed'}.")
+    for one in report["locks"]:
+        told = ", ".join(f"{name} {interval(way['ratio'])}" for name, way in one["ways"].items() if way["ratio"])
+        yield f"{named(one)}, of its time unwatched: {told}."
+        yield (f"  To see lock transfers takes {interval(one['costs']['transfers'])} of the time without, to tell locks apart "
+               f"{interval(one['costs']['locks-apart'])}.")
+    if own_use := report["own"]:
+        percent = own_use["cpu_percent"]
+        yield (f"cosched itself, watching {own_use['threads']} threads each second: {percent:.3f} % of one CPU; "
+               f"at most {MOST_OWN} %: {'met' if percent <= MOST_OWN else 'missed'}.")
 
 
 def named(one):

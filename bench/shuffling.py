@@ -25,7 +25,7 @@ import time
 import command_line
 import shuffling_verdicts
 from gang import WORKLOADS, elapsed, plain_environment, say
-from monitor import ENOUGH, cpu_seconds, in_turn
+from monitor import ENOUGH, cpu_seconds, halves, in_turn
 
 SCHEMA = "cosched-bench-shuffling/1"
 # The guard's moments are as long as an interval: with the slides' half second a run would be over before a trial is.
@@ -63,15 +63,6 @@ def main():
 def arguments():
     parser = command_line.common(__doc__.splitlines()[0], 4.0, "of each run")
     return command_line.parsed(parser, "shuffling", ["json", "md"])
-
-
-def halves():
-    """Two groups of the CPUs that may be used, as options of cosched name them."""
-    cpus = sorted(os.sched_getaffinity(0))
-    if len(cpus) < 2:
-        sys.exit("bench: with one CPU there is nothing to shuffle between")
-    half = len(cpus) // 2
-    return ",".join("+".join(map(str, part)) for part in (cpus[:half], cpus[half:]))
 
 
 class Kernel:

@@ -2,7 +2,8 @@
 
 A cell is one program at one setting (runtime, threads, microseconds between two barriers), its company, and whether each program
 has a CPU cgroup of its own. Every run lasts for a fixed time and tells how long a round took: a spinning barrier beside
-a co-runner takes hundreds of times as long as alone, so that a fixed amount of work would take the night.
+a co-runner takes hundreds of times as long as alone, so that a fixed amount of work would take the night. Last come programs
+that do something (a solver, a sort, a grid): of these a round is one solve, sort or sweep.
 """
 
 import dataclasses
@@ -18,6 +19,9 @@ COMPANIES = ["compute", "storm"]
 COMPANY_THREADS = [1, 2, 4]
 # Of a storm that is company, in microseconds.
 COMPANY_GRAIN = 100
+# Programs that people have: a solver, a sort and a grid; with so many threads, as their company has.
+REAL = ["cg", "bucket-sort", "stencil"]
+REAL_THREADS = 2
 
 MAIN, COMPANY = "main", "company"
 # Ways of OpenMP alone.
@@ -59,15 +63,17 @@ class Storm(Cell):
 def all_cells(seconds):
     """The cells, with runs of so many seconds."""
     companies = [(None, 0), *((company, threads) for company in COMPANIES for threads in COMPANY_THREADS)]
-    return [storm(runtime, threads, grain, company, beside, groups, seconds)
-            for groups in [False, True] for runtime in KERNELS for threads in THREADS for grain in GRAINS
-            for company, beside in companies]
+    storms = [storm(runtime, threads, grain, company, beside, groups, seconds)
+              for groups in [False, True] for runtime in KERNELS for threads in THREADS for grain in GRAINS
+              for company, beside in companies]
+    return storms + [real(kernel, company, groups, seconds)
+                     for groups in [False, True] for kernel in REAL for company in [None, "compute", kernel]]
 
 
 def storm(runtime, threads, grain, company, beside, groups, seconds):
     programs = [Program(MAIN, command(runtime, threads, grain))]
     if company == "compute":
-        programs.append(Program(COMPANY, ["./bin/hog", "--threads", beside, "--for", "@AMOUNT@"]))
+        programs.append(Program(COMPANY, timed("hog", beside)))
     elif company:
         programs.append(Program(COMPANY, command(runtime, beside, COMPANY_GRAIN)))
     name = (f"{runtime} {grain}us x{threads} " + (f"+ {company} x{beside}" if company else "alone")
@@ -76,8 +82,23 @@ def storm(runtime, threads, grain, company, beside, groups, seconds):
                  groups=groups)
 
 
+def real(kernel, company, groups, seconds):
+    """A program of OpenMP that does something, alone, beside a second of its kind, or beside one that only computes."""
+    programs = [Program(MAIN, timed(kernel, REAL_THREADS))]
+    if company:
+        programs.append(Program(COMPANY, timed("hog" if company == "compute" else company, REAL_THREADS)))
+    name = (f"{kernel} x{REAL_THREADS} " + (f"+ {company} x{REAL_THREADS}" if company else "alone")
+            + (" groups" if groups else ""))
+    return Storm(name, kernel, REAL_THREADS, programs, seconds, company=company,
+                 company_threads=REAL_THREADS if company else 0, groups=groups)
+
+
 def command(runtime, threads, grain):
-    return [f"./bin/{KERNELS[runtime]}", "--threads", threads, "--grain", grain, "--for", "@AMOUNT@"]
+    return [*timed(KERNELS[runtime], threads), "--grain", grain]
+
+
+def timed(kernel, threads):
+    return [f"./bin/{kernel}", "--threads", threads, "--for", "@AMOUNT@"]
 
 
 def read(folder, names):

@@ -12,7 +12,9 @@ import auto_mixes
 import auto_verdicts
 import barrier_verdicts
 import cells
+import command_line
 import fairness
+import fairness_overhead
 import guarded
 import lock
 import malleable
@@ -51,6 +53,30 @@ def way(unfairness, seconds, failed=0):
     rounds = {"a": [2.0] * ROUNDS, "b": [2.0 * unfairness] * (ROUNDS - 1) + [9.0]}
     return {"unfairness": estimate(unfairness), "failed": failed, "samples": samples, "slowdowns": rounds,
             "against": {"total_ratio": estimate(seconds / 6), "verdict": "no-difference"}}
+
+
+class CommandLine(unittest.TestCase):
+    def test_a_bench_goes_on_with_the_cells_that_are_missing_or_failed(self):
+        earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0), cell("b", failed=True, linux=2.0, faithful=2.0))
+        asked = {key: earlier[key] for key in ["schema", "rounds", "seconds", "ways"]} | {"started_at": "now", "cells": []}
+        found = command_line.resumed(asked, earlier)
+        self.assertEqual([one["cell"] for one in found["cells"]], ["a"])
+        self.assertEqual((found["started_at"], found["summary"]), (earlier["started_at"], earlier["summary"]))
+        all_cells = [cells.kernel(name, "lock-loop", 4) for name in "abc"]
+        self.assertEqual([one.name for one in command_line.not_yet(all_cells, found)], ["b", "c"])
+        self.assertEqual(command_line.resumed(asked, None), asked)
+
+    def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
+        chosen = lambda asked: list(command_line.chosen_ways(asked, lock.ALWAYS, lock.WAYS, {"idea": []}))
+        self.assertEqual(chosen(""), list(lock.WAYS))
+        self.assertEqual(chosen("idea,batch"), ["linux", "faithful", "batch", "idea"])
+        with self.assertRaisesRegex(SystemExit, "--ways: btach is none; there are linux, "):
+            chosen("btach")
+
+    def test_what_was_asked_for_otherwise_is_not_resumed(self):
+        earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0))
+        with self.assertRaisesRegex(SystemExit, "--resume: rounds was 7 and is 3 now"):
+            command_line.resumed(earlier | {"rounds": 3}, earlier)
 
 
 def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
@@ -114,6 +140,28 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+
+    def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
+        def way(total, own, failed=0):
+            estimate = lambda value: {"value": value, "interval": None}
+            against = {"total_ratio": estimate(total), "verdict": "no-difference"}
+            return {"total_seconds": estimate(4 * total), "own_cpu_percent": estimate(own), "failed": failed,
+                    "against": against}
+
+        ways = {"linux": way(1.0, 0.5) | {"against": None}, "quanta": way(1.011, 0.75), "with sampling": way(1.02, 1.0),
+                "with training": way(1.04, 1.0)}
+        found = fairness_overhead.judged({"cell": "2 per CPU", "programs": 4, "ways": ways})
+        self.assertEqual([way["verdict"] for way in found["ways"].values()], [None, "not met", "met", None])
+        told = list(fairness_overhead.sentences(found))
+        self.assertEqual(len(told), 3)
+        self.assertIn("+1.10% time, at most 1.0%: not met; +0.25 % of a CPU", told[0])
+        table = [line for line in fairness_overhead.markdown(found) if line.startswith("|")]
+        self.assertEqual((len(table), len({line.count("|") for line in table})), (6, 1))
+        ways["quanta"]["failed"] = 1
+        self.assertEqual(fairness_overhead.judged(found)["ways"]["quanta"]["verdict"], "programs failed")
+
+    def test_equal_programs_are_as_many_as_cpus_and_twice_as_many(self):
+        self.assertEqual([len(cell.programs(3)) for cell in fairness_overhead.CELLS], [3, 6])
 
     def test_where_plain_linux_is_fair_there_is_nothing_to_gain(self):
         self.assertEqual(self.verdict(1.04, 1.01), ("nothing to gain", None))
@@ -367,16 +415,22 @@ class Barriers(unittest.TestCase):
     def test_cells_have_names_of_their_own_and_all_settings_of_the_issue(self):
         found = storms.all_cells(0.4)
         self.assertEqual(len({each.name for each in found}), len(found))
-        self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7)
+        self.assertEqual(len(found), 2 * 2 * 3 * 5 * 7 + 2 * 3 * 3)
         self.assertEqual([each.name for each in found if each.fills(4) and each.threads == 8 and not each.groups][:2],
                          ["omp 2us x8 + compute x4", "omp 2us x8 + storm x4"])
-        self.assertNotIn("passive", found[-1].ways(storms.WAYS))
+        self.assertNotIn("passive", next(each for each in found if each.runtime == "pthread").ways(storms.WAYS))
+
+    def test_a_program_that_does_something_runs_beside_a_second_of_its_kind(self):
+        cell = next(each for each in storms.all_cells(0.4) if each.name == "cg x2 + cg x2")
+        text = cell.in_way(storms.WAYS["block"], ["main", "company"])
+        self.assertEqual(text.count('["./bin/cg", "--threads", "2", "--for", "0.4"]'), 2)
+        self.assertEqual((cell.runtime, cell.company, cell.fills(2)), ("omp", "cg", True))
 
     def test_a_way_adds_its_keys_to_every_program_and_a_run_alone_leaves_the_company_out(self):
         cell = next(each for each in storms.all_cells(0.4) if each.company)
         text = cell.in_way(storms.WAYS["passive"], ["main", "company"])
         self.assertEqual(text.count('env = { OMP_WAIT_POLICY = "passive" }'), 2)
-        self.assertEqual(text.count('"--for", "0.4"]'), 2)
+        self.assertEqual(text.count('"--for", "0.4"'), 2)
         alone = cell.in_way({"barrier": "donate"}, ["main"])
         self.assertEqual((alone.count("[[program]]"), alone.count('barrier = "donate"')), (1, 1))
 
@@ -399,6 +453,17 @@ class Monitor(unittest.TestCase):
             found = monitor.held_against({"unwatched": [1.0] * len(ours), "1s": ours}, "unwatched")["1s"]["ratio"]
             self.assertEqual(monitor.judged(found), wanted)
 
+    def test_what_is_seen_of_locks_is_told_with_what_it_costs_and_parts_that_were_left_out_are_not(self):
+        samples = {name: [time] * 7 for name, time in [("unwatched", 1.0), ("stat", 1.25), ("stat-transfers", 1.5)]}
+        costs = {"transfers": monitor.ratio(samples["stat-transfers"], samples["stat"]),
+                 "locks-apart": monitor.ratio(samples["stat"], samples["stat"])}
+        one = {"program": "lock-loop", "arguments": ["--threads", 8],
+               "ways": monitor.held_against(samples, "unwatched"), "costs": costs}
+        told = list(monitor.sentences({"source": "kernel", "storm": [], "bystander": [], "locks": [one], "own": None}))
+        self.assertEqual(len(told), 3)
+        for words, line in [("lock-loop --threads 8", told[1]), ("stat 1.25", told[1]), ("takes 1.2", told[2]), ("apart 1.0", told[2])]:
+            self.assertIn(words, line)
+
 
 class Malleable(unittest.TestCase):
     def test_a_loss_is_met_or_missed_only_where_the_whole_interval_lies_on_one_side_of_the_bar(self):
@@ -414,6 +479,13 @@ class Malleable(unittest.TestCase):
         ways = {"without": {"parallel": 500.0}, "granted-1": figures(300.0), "granted-2": figures(1600.0)}
         told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": ways}]}))
         self.assertEqual([sum(word in line for line in told) for word in ["missed", "another region", "30 us"]], [1, 1, 2])
+
+    def test_what_observing_costs_is_held_against_the_same_without(self):
+        nanoseconds = {"without": 500.0, "llvm": 700.0, "llvm-granted": 750.0, "llvm-observed": 790.0}
+        figures = {way: {"parallel": value} for way, value in nanoseconds.items()}
+        told = list(malleable.sentences({"region": [{"threads": 2, "nanoseconds": figures}]}))
+        self.assertEqual([part for line in told for part in ["+50 ns", "+40 ns"] if part in line], ["+50 ns", "+40 ns"])
+        self.assertTrue(told[1].endswith("takes 700 ns."))
 
     def test_what_cost_prints_is_read(self):
         told = "cosched=1 parallel=405.1 region=15.0 asks=25000.5 longest=90000.0\n"

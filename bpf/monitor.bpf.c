@@ -65,6 +65,14 @@ struct {
 	__type(value, __u32);
 } groups SEC(".maps");
 
+// Whether somebody wants to know for which locks threads wait.
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, __u32);
+} wanted SEC(".maps");
+
 static struct record *record_of(struct membership *member)
 {
 	__u32 slot = member->slot;
@@ -149,7 +157,10 @@ static bool is_lock(__u32 state)
 static void waited(struct record *record, __u64 time)
 {
 	struct lock_wait *place = &record->locks[0];
+	__u32 only = 0, *is_wanted = bpf_map_lookup_elem(&wanted, &only);
 
+	if (!is_wanted || !*is_wanted)
+		return;
 	for (int i = 0; i < LOCKS; i++) {
 		struct lock_wait *other = &record->locks[i];
 

@@ -72,7 +72,7 @@ KNOWN
 
 # The knobs at the ends of their ranges.
 for grain in 2 100 10000; do run barrier-storm --threads 2 --grain $grain; done >/dev/null
-for timed in barrier-storm pthread-storm hog; do run $timed --threads 2 --for 0.01; done >/dev/null
+for timed in barrier-storm bucket-sort cg hog pthread-storm stencil; do run $timed --threads 2 --for 0.01; done >/dev/null
 for gap in 0 300 100000; do run lock-loop --threads 2 --gap $gap; done >/dev/null
 run lock-loop --threads 3 --locks 2 >/dev/null
 run nested-locks --threads 3 --accounts 2 --gap 0 >/dev/null

@@ -4,7 +4,8 @@ RANK = {"not": 0, "partly": 1, "reproduced": 2}
 
 
 def rows(claims, settings, judged):
-    """For each claim: its verdict under the assumptions, and what the sweeps say of it; "open" without a check."""
+    """For each claim: its verdict under the assumptions, and what the sweeps say of it. Without a check it is what claims.toml
+    says, where it was found on a real machine, else "open"."""
     first = settings[0].name
     found = []
     for claim in claims:
@@ -63,9 +64,9 @@ def page(head, found, sweeps):
     for row in found:
         says = f"{row['says']} ({row['where']})"
         theirs = row.get("theirs") or ("only in a picture" if row.get("picture") else "–")
-        if "found" not in row:
-            what = "an input" if row["kind"] == "input" else "open"
-            cells = [row["id"], says, theirs, "–", what, "–", row.get("why", "–"), *("–" for _ in sweeps)]
+        if "by_point" not in row:
+            what = "an input" if row["kind"] == "input" else row["verdict"]
+            cells = [row["id"], says, theirs, row.get("found", "–"), what, "–", row.get("why", "–"), *("–" for _ in sweeps)]
         else:
             cells = [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–")]
             cells += [swept(row, kind) for kind in sweeps]

@@ -1,10 +1,8 @@
 """The four set-ups of table 2, and what is swept: constants that are moved by 20 %."""
 
 import dataclasses
-from typing import Callable
 
-from common.points import times
-from common.sim import ROOT, load
+from common.points import Setting, times
 
 # Of the paper's machine only the CPUs that are used, with the caches and buses that these share.
 SETUPS = {
@@ -19,21 +17,16 @@ SETUPS = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Point(Setting):
     """A setting; without changes, the one that results are told for."""
 
-    name: str
-    kind: str = "base"
+    MACHINE = "e5410-8.toml"
+
     misses: float = 1.0
-    machine: Callable = lambda machine: None
 
     def on(self, setup):
         """The paper's machine in a set-up, as this point has it."""
-        machine = load(ROOT / "machines" / "e5410-8.toml")
-        machine["topology"] = SETUPS[setup]
-        machine["packages_alternate"] = False
-        self.machine(machine)
-        return machine
+        return super().on(topology=SETUPS[setup], packages_alternate=False)
 
 
 def points():

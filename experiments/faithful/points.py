@@ -1,27 +1,18 @@
 """What is swept: the settings under which every claim is checked again, each constant moved by 20 %."""
 
 import dataclasses
-from typing import Callable
 
-from common.points import times
-from common.sim import ROOT, load
+from common.points import Setting, times
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Point(Setting):
     """A setting; without changes, the one that results are told for."""
 
-    name: str
-    kind: str = "base"
+    MACHINE = "r905-24.toml"
+
     scale: float = 1.0
     memory: float = 1.0
-    machine: Callable = lambda machine: None
-
-    def on(self):
-        """The paper's machine, as this point has it."""
-        machine = load(ROOT / "machines" / "r905-24.toml")
-        self.machine(machine)
-        return machine
 
 
 def points():

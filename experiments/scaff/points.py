@@ -7,8 +7,8 @@ assumptions by factors. The second kind moves one constant of the machine or of 
 import dataclasses
 from typing import Callable
 
-from common.points import times
-from common.sim import ROOT, load
+from common.points import Setting, times
+from common.sim import load
 from sim import HERE, changed
 
 CPU_INTENSIVE = ["syr2k", "jacobi-2d-imper", "LU", "cholesky"]
@@ -18,15 +18,14 @@ NAS = ["BT", "LU", "CG", "FT", "IS"]
 PASSES = 2
 
 
-@dataclasses.dataclass
-class Point:
+@dataclasses.dataclass(frozen=True)
+class Point(Setting):
     """A setting; without changes, the one that results are told for."""
 
-    name: str
-    kind: str = "base"
+    MACHINE = "dunnington-24.toml"
+
     quantum: str = "100ms"
     model: Callable = lambda model, phase: None
-    machine: Callable = lambda machine: None
     passes: Callable = lambda name: PASSES
 
     def programs(self, file):
@@ -35,12 +34,6 @@ class Point:
         for program in found:
             program["model"]["repeat"] = self.passes(program["command"])
         return {program["command"]: changed(program, self.model) for program in found}
-
-    def on(self):
-        """The machine of the thesis, as this point has it."""
-        machine = load(ROOT / "machines" / "dunnington-24.toml")
-        self.machine(machine)
-        return machine
 
 
 def points():

@@ -1,30 +1,21 @@
 """What is swept: each constant by 20 %, and assumptions of which the slides say nothing by far."""
 
 import dataclasses
-from typing import Callable
 
-from common.points import times
-from common.sim import ROOT, load
+from common.points import Setting, times
 from programs import IMBALANCE, LINES
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Point(Setting):
     """A setting; without changes, the one that results are told for."""
 
-    name: str
-    kind: str = "base"
+    MACHINE = "opteron-64.toml"
+
     scale: float = 1.0
     memory: float = 1.0
     lines: int = LINES
     imbalance: float = IMBALANCE
-    machine: Callable = lambda machine: None
-
-    def on(self):
-        """The slides' machine, as this point has it."""
-        machine = load(ROOT / "machines" / "opteron-64.toml")
-        self.machine(machine)
-        return machine
 
 
 def points():

@@ -36,12 +36,14 @@ SERVERS = {
 assert len(PROGRAMS) == 23
 
 
-def program(name, scale=1.0, memory_scale=1.0, lines=LINES, imbalance=IMBALANCE):
-    """A program of a workload. `scale` changes the time in critical sections, `memory_scale` misses."""
+def program(name, scale=1.0, memory_scale=1.0, lines=LINES, imbalance=IMBALANCE, times_as_long=1):
+    """A program of a workload. `scale` changes the time in critical sections, `memory_scale` misses; `times_as_long`: so much
+    more of the same work."""
     kind, memory, times = (PROGRAMS | SERVERS)[name]
+    seconds = SECONDS * times_as_long
     memory = Memory(memory.misses * memory_scale, memory.without * memory_scale, memory.footprint)
     contention = CLASSES[kind]
-    total = CORES * GIGAHERTZ * 1e9 * SECONDS
+    total = CORES * GIGAHERTZ * 1e9 * seconds
     found = {
         "misses_per_kilo_instruction": memory.misses,
         "misses_without_cache": memory.without,
@@ -49,12 +51,12 @@ def program(name, scale=1.0, memory_scale=1.0, lines=LINES, imbalance=IMBALANCE)
         "misses_in_flight": 4.0,
     }
     if name in PIPELINES:
-        shares, items = PIPELINES[name], 1200
+        shares, items = PIPELINES[name], 1200 * times_as_long
         parts = zip(stages(shares, THREADS), shares)
         pipeline = [{"threads": count, "instructions": total / items * part} for count, part in parts]
         written = {**found, "pipeline": {"items": items, "capacity": 20, "stages": pipeline}}
     else:
-        parts = max(1, round(contention.barriers * SECONDS))
+        parts = max(1, round(contention.barriers * seconds))
         hold = HOLD * GIGAHERTZ * 1e9
         sections = max(1, round(contention.share * times * scale * total / hold / parts / THREADS))
         critical = {"sections": sections, "instructions": hold, "lines": lines}

@@ -2,7 +2,7 @@
 
 from common.report import parts, sum_up, swept
 from programs import PROGRAMS, SERVERS
-from results import INTERVALS, POLICIES, inside
+from results import INTERVALS, LONG, POLICIES, TIMES_AS_LONG, inside, trials, trying
 
 HEAD = """# What is reproduced of the slides on thread shuffling
 
@@ -28,6 +28,8 @@ def claim(row):
     theirs = ", ".join(filter(None, [row.get("theirs"), "only in a picture" if row.get("picture") else None])) or "–"
     if "found" not in row:
         return [row["id"], says, theirs, "–", "open", "–", row.get("why", "–"), "–", "–"]
+    if "by_point" not in row:
+        return [row["id"], says, theirs, row["found"], row["verdict"], "measured", row.get("why", "–"), "–", "–"]
     return [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–"),
             swept(row, "constant"), swept(row, "assumption")]
 
@@ -49,12 +51,48 @@ def markdown(found, fig):
                      *(percent(inside(run)) if run["transfers_across"] else "–" for run in runs),
                      percent(fig.gain(name, kind="eevdf"))])
     lines += table(head, rows)
+    lines += ["", *guarded(fig)]
     lines += ["", "## The interval", "", "bodytrack, shuffled at each interval.", "", "![misses and transfers by interval](interval.svg)", ""]
     head = ["interval", "seconds", "across packages", "last-level misses, million", "shufflings"]
     runs = [(interval, fig.of("bodytrack", interval, "interval")) for interval in INTERVALS]
     lines += table(head, ([interval, f"{run['seconds']:.2f}", percent(1 - inside(run)), f"{run['llc_misses'] / 1e6:.2f}",
                            str(len(run["shufflings"]))] for interval, run in runs))
     return "\n".join(lines) + "\n"
+
+
+def guarded(fig):
+    """What the guard makes of groups: a part beyond the slides."""
+    yield "## With the guard"
+    yield ""
+    yield "Beyond the slides, and no claim of theirs: groups are tried out against the places where threads were, and only what is " \
+          "shown to be faster is kept ([policies](../../docs/policies.md#shuffling)). Gains over the kernel alone; trials, how many " \
+          "of them kept groups, what progress they found (with groups over without; instructions), and their share of the time."
+    yield ""
+    head = ["program", "shuffling", "guarded", "trials", "kept", "progress", "trying", "on eevdf, shuffling", "guarded"]
+    yield from table(head, (guarded_row(fig, name) for name in PROGRAMS | SERVERS))
+    yield ""
+    yield f"The same with {TIMES_AS_LONG} times the work, of a program with a hot lock, one with hardly any, and one that much memory " \
+          "makes slower in groups:"
+    yield ""
+    head = ["program", "seconds", "shuffling", "guarded", "trials", "kept", "progress", "trying"]
+    rows = []
+    for name in LONG:
+        gains = [percent(fig.gain(name, policy, "long")) for policy in ("shuffling", "guarded")]
+        seconds = f"{fig.of(name, 'Solaris', 'long')['seconds']:.0f}"
+        rows.append([name, seconds, *gains, *tried(fig.of(name, "guarded", "long"))])
+    yield from table(head, rows)
+
+
+def guarded_row(fig, name):
+    gains = [percent(fig.gain(name, policy, kind)) for kind in ("load", "eevdf") for policy in ("shuffling", "guarded")]
+    return [name, *gains[:2], *tried(fig.of(name, "guarded")), *gains[2:]]
+
+
+def tried(run):
+    """How many trials came to an end, how many kept groups, what they found, and their share of the time."""
+    found = trials(run)
+    progress = ", ".join(f"{one[3]:.3f}" for one in found) or "–"
+    return [str(len(found)), str(sum(one[2] for one in found)), progress, percent(trying(run))]
 
 
 def picture(fig):

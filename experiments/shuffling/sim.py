@@ -5,6 +5,7 @@ import json
 from common import sim
 
 SUMS = ("lock_seconds", "transfers_inside", "transfers_across", "llc_misses", "llc_references")
+TRIALS = ("groups-tried", "groups-kept", "groups-put-back")
 
 
 class Cosched(sim.Cosched):
@@ -17,15 +18,14 @@ class Cosched(sim.Cosched):
 
 
 def reduced(printed, rows):
-    """Of a result, as JSON: the time of the program, its sums, and every shuffling."""
+    """Of a result, as JSON: the time of the program, its sums, every shuffling, and what the guard did."""
     result, rows = json.loads(printed), [json.loads(row) for row in rows]
     seconds = result["programs"][0]["turnaround_seconds"]
     sums = {key: sum(row[key] for row in rows) for key in SUMS}
-    shufflings = [
-        {"at": decision["at_seconds"], **why}
-        for decision in result["decisions"]
-        for why in decision["reasons"]
-        if why["why"] == "shuffled"
+    reasons = [
+        {"at": decision["at_seconds"], **why} for decision in result["decisions"] for why in decision["reasons"]
     ]
+    shufflings = [reason for reason in reasons if reason["why"] == "shuffled"]
+    trials = [reason for reason in reasons if reason["why"] in TRIALS]
     lock = sums["lock_seconds"] / (seconds * rows[0]["threads"])
-    return json.dumps({"seconds": seconds, "lock": lock, "shufflings": shufflings, **sums})
+    return json.dumps({"seconds": seconds, "lock": lock, "shufflings": shufflings, "trials": trials, **sums})

@@ -1,29 +1,20 @@
 """What is swept: the settings under which every claim is checked again."""
 
 import dataclasses
-from typing import Callable
 
-from common.points import times
-from common.sim import ROOT, load
+from common.points import Setting, times
 from programs import SPIN
 
 
 @dataclasses.dataclass(frozen=True)
-class Point:
+class Point(Setting):
     """A setting; without changes, the one that results are told for. `grain`: a factor on the intervals between barriers."""
 
-    name: str
-    kind: str = "base"
+    MACHINE = "e5-2670-16.toml"
+
     grain: float = 1.0
     spin: str = SPIN
     imbalance: float = 0.02
-    machine: Callable = lambda machine: None
-
-    def on(self):
-        """The paper's machine, as this point has it."""
-        machine = load(ROOT / "machines" / "e5-2670-16.toml")
-        self.machine(machine)
-        return machine
 
 
 def points():

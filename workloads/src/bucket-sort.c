@@ -13,8 +13,8 @@
  */
 #include <errno.h>
 
-#include "common.h"
 #include "random.h"
+#include "rounds.h"
 
 #define MOST_MILLIONS 4095 /* places are 32 bits wide */
 #define KEY_BITS 20
@@ -80,7 +80,10 @@ static void sort_round(int64_t round, struct balance *balance)
         }
     }
 #pragma omp single
-    add_up_places(omp_get_num_threads());
+    {
+        add_up_places(omp_get_num_threads());
+        look_at_clock(round);
+    }
 #pragma omp for schedule(static)
     for (int64_t block = 0; block < count_of_keys / 1024; block++)
         for (int64_t i = block * 1024; i < (block + 1) * 1024; i++)
@@ -129,30 +132,32 @@ int main(int argc, char **argv)
     double millions = 1;
     const struct knob knobs[] = {
         {"--keys", &millions, true, "keys per round, in units of 2^20: 8 MiB of memory each",
-         .most = MOST_MILLIONS}, {0}};
+         .most = MOST_MILLIONS}, KNOB_OF_ROUNDS, {0}};
     begin(argc, argv, "bucket-sort", "parallel integer sort, with OpenMP", knobs);
 
     must_fit("--keys", 8 * millions);
     count_of_keys = (int64_t)millions << 20;
-    int64_t rounds = repetitions(work, 120 / millions), disorder = 0;
+    int64_t disorder = 0;
     uint64_t sum = 0, squares = 0;
     keys = allocate((size_t)count_of_keys, sizeof *keys);
     sorted = allocate((size_t)count_of_keys, sizeof *sorted);
     places = allocate((size_t)omp_get_max_threads(), sizeof *places);
 
+    begin_rounds(repetitions(work, 120 / millions));
 #pragma omp parallel reduction(+ : sum, squares, disorder)
     {
         struct balance mine = {0, 0, 0};
-        for (int64_t round = 0; round < rounds; round++)
+        for (int64_t round = 0; is_round(round); round++)
             sort_round(round, &mine);
         sum += mine.sum;
         squares += mine.squares;
         disorder += mine.disorder;
     }
+    end_rounds();
 
     uint64_t checksum = 0;
     for (int64_t i = 0; i < count_of_keys; i++)
         checksum = checksum * 31 + sorted[i];
-    bool right = sum == 0 && squares == 0 && disorder == 0 && miscounted(rounds - 1) == 0;
-    return report(right, checksum);
+    bool right = sum == 0 && squares == 0 && disorder == 0 && miscounted(rounds.count - 1) == 0;
+    return report_rounds(right, checksum);
 }

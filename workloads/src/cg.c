@@ -12,7 +12,7 @@
  * Check: the right-hand side is made from a known solution, which must come out
  * of every solve. The next solve looks at it where it clears it, which costs no barrier.
  */
-#include "common.h"
+#include "rounds.h"
 
 #define ROWS 32768
 #define TIES 12
@@ -52,10 +52,13 @@ static void build(void)
 }
 
 /* The whole solve, by a team that is already running. */
-static void solve(void)
+static void solve(int64_t round)
 {
 #pragma omp single
-    rr = 0;
+    {
+        rr = 0;
+        look_at_clock(round);
+    }
 #pragma omp for schedule(static) reduction(+ : rr, wrong)
     for (int i = 0; i < ROWS; i++) {
         wrong += !is_near(x[i], known[i], TOLERANCE);
@@ -94,7 +97,7 @@ static void solve(void)
 
 int main(int argc, char **argv)
 {
-    static const struct knob knobs[] = {{0}};
+    static const struct knob knobs[] = {KNOB_OF_ROUNDS, {0}};
     begin(argc, argv, "cg", "conjugate gradients on a sparse matrix, with OpenMP", knobs);
 
     columns = allocate((size_t)ROWS * (TIES + 1), sizeof *columns);
@@ -104,10 +107,11 @@ int main(int argc, char **argv)
         *vectors[i] = allocate(ROWS, sizeof(double));
     build();
 
-    int64_t solves = repetitions(work, 135);
+    begin_rounds(repetitions(work, 135));
 #pragma omp parallel
-    for (int64_t i = 0; i < solves; i++)
-        solve();
+    for (int64_t i = 0; is_round(i); i++)
+        solve(i);
+    end_rounds();
 
     x[ROWS / 2] += spoilt();
     double sum = 0;
@@ -115,5 +119,5 @@ int main(int argc, char **argv)
         wrong += !is_near(x[i], known[i], TOLERANCE);
         sum += x[i];
     }
-    return report(wrong == 0, (uint64_t)llround(sum));
+    return report_rounds(wrong == 0, (uint64_t)llround(sum));
 }

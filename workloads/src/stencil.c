@@ -9,7 +9,7 @@
  * Check: the grid starts as one arch of a sine in each direction, a shape that
  * a sweep only makes smaller, by cos(pi / (n + 1)). So every value is known.
  */
-#include "common.h"
+#include "rounds.h"
 
 #define SIDE 768 /* inner points per direction */
 #define STRIDE (SIDE + 2)
@@ -24,10 +24,9 @@ static double arch(int row, int column)
 
 int main(int argc, char **argv)
 {
-    static const struct knob knobs[] = {{0}};
+    static const struct knob knobs[] = {KNOB_OF_ROUNDS, {0}};
     begin(argc, argv, "stencil", "Jacobi sweeps over a grid, with OpenMP", knobs);
 
-    int64_t sweeps = repetitions(work, 2700);
     double *from = allocate((size_t)STRIDE * STRIDE, sizeof *from);
     double *to = allocate((size_t)STRIDE * STRIDE, sizeof *to);
 #pragma omp parallel for schedule(static)
@@ -37,7 +36,9 @@ int main(int argc, char **argv)
             from[row * STRIDE + column] = to[row * STRIDE + column] = edge ? 0 : arch(row, column);
         }
 
-    for (int64_t sweep = 0; sweep < sweeps; sweep++) {
+    begin_rounds(repetitions(work, 2700));
+    for (int64_t sweep = 0; is_round(sweep); sweep++) {
+        look_at_clock(sweep);
 #pragma omp parallel for schedule(static)
         for (int row = 1; row <= SIDE; row++) {
             const double *restrict old = from + row * STRIDE;
@@ -50,9 +51,10 @@ int main(int argc, char **argv)
         from = to;
         to = swap;
     }
+    end_rounds();
 
     from[SIDE / 2 * STRIDE + 1] += spoilt();
-    double shrunk = pow(cos(PI / (SIDE + 1)), (double)sweeps), sum = 0;
+    double shrunk = pow(cos(PI / (SIDE + 1)), (double)rounds.count), sum = 0;
     int64_t wrong = 0;
     for (int row = 1; row <= SIDE; row++)
         for (int column = 1; column <= SIDE; column++) {
@@ -62,5 +64,5 @@ int main(int argc, char **argv)
         }
     free(from);
     free(to);
-    return report(wrong == 0, (uint64_t)llround(sum * 1e3));
+    return report_rounds(wrong == 0, (uint64_t)llround(sum * 1e3));
 }

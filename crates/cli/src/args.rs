@@ -2,24 +2,21 @@
 //!
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
 
+mod rungs;
 mod shuffle;
+mod values;
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap::{Args, Parser, Subcommand, ValueHint};
 use cosched_core::engine::Limits;
 use cosched_core::workload::{Barrier, ProgramSpec};
-use cosched_core::{Actuator, Class, Nanos, input};
-use cosched_linux::ground::{FreezerRung, PinningRung};
+use cosched_core::{Actuator, Class, Nanos};
 use cosched_policy::{
     FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
 };
-use cosched_sim::Kernel;
 
 use crate::advise::AdviseArgs;
 use crate::attach::AttachArgs;
@@ -41,7 +38,10 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+use rungs::{FreezerArg, PinningArg};
 pub(crate) use shuffle::{ShuffleArgs, groups};
+pub(crate) use values::{duration, instant, kernel, max_frozen, named, pid, seed, whole};
+use values::{interval, quanta, slowdowns};
 
 /// Co-schedules multithreaded programs that share this machine.
 #[derive(Debug, Parser)]
@@ -154,7 +154,7 @@ pub(crate) struct MeasureArgs {
     /// (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
-    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful).
+    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful, shuffling).
     #[arg(long)]
     pub(crate) afresh: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
@@ -180,7 +180,7 @@ impl MeasureArgs {
             (self.interval.is_some(), ("--interval", Kind::measures, "measure programs")),
             (self.actuators.is_some(), ("--actuators", Kind::gives_slices, slices)),
             (self.no_guard, ("--no-guard", Kind::measures, "measure programs")),
-            (self.afresh, ("--afresh", Kind::gives_slices, slices)),
+            (self.afresh, ("--afresh", Kind::measures, "measure programs")),
             (self.quanta.is_some(), ("--quanta", Kind::gives_slices, slices)),
             (
                 shuffle.is_some(),
@@ -283,7 +283,8 @@ impl HowArgs {
     fn shuffling(&self) -> ShufflingOptions {
         let options = self.measure.shuffle.options();
         let interval = self.measure.interval.map_or(options.interval, Into::into);
-        ShufflingOptions { interval, guard: !self.measure.no_guard, ..options }
+        let (guard, afresh) = (!self.measure.no_guard, self.measure.afresh);
+        ShufflingOptions { interval, guard, afresh, ..options }
     }
 
     fn faithful(&self) -> FaithfulOptions {
@@ -387,127 +388,5 @@ impl HowArgs {
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         given.chain(self.policy.fair.given()).collect()
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FreezerArg {
-    /// cgroup.freeze of a writable cgroup v2.
-    CgroupV2,
-    /// The v1 freezer controller.
-    CgroupV1,
-    /// SIGSTOP and SIGCONT: needs no right.
-    Signals,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum PinningArg {
-    /// The mask of every thread: needs no right.
-    Affinity,
-    /// The cpuset controller of either cgroup version.
-    Cpuset,
-}
-
-impl From<FreezerArg> for FreezerRung {
-    fn from(arg: FreezerArg) -> FreezerRung {
-        match arg {
-            FreezerArg::CgroupV2 => FreezerRung::CgroupV2,
-            FreezerArg::CgroupV1 => FreezerRung::CgroupV1,
-            FreezerArg::Signals => FreezerRung::Signals,
-        }
-    }
-}
-
-impl From<PinningArg> for PinningRung {
-    fn from(arg: PinningArg) -> PinningRung {
-        match arg {
-            PinningArg::Affinity => PinningRung::Affinity,
-            PinningArg::Cpuset => PinningRung::Cpuset,
-        }
-    }
-}
-
-fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
-    let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
-    let text =
-        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
-    Slowdowns::parse(&text).map(Arc::new).map_err(|error| format!("{error}; {help}"))
-}
-
-fn quanta(file: &str) -> Result<Quanta, String> {
-    let help = "docs/quanta.md describes such a table, and `cosched calibrate quanta` makes one";
-    let text =
-        input::text(file.as_ref()).map_err(|error| format!("cannot be read: {error}; {help}"))?;
-    Quanta::parse(&text).map_err(|error| format!("{error}; {help}"))
-}
-
-pub(crate) fn kernel(text: &str) -> Result<Kernel, String> {
-    Kernel::named(text)
-        .ok_or_else(|| format!("there is no such kernel; choose from {}", Kernel::NAMES.join(", ")))
-}
-
-/// A whole number within bounds.
-pub(crate) fn whole<T>(bounds: RangeInclusive<T>) -> impl Fn(&str) -> Result<T, String> + Clone
-where
-    T: FromStr + PartialOrd + Display + Clone,
-{
-    move |text| match text.parse() {
-        Ok(number) if bounds.contains(&number) => Ok(number),
-        _ => Err(format!("write a whole number from {} to {}", bounds.start(), bounds.end())),
-    }
-}
-
-/// What decides in a simulation where nothing else does.
-pub(crate) fn seed(text: &str) -> Result<u64, String> {
-    whole(0..=u64::MAX)(text)
-}
-
-/// The number of a process.
-pub(crate) fn pid(text: &str) -> Result<i32, String> {
-    whole(1..=i32::MAX)(text)
-}
-
-/// A value that knows its own names.
-pub(crate) fn named<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|error: T::Err| error.to_string())
-}
-
-/// Between two measurements of a program.
-fn interval(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        interval if interval < Duration::from_millis(10) => Err("10ms is the least".to_owned()),
-        interval => Ok(interval),
-    }
-}
-
-/// For how long programs may be frozen: no quantum is shorter.
-pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        longest if longest < Duration::from_millis(1) => Err("1ms is the least".to_owned()),
-        longest => Ok(longest),
-    }
-}
-
-/// A time as people write it: 100ms, 1s, 2min.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let help = "write a time with its unit, such as 100ms or 1s";
-    let parsed: Duration =
-        humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
-    match parsed.is_zero() || parsed > Duration::from_secs(24 * 3600) {
-        true => Err(format!("it must be more than zero and at most a day; {help}")),
-        false => Ok(parsed),
-    }
-}
-
-/// A time since the beginning of a run: seconds as in run.json, or with a unit.
-pub(crate) fn instant(text: &str) -> Result<Nanos, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=1e9).contains(&seconds) => {
-            Ok(cosched_report::history::nanos(seconds))
-        }
-        Ok(_) => Err("a time in a run is from 0 s on".to_owned()),
-        Err(_) => humantime::parse_duration(text)
-            .map(Nanos::from)
-            .map_err(|error| format!("{error}; write seconds such as 12.35, or 350ms")),
     }
 }

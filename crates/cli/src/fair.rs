@@ -7,7 +7,8 @@ use cosched_policy::FairOptions;
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FairArgs {
     /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond (fair-progress)
-    /// [default: that of the simulated machine; of a real one it is not known, and only who runs alone counts as undisturbed]
+    /// [default: that of the simulated machine, or what `cosched profile --machine` has measured of this one, if it is known
+    /// how much programs move; without any, only who runs alone counts as undisturbed]
     #[arg(long, value_name = "LINES", value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
     /// How much CPU time may be left idle to find out how fast programs are alone, in percent of what they use, or
@@ -28,10 +29,13 @@ pub(crate) struct FairArgs {
     /// default where the peak of memory is not known.
     #[arg(long)]
     pub(crate) by_company: bool,
+    /// Do not sample where in their code programs are: phases are not told apart, and nothing is spent on that (fair-progress).
+    #[arg(long)]
+    pub(crate) no_phases: bool,
     /// Estimate nothing, but use what the simulator knows (fair-progress, simulated machines only).
     #[arg(long)]
     pub(crate) optimal: bool,
-    /// The simulated machine's peak.
+    /// The peak of the simulated machine, or the measured one of this.
     #[arg(skip)]
     pub(crate) usual_peak: Option<f64>,
 }
@@ -51,6 +55,7 @@ impl FairArgs {
             distribution: !self.no_distribution,
             sequential: !self.no_sequences,
             by_company: self.by_company || peak.is_none(),
+            phases: !self.no_phases,
             optimal: self.optimal,
         }
     }
@@ -70,6 +75,7 @@ impl FairArgs {
             no_distribution: self.no_distribution || there.no_distribution,
             no_sequences: self.no_sequences || there.no_sequences,
             by_company: self.by_company || there.by_company,
+            no_phases: self.no_phases || there.no_phases,
             optimal: self.optimal || there.optimal,
             usual_peak: self.usual_peak.or(there.usual_peak),
         }
@@ -84,6 +90,7 @@ impl FairArgs {
             ("--no-distribution", self.no_distribution),
             ("--no-sequences", self.no_sequences),
             ("--by-company", self.by_company),
+            ("--no-phases", self.no_phases),
             ("--optimal", self.optimal),
         ];
         all.into_iter().find(|(_, given)| *given).map(|(option, _)| option)

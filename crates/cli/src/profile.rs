@@ -6,6 +6,8 @@
 //! program with several thread counts and shows how it scales. Cache misses are counted along the way
 //! where the machine has hardware counters; where one could not be counted, the reason is told.
 //!
+//! With `--machine` it [measures the memory](machine) instead.
+//!
 //! A program that fails ends the command: the time of a failure says nothing about the work. What
 //! was measured before is kept, as it is when the user interrupts.
 
@@ -13,6 +15,7 @@ mod alone;
 mod counts;
 mod curve;
 mod in_turn;
+mod machine;
 mod show;
 
 use std::collections::BTreeSet;
@@ -47,6 +50,9 @@ pub(crate) struct ProfileArgs {
     /// How often to run each; the median counts.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
+    /// Measure how much memory carries at most, instead of programs: some seconds, on the idle machine (fair-progress).
+    #[arg(long, conflicts_with_all = ["workload", "programs", "commands", "threads", "runs"])]
+    pub(crate) machine: bool,
     /// Print the profiles as JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -76,6 +82,9 @@ impl Profiled<'_> {
 /// Measures the programs of a workload, one by one, and shows what was found.
 pub(crate) fn profile(args: &ProfileArgs) -> Result<ExitCode, Failure> {
     args.how.check_use_by("profile", &["--placement", "--freezer", "--pinning"])?;
+    if args.machine {
+        return machine::machine(args.json);
+    }
     let workload = source::workload(&args.source)?;
     let session = Session::here()?;
     let counts = args.threads.as_deref().map(|list| counts::parse(list, session.usable.cpus.len()));

@@ -128,17 +128,19 @@ impl Session {
         store: Option<&Store>,
     ) -> Vec<Profile> {
         let keys: Vec<Key> = workload.programs.iter().map(|spec| self.key(spec, how)).collect();
+        let division = self.division(how);
         let profile = |(slot, spec): (usize, &ProgramSpec)| {
             let stored = store.and_then(|store| store.look_up(&keys[slot]));
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
+            let experience = |store: &Store| store.experience(&keys, slot, division.as_ref());
             Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
                 speedup: store.and_then(|store| self.speedup(spec, how, store)),
-                experience: store.map(|store| store.experience(&keys, slot)).unwrap_or_default(),
+                experience: store.map(experience).unwrap_or_default(),
             }
         };
         workload.programs.iter().enumerate().map(profile).collect()

@@ -35,6 +35,7 @@ use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
+pub(crate) use measure::memory_peak;
 pub(crate) use this::THIS;
 
 /// The seed where none is given.

@@ -61,6 +61,9 @@ pub(crate) struct StatArgs {
     /// are several, if any]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     group_by: Option<GroupBy>,
+    /// Leave out lock transfers: to see them costs a look at every wake-up.
+    #[arg(long, conflicts_with_all = ["groups", "group_by"])]
+    no_transfers: bool,
     /// A line for every thread, too.
     #[arg(long)]
     threads: bool,
@@ -102,15 +105,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     if let Some(lack) = lack {
         say(format_args!("lock times are estimated from samples of /proc: {lack}"));
     }
-    let transfers = match monitor.count_transfers(&groups) {
-        Ok(()) => true,
-        // What lacks here lacks all the more there, and has been told.
-        Err(_) if matches!(monitor, Monitor::Sampled(_)) => false,
-        Err(lack) => {
-            say(format_args!("no columns for lock transfers: {lack}"));
-            false
-        }
-    };
+    let transfers = !args.no_transfers && counts_transfers(&mut monitor, &groups);
     let (mut counted, lack) = Counted::new(Events::HARDWARE);
     lack.iter().for_each(|lack| say(format_args!("{}", uncounted(lack))));
     // Signals wait in here from now on; what is started does not inherit that.
@@ -164,6 +159,19 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
                 return Ok(ExitCode::SUCCESS);
             }
             None => {}
+        }
+    }
+}
+
+/// Has lock transfers counted between these groups, where that can be had; else tells why not.
+fn counts_transfers(monitor: &mut Monitor, groups: &[CpuSet]) -> bool {
+    match monitor.count_transfers(groups) {
+        Ok(()) => true,
+        // What lacks here lacks all the more there, and has been told.
+        Err(_) if matches!(monitor, Monitor::Sampled(_)) => false,
+        Err(lack) => {
+            say(format_args!("no columns for lock transfers: {lack}"));
+            false
         }
     }
 }

@@ -3,7 +3,7 @@
 //! How much a program loses to the others can only be told by one who knows
 //! how long it takes alone. That takes a run of its own, so it is measured once and kept: one
 //! entry per program, thread count, placement and machine (see [`Key`]), in one file below the
-//! user's data folder. Beside it stands what policies have [tried out](lesson).
+//! user's data folder. Beside it stands what policies have [tried out](lesson), and how much memory [carries](peak).
 //!
 //! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It
 //! can be open in one process at a time; so it is opened for the moment of one transaction only,
@@ -15,6 +15,7 @@
 
 mod entry;
 mod lesson;
+mod peak;
 mod place;
 #[cfg(test)]
 mod tests;
@@ -32,6 +33,8 @@ use crate::failure::Failure;
 use crate::session::say;
 
 pub(crate) use entry::{Entry, Key};
+pub(crate) use lesson::Division;
+pub(crate) use peak::Peak;
 
 /// A table of keys and what is known under them, both as JSON.
 type Table = TableDefinition<'static, &'static str, &'static str>;
@@ -39,6 +42,8 @@ type Table = TableDefinition<'static, &'static str, &'static str>;
 const PROFILES: Table = TableDefinition::new("profiles");
 /// Its values are [lessons](lesson::Lesson).
 const LESSONS: Table = TableDefinition::new("lessons");
+/// Its values are [`Peak`]s.
+const MACHINES: Table = TableDefinition::new("machines");
 /// How long to wait for another process that has the file open: many times what a transaction takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
@@ -51,6 +56,7 @@ pub(crate) struct Store {
     /// Everything that was in the file when it was opened, and what was put since.
     known: BTreeMap<String, String>,
     lessons: BTreeMap<String, String>,
+    machines: BTreeMap<String, String>,
 }
 
 /// Why profiles cannot be read or kept.
@@ -141,10 +147,13 @@ impl Store {
     }
 
     fn read(file: PathBuf, patience: Duration) -> Result<Store, StoreError> {
-        let mut store = Store { file, patience, known: BTreeMap::new(), lessons: BTreeMap::new() };
-        (store.known, store.lessons) = store.transaction(|database| {
+        let nothing = BTreeMap::new;
+        let mut store =
+            Store { file, patience, known: nothing(), lessons: nothing(), machines: nothing() };
+        (store.known, store.lessons, store.machines) = store.transaction(|database| {
             let transaction = database.begin_read()?;
-            Ok((all(&transaction, PROFILES)?, all(&transaction, LESSONS)?))
+            let of = |table| all(&transaction, table);
+            Ok((of(PROFILES)?, of(LESSONS)?, of(MACHINES)?))
         })?;
         Ok(store)
     }

@@ -59,6 +59,20 @@ fn what_was_measured_is_what_a_later_run_compares_with() {
 }
 
 #[test]
+fn what_memory_carries_is_measured_once_and_told_by_doctor() {
+    let home = home();
+    let known = || json(&run(&home, &["doctor", "--json"]))["machine"]["memory_peak"].clone();
+    assert_eq!(known(), Value::Null);
+    let told = json(&run(&home, &["profile", "--machine", "--json"]));
+    assert_eq!(told["schema"], "cosched-profile-machine/1");
+    let figure = |name: &str| told[name].as_f64().unwrap();
+    let (peak, lines) = (figure("peak_gigabytes_per_second"), figure("peak_lines_per_microsecond"));
+    assert!(peak > 0.0 && (lines * 0.064 - peak).abs() < 1e-6 * peak, "{told}");
+    assert_eq!(known()["gigabytes_per_second"], told["peak_gigabytes_per_second"]);
+    assert_eq!(run(&home, &["profile", "--machine", "--", "true"]).status.code(), Some(2));
+}
+
+#[test]
 fn without_hardware_counters_the_reason_is_told_and_no_figure_is_made_up() {
     if counters::check(Events::HARDWARE).is_ok() {
         eprintln!("skipped: this machine has hardware counters");

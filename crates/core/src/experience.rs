@@ -6,6 +6,9 @@
 //!
 //! *Idea.* An answer is kept, and the next run of the same program begins with it. What is known after a run follows from
 //! the reasons that its policy gave ([`Experience::after`]); so policies need not tell it in another way.
+//!
+//! Two things are found out, by different policies: which [`Actuator`] is best, and whether it helps to divide threads among
+//! sockets. *Into which* groups is not kept: threads of another run are others.
 
 use crate::actuator::Actuator;
 use crate::plan::Why;
@@ -16,6 +19,8 @@ pub struct Experience {
     in_force: Actuator,
     /// One bit for each of [`Actuator::ALL`].
     tried: u8,
+    /// Whether groups have helped, where they were tried.
+    groups: Option<bool>,
 }
 
 impl Experience {
@@ -39,14 +44,34 @@ impl Experience {
         self.tried & bit(way) != 0
     }
 
+    /// Whether it helps to divide its threads among sockets; `None`: that was not tried.
+    pub fn groups(self) -> Option<bool> {
+        self.groups
+    }
+
     /// Whether nothing was tried.
     pub fn is_empty(self) -> bool {
-        self.tried == 0
+        self == Experience::default()
     }
 
     /// The same after this one was tried, too, and left that one in force.
     pub fn with(self, tried: Actuator, in_force: Actuator) -> Experience {
-        Experience { in_force, tried: self.tried | bit(tried) }
+        Experience { in_force, tried: self.tried | bit(tried), ..self }
+    }
+
+    /// The same after groups were tried, too.
+    pub fn with_groups(self, helped: bool) -> Experience {
+        Experience { groups: Some(helped), ..self }
+    }
+
+    /// What of it is about actuators.
+    pub fn of_actuators(self) -> Experience {
+        Experience { groups: None, ..self }
+    }
+
+    /// What of it is about groups.
+    pub fn of_groups(self) -> Experience {
+        Experience { groups: self.groups, ..Experience::default() }
     }
 
     /// What is known after a run in which these reasons were given of the program, one after the other.
@@ -57,6 +82,9 @@ impl Experience {
                 (Why::Tried { actuator, against }, _) => trial = Some((actuator, against)),
                 (Why::Kept { .. }, Some((tried, _))) => known = known.with(tried, tried),
                 (Why::PutBack { .. }, Some((tried, against))) => known = known.with(tried, against),
+                (Why::GroupsKept { .. }, _) => known = known.with_groups(true),
+                // Others than those that are in force have not helped; these have.
+                (Why::GroupsPutBack { groups, .. }, _) => known = known.with_groups(groups > 0),
                 _ => {}
             }
         }
@@ -96,6 +124,20 @@ mod tests {
     fn what_was_best_before_is_no_longer_once_it_was_put_back() {
         let before = Experience::new(Batch, &[Batch, Slice]);
         assert_eq!(before.after(trial(Batch, None, 0.7)), Experience::new(None, &[Batch, Slice]));
+    }
+
+    #[test]
+    fn groups_are_known_to_help_while_any_are_in_force() {
+        let (progress, pause) = (1.1, Nanos::ZERO);
+        let kept = Why::GroupsKept { progress };
+        let put_back = |groups| Why::GroupsPutBack { groups, progress, pause };
+        let before = Experience::new(Batch, &[Batch]);
+        let after = |reasons: &[Why]| before.after(reasons.iter().copied());
+        assert_eq!(after(&[kept, put_back(2)]), before.with_groups(true));
+        assert_eq!(after(&[kept, put_back(0)]), before.with_groups(false));
+        assert_eq!(after(&[kept]).of_groups(), Experience::default().with_groups(true));
+        assert_eq!(after(&[kept]).of_actuators(), before);
+        assert_eq!(after(&[]).groups(), Option::None);
     }
 
     #[test]

@@ -22,6 +22,7 @@ use crate::cpuset::CpuSet;
 use crate::meetings::Meetings;
 use crate::plan::Why;
 use crate::program::{Exit, GroupId, ProgramState};
+use crate::result::{seconds, to_microseconds};
 use crate::treatment::Chosen;
 
 /// The version of the schema that this crate writes and reads.
@@ -129,6 +130,9 @@ pub struct Standing {
     /// How its threads were moved between groups of CPUs, where the policy does that.
     #[serde(default)]
     pub shuffled: Option<Shuffled>,
+    /// How far it has come by what it would have done alone, where the policy equalises that.
+    #[serde(default)]
+    pub forward: Option<Forward>,
     /// What its threads did at barriers of cosched, in all its runs, where they meet at such. A [`Board`] does not know it: who
     /// has heard of it adds it.
     #[serde(default)]
@@ -190,6 +194,48 @@ impl Shuffled {
             // What had proved itself before does so no more.
             Why::GroupsPutBack { groups: 0, .. } => {
                 before.map(|before| Shuffled { groups: 0, ..before })
+            }
+            _ => before,
+        }
+    }
+}
+
+/// How far a program has come by what it would have done alone, as of the policy's last reason that told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Forward {
+    /// Time alone that its work was worth, by its weight, since the programs were last others.
+    pub progress_seconds: f64,
+    /// By how much it was slowed since it came: time over time alone; where that is known.
+    pub slowdown: Option<f64>,
+    /// The share of its quanta, 0 to 1, for which its speed alone is known from one in which it suffered little.
+    pub speed_known: f64,
+    /// How often others waited so that its speed alone could be measured, in all its runs.
+    pub trainings: u64,
+    /// The CPU time that was to be left idle for that.
+    pub training_idle_seconds: f64,
+}
+
+impl Forward {
+    /// What is so after another reason about the program, in a quantum of this length.
+    fn after(before: Option<Forward>, why: &Why, length: Option<f64>) -> Option<Forward> {
+        let old = before.unwrap_or_default();
+        match *why {
+            Why::LeastProgress { progress, coverage, slowdown } => Some(Forward {
+                progress_seconds: seconds(progress),
+                slowdown,
+                speed_known: coverage,
+                ..old
+            }),
+            Why::MoreProgress { progress, slowdown } => {
+                Some(Forward { progress_seconds: seconds(progress), slowdown, ..old })
+            }
+            Why::Trained { idle, .. } => {
+                let idle = f64::from(idle) * length.unwrap_or_default();
+                Some(Forward {
+                    trainings: old.trainings + 1,
+                    training_idle_seconds: to_microseconds(old.training_idle_seconds + idle),
+                    ..old
+                })
             }
             _ => before,
         }

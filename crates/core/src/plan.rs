@@ -247,11 +247,17 @@ pub enum Why {
         progress: Nanos,
         /// The share of its quanta for which its speed alone is known from one in which it suffered little.
         coverage: f64,
+        /// By how much it was slowed since it came: time over time alone, as far as that is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is further ahead than those that run.
     MoreProgress {
         /// Time alone that it has come so far, as above.
         progress: Nanos,
+        /// By how much it was slowed since it came, as above.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        slowdown: Option<f64>,
     },
     /// It is made to suffer little for a short time, so that its speed alone can be measured.
     Trained {
@@ -358,6 +364,11 @@ pub enum Why {
         threads: u16,
         /// Over how many sockets.
         groups: u16,
+    },
+    /// Earlier runs of the program have shown whether such groups help it: that is not tried again for now.
+    GroupsRecalled {
+        /// Whether they do; then they are in force from now on.
+        helped: bool,
     },
     /// Groups were tried, and the program is left with them.
     GroupsKept {

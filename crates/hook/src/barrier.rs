@@ -7,7 +7,7 @@
 //! barriers are replaced by one whose waiters read that.
 //!
 //! - [`protocol`]: who arrives, who is missing, and that nobody sleeps for ever; `tests/model.rs` checks it.
-//! - [`way`]: what a waiter does. It is the one place for ideas about donating.
+//! - [`way`](mod@way): what a waiter does. It is the one place for ideas about donating.
 //! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
 //! - [`kernel`]: what all of these need of the machine.
 //! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is looked at late.

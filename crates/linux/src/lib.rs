@@ -34,6 +34,7 @@ pub mod pointers;
 pub mod poll;
 pub mod procfs;
 pub mod rights;
+mod run_delays;
 pub mod runstate;
 pub mod sched_attr;
 pub mod scheduling;

@@ -159,7 +159,7 @@ pub struct ThreadUse {
     pub transfers: Transfers,
     /// When it came to locks in the latest windows.
     pub arrivals: [Arrival; 2],
-    /// For which locks it waited, in no order.
+    /// For which locks it waited, in no order; told while somebody wants it ([`Monitor::tell_locks_apart`]).
     pub locks: [LockWait; LOCKS],
     /// Whether what it slept for could not be seen; then all time asleep is in [`Activity::Sleeping`].
     pub hidden: bool,
@@ -270,6 +270,17 @@ impl Monitor {
             Monitor::Sampled(_) => Err(kernel::Unavailable::Refused(
                 "who wakes whom is not to be seen in /proc".into(),
             )),
+        }
+    }
+
+    /// Tells from now on for which locks threads wait ([`ThreadUse::locks`]). Sampled, that is not to be seen.
+    ///
+    /// # Errors
+    /// When the kernel does not let this user.
+    pub fn tell_locks_apart(&mut self) -> Result<(), kernel::Unavailable> {
+        match self {
+            Monitor::Kernel(kernel) => kernel.tell_locks_apart(),
+            Monitor::Sampled(_) => Ok(()),
         }
     }
 

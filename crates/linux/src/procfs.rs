@@ -18,6 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cosched_core::Nanos;
+
 use crate::files::{self, FileError};
 
 pub use stat::{Stat, State};
@@ -199,6 +201,18 @@ impl Proc {
         let both = count("voluntary_ctxt_switches:").zip(count("nonvoluntary_ctxt_switches:"));
         let wrong = || FileError::malformed(&path, "counts of context switches", &status);
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
+    }
+
+    /// How long a thread was ready and had no CPU.
+    ///
+    /// # Errors
+    /// When the thread is gone, or the kernel keeps no such account.
+    pub fn run_delay(&self, pid: i32, tid: i32) -> Result<Nanos, FileError> {
+        let path = self.folder(pid).join(format!("task/{tid}/schedstat"));
+        let text = files::read(&path)?;
+        let delay = text.split_whitespace().nth(1).and_then(|word| word.parse().ok());
+        let wrong = || FileError::malformed(&path, "times on and without a CPU", &text);
+        delay.map(Nanos).ok_or_else(wrong)
     }
 
     /// The process that traces this one, if any.

@@ -13,14 +13,10 @@ use cosched_core::{
     Settings, Step,
 };
 use cosched_linux::counters::{self, Event, Events};
-use cosched_linux::ground::{FreezerRung, Wishes};
-use cosched_linux::launch::Output;
-use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::machine::{Job, Linux, Origin};
 use cosched_linux::procfs::Proc;
-use cosched_linux::topology::Sys;
 use cosched_linux::tree::Process;
-use cosched_linux::usable::Usable;
-use support::{HIDDEN, script};
+use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);
 const PAGE_FAULTS: Event = Event { kind: 1, config: 2 };
@@ -33,31 +29,7 @@ const SOFTWARE: Events = Events {
 
 /// A machine for one program.
 fn machine(folder: &Path, origin: Origin, text: &str, count: Option<Events>) -> Linux {
-    let topology = Sys::default().topology().unwrap();
-    let config = Config {
-        executable: HIDDEN.into(),
-        log_folder: folder.to_owned(),
-        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
-        topology,
-        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
-        turns: true,
-        sessions: true,
-        count,
-        jobs: vec![Job {
-            origin,
-            order: script(text),
-            stdout: Output::Stderr,
-            stderr: Output::Inherit,
-            freezable_for_sure: true,
-            grouped_by_user: true,
-            hook: None,
-        }],
-        asks: None,
-        notes: std::sync::mpsc::channel().0,
-        roots: Default::default(),
-        met: Default::default(),
-    };
-    Linux::new(config).unwrap()
+    alone::machine(folder, Job { origin, ..alone::job(script(text)) }, count)
 }
 
 /// Runs a shell script on the machine; what was counted.

@@ -6,20 +6,18 @@ mod support;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::mpsc::channel;
 
 use cosched_core::{
     Arena, Aspect, Directive, Happening, Machine, Measure, Nanos, Observe, ProgramId, Refusal,
     Settings, Step,
 };
-use cosched_linux::ground::{FreezerRung, Wishes};
 use cosched_linux::hook::{Hook, LIBRARY, Uses};
 use cosched_linux::launch::{Order, Output};
-use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::machine::{Job, Linux};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
-use support::HIDDEN;
+use support::alone;
 
 const PROGRAM: ProgramId = ProgramId::first(0);
 
@@ -58,34 +56,12 @@ fn compiled(folder: &Path) -> Option<PathBuf> {
 
 /// A machine with the program, which is told of cosched or not; its output goes to `out`.
 fn machine(folder: &Path, program: PathBuf, asks: &[&str], malleable: bool) -> Linux {
-    let topology = Sys::default().topology().unwrap();
     let library = std::env::current_exe().unwrap().with_file_name(LIBRARY);
     let argv = ["asks"].iter().chain(asks).map(|word| (*word).to_owned()).collect();
     let order = Order { executable: program, argv, cwd: "/".into(), ..Order::default() };
-    let config = Config {
-        executable: HIDDEN.into(),
-        log_folder: folder.to_owned(),
-        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
-        topology,
-        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
-        turns: true,
-        sessions: true,
-        count: None,
-        jobs: vec![Job {
-            origin: Origin::Started,
-            order,
-            stdout: Output::File { path: folder.join("out"), append: false },
-            stderr: Output::Inherit,
-            freezable_for_sure: true,
-            grouped_by_user: true,
-            hook: malleable.then_some(Hook { library, uses: Uses::THREADS }),
-        }],
-        asks: None,
-        notes: channel().0,
-        roots: Default::default(),
-        met: Default::default(),
-    };
-    Linux::new(config).unwrap()
+    let stdout = Output::File { path: folder.join("out"), append: false };
+    let hook = malleable.then_some(Hook { library, uses: Uses::THREADS });
+    alone::machine(folder, Job { stdout, hook, ..alone::job(order) }, None)
 }
 
 /// Answers every request as `answer` says until the program has ended; what was asked.

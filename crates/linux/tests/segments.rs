@@ -10,44 +10,15 @@ use cosched_core::{
     Arena, Event, Happening, Machine, Measure, Nanos, Observe, ProgramId, Sample, Settings, Signal,
     Step,
 };
-use cosched_linux::ground::{FreezerRung, Wishes};
-use cosched_linux::launch::Output;
-use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::machine::Linux;
 use cosched_linux::pointers::Source;
-use cosched_linux::procfs::Proc;
-use cosched_linux::topology::Sys;
-use cosched_linux::usable::Usable;
-use support::{HIDDEN, script};
+use support::{alone, script};
 
 const PROGRAM: ProgramId = ProgramId::first(0);
 
 /// A machine on which a program computes without end, and what it is observed for.
 fn computing(folder: &Path) -> (Linux, Vec<Observe>) {
-    let topology = Sys::default().topology().unwrap();
-    let config = Config {
-        executable: HIDDEN.into(),
-        log_folder: folder.to_owned(),
-        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
-        topology,
-        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
-        turns: true,
-        sessions: true,
-        count: None,
-        jobs: vec![Job {
-            origin: Origin::Started,
-            order: script("while :; do :; done"),
-            stdout: Output::Stderr,
-            stderr: Output::Inherit,
-            freezable_for_sure: true,
-            grouped_by_user: true,
-            hook: None,
-        }],
-        asks: None,
-        notes: std::sync::mpsc::channel().0,
-        roots: Default::default(),
-        met: Default::default(),
-    };
-    let mut machine = Linux::new(config).unwrap();
+    let mut machine = alone::machine(folder, alone::job(script("while :; do :; done")), None);
     let observe = |measure| Observe { program: Some(PROGRAM), measure, period: Nanos::NEVER };
     let what = [Measure::CpuTime, Measure::InstructionPointers].map(observe).to_vec();
     let steps = what.iter().map(|observe| Step::Observe(*observe));

@@ -29,6 +29,7 @@
 //! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
 //!   traffic is not known.
 
+mod account;
 mod beside;
 mod colour;
 mod contention;
@@ -58,7 +59,7 @@ use crate::kind::Options;
 use crate::placement::Placement;
 use crate::quantum::{Quantum, SHORTEST, Weights};
 use crate::unit::{Denied, Places, Sorted, Unfreezable, Unit, divided, only_settled, settings};
-use knowledge::Knowledge;
+use knowledge::{Knowledge, Target};
 use mapping::{Guest, places};
 pub use options::FairOptions;
 use present::{Present, Seat, Trained};
@@ -67,8 +68,7 @@ use selection::{Waits, select};
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
 /// What is read at it, of each program.
-const MEASURES: [Measure; 4] =
-    [Measure::CpuTime, Measure::Counters, Measure::InstructionPointers, Measure::Progress];
+const MEASURES: [Measure; 3] = [Measure::CpuTime, Measure::Counters, Measure::Progress];
 /// A training quantum is this part of another one.
 const PART: u64 = 4;
 
@@ -120,6 +120,8 @@ impl FairProgress {
                     let (program, period) = (Some(id), Nanos::NEVER);
                     let observe = |measure| Observe { program, measure, period };
                     plan.observe.extend(MEASURES.map(observe));
+                    let phases = self.known.tells_phases_apart();
+                    plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
                     plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
                 }
                 Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
@@ -168,14 +170,17 @@ impl FairProgress {
         let whole = self.quantum.length(&mut weights, 0, world.max_frozen, plan);
         let limit = self.quantum.longest_wait(turns, world.max_frozen);
         let waited = |unit: &Unit| unit.waiting(world);
-        let target = self.known.target(units).map(|(target, goes_on)| {
-            (target, goes_on, if goes_on { whole } else { (whole / PART).max(SHORTEST) })
+        let part = (whole / PART).max(SHORTEST);
+        let target = self.known.target(units, world.cpus.len()).map(|target| {
+            let is_long = target.sequential || target.lacks > part.as_secs_f64();
+            (target, if is_long { whole } else { part })
         });
         let in_time =
             |length: Nanos| units.iter().all(|unit| waited(unit) + length + whole <= limit);
-        let (chosen, length, trained) = match target.filter(|(.., length)| in_time(*length)) {
-            Some((target, goes_on, length)) => {
-                (self.known.around(target, units, length, world.cpus.len()), length, Some(goes_on))
+        let (chosen, length, trained) = match target.filter(|(_, length)| in_time(*length)) {
+            Some((Target { unit, sequential, .. }, length)) => {
+                let chosen = self.known.around(unit, units, length, world.cpus.len());
+                (chosen, length, Some(sequential))
             }
             None => {
                 let progress = |unit| Waits {
@@ -197,7 +202,7 @@ impl FairProgress {
                     (&units[*i], Why::Trained { sequential, idle: idle as u16 })
                 }
                 (_, Some(_)) => (&units[*i], Why::BesideTrained),
-                (_, None) => (&units[*i], self.least_progress(&units[*i])),
+                (_, None) => (&units[*i], self.least_progress(&units[*i], world)),
             })
             .collect();
         self.present = Present {
@@ -215,9 +220,12 @@ impl FairProgress {
         self.wake(plan);
     }
 
-    fn least_progress(&self, unit: &Unit) -> Why {
-        let (progress, coverage) = (span(self.known.progress(unit)), self.known.coverage(unit));
-        Why::LeastProgress { progress, coverage }
+    fn least_progress(&self, unit: &Unit, world: &World<'_>) -> Why {
+        Why::LeastProgress {
+            progress: span(self.known.progress(unit)),
+            coverage: self.known.coverage(unit),
+            slowdown: self.known.slowdown(unit, world),
+        }
     }
 
     fn wake(&self, plan: &mut Plan) {
@@ -272,19 +280,24 @@ impl FairProgress {
         let waits = |unit| Waits { unit, progress: self.known.progress(unit), waited: Nanos::ZERO };
         let all: Vec<Waits<'_>> = standing.iter().copied().map(waits).collect();
         let chosen = select(&all, free.len(), Nanos::ZERO, Nanos::NEVER);
-        let gang: Vec<(&Unit, Why)> =
-            chosen.iter().map(|i| (standing[*i], self.least_progress(standing[*i]))).collect();
+        let gang: Vec<(&Unit, Why)> = chosen
+            .iter()
+            .map(|i| (standing[*i], self.least_progress(standing[*i], world)))
+            .collect();
         self.present.disturbed |= !gang.is_empty();
         self.seat(&gang, None, world, plan);
     }
 
     /// Tells those that have no seat to wait.
-    fn hold(&mut self, anew: bool, units: &[Unit], plan: &mut Plan) {
+    fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         for unit in self.standing(units) {
             let why = match self.present.trained {
                 Some(_) => Why::AwaitsTraining,
-                None => Why::MoreProgress { progress: span(self.known.progress(unit)) },
+                None => Why::MoreProgress {
+                    progress: span(self.known.progress(unit)),
+                    slowdown: self.known.slowdown(unit, world),
+                },
             };
             for id in unit.ids() {
                 if self.waiting.insert(id) || denied.contains(&id) {
@@ -305,7 +318,7 @@ impl FairProgress {
         self.cpus = *world.cpus;
         let standing = self.standing(units);
         let gang: Vec<(&Unit, Why)> =
-            standing.into_iter().map(|unit| (unit, self.least_progress(unit))).collect();
+            standing.into_iter().map(|unit| (unit, self.least_progress(unit, world))).collect();
         self.seat(&gang, None, world, plan);
     }
 
@@ -358,14 +371,14 @@ impl Policy for FairProgress {
         } else if is_over || self.seats.is_empty() {
             let clean = is_over || !self.present.disturbed;
             self.begin(units, clean, world, plan);
-            self.hold(true, units, plan);
+            self.hold(true, units, world, plan);
         } else if self.present.ends == Nanos::NEVER {
             self.present = Present { ends: world.now + Nanos(1), opens: true, ..Present::NONE };
             self.wake(plan);
-            self.hold(false, units, plan);
+            self.hold(false, units, world, plan);
         } else {
             self.fill(units, world, plan);
-            self.hold(false, units, plan);
+            self.hold(false, units, world, plan);
         }
         self.sorted = sorted;
     }

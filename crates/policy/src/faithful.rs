@@ -291,7 +291,8 @@ fn recalled(
     world: &World<'_>,
     id: ProgramId,
 ) -> Option<Experience> {
-    let earlier = || world.program(id).filter(|_| !options.afresh).map(|p| p.profile.experience);
+    let of_earlier_runs = world.program(id).filter(|_| !options.afresh);
+    let earlier = || of_earlier_runs.map(|program| program.profile.experience.of_actuators());
     let allowed = [Actuator::None].iter().chain(&options.actuators);
     let is_allowed = |known: &Experience| allowed.clone().any(|way| *way == known.in_force());
     let known = ended.get(&id.slot).copied().or_else(earlier);

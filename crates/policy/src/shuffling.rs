@@ -26,6 +26,8 @@
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with `--no-guard`);
 //! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they are kept where the program is
 //!   faster with them, and the latest groups are tried again after a while (`--no-guard`: as in the slides, new groups at once);
+//! - whoever is let go by it goes back [to where he was](tracked), so that groups are compared with no groups;
+//! - what trials have shown of a program in earlier runs ([`cosched_core::Experience`]) is taken at first: groups at once, or none;
 //! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
 
 mod grouping;
@@ -34,27 +36,30 @@ mod options;
 mod pages;
 mod round;
 mod sockets;
+mod tracked;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cosched_core::{
-    Cause, Command, CpuSet, MaskOwner, Nanos, Observe, Plan, Policy, ProgramId, ProgramState,
-    Settings, Thread, ThreadId, ThreadRule, Why, World,
+    Cause, Command, CpuSet, Nanos, Observe, Plan, Policy, ProgramId, ProgramState, Settings,
+    ThreadId, Why, World,
 };
 
 use crate::guard::{self, Act, Guard, Lengths};
 pub use options::{ShufflingOptions, SortBy};
-use round::{Heard, Round, Verdict, socket_of};
+use round::{Round, Verdict, socket_of};
 pub use sockets::{GroupBy, Sockets, SocketsError};
+use tracked::Tracked;
 
 /// So many intervals in a row without contention, and threads are let go.
 const PATIENCE: u32 = 4;
 /// How far the share of their time at locks may move before the guard takes a program to be in another phase.
 const PHASE: f64 = 0.10;
-/// How long the kernel has to spread threads that are let go, and caches to follow those that are bound, before a moment
-/// of a trial counts; the rest of it is as long as an interval.
-const SETTLE: Nanos = Nanos::from_millis(100);
+/// The moments of the guard's trials, where intervals are not shorter. At the beginning of each, threads have to get where they
+/// are to be, those who sleep once they wake up, and caches have to follow them.
+const MOMENTS: Lengths =
+    Lengths { settle: Nanos::from_millis(100), moment: Nanos::from_millis(200) };
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
@@ -70,82 +75,16 @@ pub(crate) struct Shuffling {
     programs: BTreeMap<ProgramId, Tracked>,
     /// It tries homes; none at all are the masks as found.
     guard: Option<Guard<Arc<Homes>>>,
-}
-
-/// What is known of a program.
-#[derive(Debug)]
-struct Tracked {
-    /// What was seen of its threads since the last decision, and when that was.
-    heard: BTreeMap<ThreadId, Heard>,
-    since: Nanos,
-    /// Where its threads are to be.
-    homes: Homes,
-    /// Where their pages lie.
-    pages: Homes,
-    /// The CPUs that each was given in the end; whether that is what is wanted.
-    given: BTreeMap<ThreadId, CpuSet>,
-    is_settled: bool,
-    /// Intervals in a row without contention.
-    calm: u32,
-    /// What the guard may try, and why; the share of time at locks of the phase that it is for.
-    proposed: Option<(Arc<Homes>, Why)>,
-    phase: Option<f64>,
-}
-
-impl Tracked {
-    fn new(now: Nanos) -> Tracked {
-        Tracked {
-            heard: BTreeMap::new(),
-            since: now,
-            homes: Homes::new(),
-            pages: Homes::new(),
-            given: BTreeMap::new(),
-            is_settled: true,
-            calm: 0,
-            proposed: None,
-            phase: None,
-        }
-    }
-
-    /// Another interval begins.
-    fn begin(&mut self, now: Nanos) -> (BTreeMap<ThreadId, Heard>, Nanos) {
-        let length = now.since(std::mem::replace(&mut self.since, now));
-        (std::mem::take(&mut self.heard), length)
-    }
-
-    /// Wants the threads there.
-    fn house(&mut self, homes: Homes) {
-        (self.homes, self.is_settled) = (homes, false);
-    }
-
-    /// Tells each thread of ours its CPUs, if it has others.
-    fn settle(&mut self, threads: &[Thread], sockets: &[CpuSet], plan: &mut Plan) {
-        if std::mem::replace(&mut self.is_settled, true) {
-            return;
-        }
-        for id in threads.iter().filter(|thread| is_ours(thread)).map(|thread| thread.id) {
-            let cpus = self.homes.get(&id).map(|socket| sockets[*socket]);
-            let before = match cpus {
-                Some(cpus) => self.given.insert(id, cpus),
-                None => self.given.remove(&id),
-            };
-            if before != cpus {
-                plan.threads.push((id, ThreadRule { cpus, ..ThreadRule::default() }));
-            }
-        }
-    }
-}
-
-fn is_ours(thread: &Thread) -> bool {
-    thread.mask_owner == MaskOwner::Cosched
+    /// Whether groups have helped programs that have ended, by slot: the next ones there run the same.
+    ended: BTreeMap<u16, bool>,
 }
 
 impl Shuffling {
     pub(crate) fn new(options: ShufflingOptions) -> Shuffling {
-        let lengths = Lengths { settle: SETTLE, moment: options.interval };
-        let guard = options.guard.then(|| Guard::new(lengths));
-        let (sockets, nodes) = (Vec::new(), Vec::new());
-        Shuffling { options, sockets, nodes, programs: BTreeMap::new(), guard }
+        let moment = MOMENTS.moment.min(options.interval);
+        let guard = options.guard.then(|| Guard::new(Lengths { moment, ..MOMENTS }));
+        let (sockets, nodes, programs, ended) = Default::default();
+        Shuffling { options, sockets, nodes, programs, guard, ended }
     }
 
     fn arrived(&mut self, id: ProgramId, world: &World<'_>, plan: &mut Plan) {
@@ -170,24 +109,30 @@ impl Shuffling {
         if before == self.sockets {
             return;
         }
+        if !before.is_empty() {
+            self.options.afresh = true;
+            self.ended.clear();
+        }
         self.nodes = pages::nodes(&self.sockets, world.topology);
         let is_new = |socket: &CpuSet| !before.iter().any(|old| old.intersects(socket));
         let has_grown = self.sockets.iter().any(is_new);
         let now = |old: usize| self.sockets.iter().position(|new| new.intersects(&before[old]));
         for (id, tracked) in &mut self.programs {
+            tracked.part();
             if let Some(guard) = &mut self.guard {
                 // The groups of a trial have not proved themselves.
                 if guard.tries() == Some(*id) {
                     tracked.homes.clear();
                 }
                 guard.forget(*id, plan);
-                (tracked.proposed, tracked.phase) = (None, None);
+                (tracked.proposed, tracked.phase, tracked.helped) = (None, None, None);
             }
             let follow = |homes: &mut Homes| -> Homes {
                 let moved = std::mem::take(homes).into_iter();
                 moved.filter_map(|(id, old)| Some((id, now(old)?))).collect()
             };
             tracked.pages = follow(&mut tracked.pages);
+            tracked.origins = follow(&mut tracked.origins);
             let homes = follow(&mut tracked.homes);
             tracked.house(if has_grown { Homes::new() } else { homes });
         }
@@ -215,11 +160,8 @@ impl Shuffling {
         }
         let threads = world.threads_of(program);
         let (heard, length) = tracked.begin(world.now);
-        let lives =
-            |id: &ThreadId| threads.iter().any(|thread| thread.id == *id && is_ours(thread));
-        tracked.homes.retain(|id, _| lives(id));
-        tracked.given.retain(|id, _| lives(id));
-        tracked.pages.retain(|id, _| lives(id));
+        tracked.part();
+        tracked.meet(threads, &self.sockets);
         if self.sockets.len() < 2 {
             return;
         }
@@ -227,11 +169,19 @@ impl Shuffling {
         let pages = &tracked.pages;
         let round = Round { options, sockets, nodes, pages, threads, heard, length };
         let Some(verdict) = round.decide(&tracked.homes, world) else { return };
-        self.follow(id, verdict, world.now, plan);
+        self.follow(id, verdict, world, plan);
+    }
+
+    /// Whether groups have helped the program in earlier runs, as far as that is known.
+    fn recalled(&self, id: ProgramId, world: &World<'_>) -> Option<bool> {
+        let of_earlier_runs = world.program(id).filter(|_| !self.options.afresh);
+        let earlier = || of_earlier_runs.and_then(|program| program.profile.experience.groups());
+        self.ended.get(&id.slot).copied().or_else(earlier)
     }
 
     /// What an interval of a program showed is done, or, with the guard, may be tried.
-    fn follow(&mut self, id: ProgramId, verdict: Verdict, now: Nanos, plan: &mut Plan) {
+    fn follow(&mut self, id: ProgramId, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
+        let recalled = self.recalled(id, world);
         let Some(tracked) = self.programs.get_mut(&id) else { return };
         if let Verdict::Calm(lock_time) = verdict {
             let is_calm = lock_time < self.options.threshold / 2.0;
@@ -261,12 +211,24 @@ impl Shuffling {
             (Verdict::Better { homes, lock_time, why }, Some(guard)) => {
                 guard.adopt(id, Arc::new(tracked.homes.clone()));
                 let homes = Arc::new(homes);
+                tracked.proposed = Some((homes.clone(), why));
                 if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > PHASE) {
+                    let is_first = tracked.phase.is_none() && tracked.helped.is_none();
+                    let recalled = recalled.filter(|_| is_first);
+                    if let Some(helped) = recalled {
+                        tracked.helped = recalled;
+                        plan.because(Some(id), Why::GroupsRecalled { helped });
+                    }
+                    if recalled == Some(true) {
+                        guard.adopt(id, homes.clone());
+                        tracked.proposed = None;
+                        plan.because(Some(id), why);
+                    }
                     tracked.phase = Some(lock_time);
-                    guard.chosen(id, vec![homes.clone()], now);
+                    guard.chosen(id, vec![homes.clone()], world.now);
+                    guard.skip(id, |_| recalled.is_some());
                 }
-                guard.renew(id, vec![homes.clone()]);
-                tracked.proposed = Some((homes, why));
+                guard.renew(id, vec![homes]);
             }
         }
     }
@@ -278,19 +240,22 @@ impl Shuffling {
         for (id, act) in guard.acts() {
             let Some(tracked) = self.programs.get_mut(&id) else { continue };
             match act {
+                Act::Give(homes) if homes.is_empty() => tracked.let_go(),
                 Act::Give(homes) => tracked.house((*homes).clone()),
                 Act::Try(homes, _) => {
                     let threads = homes.len() as u16;
                     plan.because(Some(id), Why::GroupsTried { threads, groups: all });
                 }
                 Act::Keep(homes, progress) => {
+                    tracked.helped = Some(true);
                     // What was in force before and has proved itself again was told then.
-                    let told = tracked.proposed.as_ref().filter(|(proposed, _)| *proposed == homes);
-                    told.into_iter().for_each(|(_, why)| plan.because(Some(id), *why));
+                    let told = tracked.proposed.take_if(|(proposed, _)| *proposed == homes);
+                    told.into_iter().for_each(|(_, why)| plan.because(Some(id), why));
                     plan.because(Some(id), Why::GroupsKept { progress });
                 }
                 Act::PutBack(_, progress, pause) => {
                     let are_left = guard.in_force(id).is_some_and(|homes| !homes.is_empty());
+                    tracked.helped = Some(are_left);
                     let groups = if are_left { all } else { 0 };
                     plan.because(Some(id), Why::GroupsPutBack { groups, progress, pause });
                 }
@@ -299,7 +264,8 @@ impl Shuffling {
     }
 
     fn gone(&mut self, id: ProgramId, plan: &mut Plan) {
-        self.programs.remove(&id);
+        let helped = self.programs.remove(&id).and_then(|tracked| tracked.helped);
+        self.ended.extend(helped.map(|helped| (id.slot, helped)));
         self.guard.iter_mut().for_each(|guard| guard.forget(id, plan));
     }
 }
@@ -324,6 +290,9 @@ impl Policy for Shuffling {
                 Cause::Sampled(id) => self.sampled(id, world, plan),
                 Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => self.gone(id, plan),
                 Cause::Woke(token) => {
+                    if token == guard::MOMENT {
+                        self.programs.values_mut().for_each(Tracked::part);
+                    }
                     self.guard.iter_mut().for_each(|guard| guard.woke(token, world, plan));
                 }
                 _ => {}

@@ -106,6 +106,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::BesideTrained
         | Why::Shuffled { .. }
         | Why::GroupsTried { .. }
+        | Why::GroupsRecalled { .. }
         | Why::GroupsKept { .. }
         | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }

@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use cosched_core::Actuator;
-use cosched_core::live::{ChosenSlice, Shuffled, Snapshot, Standing, State};
+use cosched_core::live::{ChosenSlice, Forward, Shuffled, Snapshot, Standing, State};
 
 /// The text for one answer to a scraper.
 pub fn text(snapshot: &Snapshot) -> String {
@@ -66,6 +66,7 @@ pub fn text(snapshot: &Snapshot) -> String {
 
     slices(&mut page, snapshot);
     moves(&mut page, snapshot);
+    forward(&mut page, snapshot);
     meetings(&mut page, snapshot);
 
     let name = "cosched_program_state";
@@ -141,6 +142,42 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
     each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
 }
 
+/// Where the policy equalises slowdowns: how far programs have come, and what finding that out takes.
+fn forward(page: &mut Page, snapshot: &Snapshot) {
+    let come = || {
+        let alive = |program: &&Standing| program.state != State::Ended;
+        let programs = snapshot.programs.iter().filter(alive);
+        programs.filter_map(|program| Some((program.name.as_str(), program.forward?)))
+    };
+    if come().next().is_none() {
+        return;
+    }
+    let mut each = |name, kind, unit, help, value: fn(Forward) -> Option<f64>| {
+        page.family(name, kind, unit, help);
+        for (program, forward) in come() {
+            if let Some(value) = value(forward) {
+                page.sample(&sample_name(name, kind), &[("program", program)], value);
+            }
+        }
+    };
+    let help =
+        "Time alone that the program's work was worth, by its weight, since programs last came.";
+    let name = "cosched_program_forward_progress_seconds";
+    each(name, "gauge", SECONDS, help, |forward| Some(forward.progress_seconds));
+    let help = "By how much the program was slowed since it came: time over time alone.";
+    each("cosched_program_slowdown_ratio", "gauge", RATIO, help, |forward| forward.slowdown);
+    let help = "Share of its quanta for which the program's speed alone is known.";
+    let name = "cosched_program_speed_known_ratio";
+    each(name, "gauge", RATIO, help, |forward| Some(forward.speed_known));
+    let help = "How often others waited so that the program's speed alone could be measured.";
+    let name = "cosched_program_trainings";
+    each(name, "counter", None, help, |forward| Some(forward.trainings as f64));
+    let help =
+        "CPU time that was to be left idle so that the program's speed alone could be measured.";
+    let name = "cosched_program_training_idle_seconds";
+    each(name, "counter", SECONDS, help, |forward| Some(forward.training_idle_seconds));
+}
+
 /// Where threads meet at barriers of cosched: how often, and how those waited who came early.
 fn meetings(page: &mut Page, snapshot: &Snapshot) {
     let met = || {
@@ -184,6 +221,7 @@ fn meetings(page: &mut Page, snapshot: &Snapshot) {
 }
 
 const SECONDS: Option<&str> = Some("seconds");
+const RATIO: Option<&str> = Some("ratio");
 
 /// A counter's samples are called after what they count, *in total*.
 fn sample_name(family: &str, kind: &str) -> String {
@@ -242,7 +280,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::standing::{donating, faithful, shuffling, snapshot};
+    use crate::standing::{donating, equalising, faithful, shuffling, snapshot};
 
     /// The name of a sample's family, as the specification derives it.
     fn family<'n>(sample: &'n str, kind: &str) -> &'n str {
@@ -256,7 +294,7 @@ mod tests {
 
     #[test]
     fn every_sample_stands_below_the_type_of_its_family_and_every_family_is_there_once() {
-        for text in [text(&faithful()), text(&shuffling()), text(&donating())] {
+        for text in [faithful(), shuffling(), donating(), equalising()].map(|one| text(&one)) {
             check_families(&text);
         }
     }
@@ -348,6 +386,23 @@ mod tests {
     }
 
     #[test]
+    fn how_far_programs_have_come_is_told_and_of_the_ended_and_unknown_nothing() {
+        let told = text(&equalising());
+        for line in [
+            "cosched_program_forward_progress_seconds{program=\"solver\"} 0.95",
+            "cosched_program_slowdown_ratio{program=\"solver\"} 2.58",
+            "cosched_program_speed_known_ratio{program=\"sort\"} 0.75",
+            "cosched_program_trainings_total{program=\"solver\"} 2",
+            "cosched_program_training_idle_seconds_total{program=\"solver\"} 0.05",
+        ] {
+            assert!(told.lines().any(|found| found == line), "{line}: {told}");
+        }
+        assert!(!told.contains("slowdown_ratio{program=\"sort\"}"), "{told}");
+        assert!(!told.contains("trainings_total{program=\"short\"}"), "{told}");
+        assert!(!text(&faithful()).contains("forward"));
+    }
+
+    #[test]
     fn barriers_are_counted_with_how_waits_ended_there() {
         let told = text(&donating());
         for line in [
@@ -365,7 +420,8 @@ mod tests {
     #[test]
     fn every_metric_is_documented() {
         let documentation = include_str!("../../../docs/live.md");
-        let text = [faithful(), shuffling(), donating(), snapshot()].map(|one| text(&one)).concat();
+        let all = [faithful(), shuffling(), donating(), equalising(), snapshot()];
+        let text = all.map(|one| text(&one)).concat();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let sample = line.split(['{', ' ']).next().unwrap();
             assert!(documentation.contains(&format!("| `{sample}` |")), "{sample}");

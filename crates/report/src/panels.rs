@@ -217,6 +217,7 @@ pub const CONTRIBUTIONS: &[Contribution] = &[
     predicted::slowdowns,
     equals::treatment,
     shuffles::shuffles,
+    estimates::slowdowns,
     estimates::coverage,
     estimates::training,
     meetings::waits,

@@ -35,11 +35,13 @@ pub enum Order {
     Slice,
     /// Whose threads are scheduled least as they were found first, where ways to do that are tried.
     Actuator,
+    /// Who was slowed most first, where that is estimated.
+    Slowdown,
 }
 
 impl Order {
     /// Every order, with the key that stands for it.
-    pub const KEYS: [(char, Order); 9] = [
+    pub const KEYS: [(char, Order); 10] = [
         ('o', Order::Workload),
         ('n', Order::Name),
         ('s', Order::Share),
@@ -49,6 +51,7 @@ impl Order {
         ('l', Order::Locks),
         ('c', Order::Slice),
         ('a', Order::Actuator),
+        ('d', Order::Slowdown),
     ];
 
     /// The order that a key stands for.
@@ -68,6 +71,7 @@ impl Order {
             Order::Locks => "locks",
             Order::Slice => "slice",
             Order::Actuator => "actuator",
+            Order::Slowdown => "slowdown",
         }
     }
 }
@@ -168,7 +172,7 @@ pub fn frame(
     if height.is_some() {
         let turned = if view.reversed { ", turned round" } else { "" };
         let by = view.order.name();
-        lines.push(plain(format!("q leaves; order by o n s r w t l c a: {by}{turned}{rest}")));
+        lines.push(plain(format!("q leaves; order by o n s r w t l c a d: {by}{turned}{rest}")));
     }
     for line in &mut lines {
         line.text = cells::fitted(&line.text, width);
@@ -223,6 +227,7 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
     let largest = |a: f64, b: f64| b.total_cmp(&a);
     let locks = |i: usize| program(i).lock_contention().unwrap_or(-1.0);
     let slice = |i: usize| program(i).slice.map_or(-1.0, |slice| slice.slice_seconds);
+    let slowdown = |i: usize| program(i).forward.and_then(|come| come.slowdown).unwrap_or(-1.0);
     let compare = |a: usize, b: usize| -> Ordering {
         match view.order {
             Order::Workload => Ordering::Equal,
@@ -234,6 +239,7 @@ fn ordered(now: &Snapshot, shares: &[Option<f64>], view: View) -> Vec<usize> {
             Order::Locks => largest(locks(a), locks(b)),
             Order::Slice => largest(slice(a), slice(b)),
             Order::Actuator => program(b).actuator.cmp(&program(a).actuator),
+            Order::Slowdown => largest(slowdown(a), slowdown(b)),
         }
     };
     let mut order: Vec<usize> = (0..now.programs.len()).collect();

@@ -1,7 +1,9 @@
 //! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
 
-use cosched_core::live::{ChosenSlice, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
-use cosched_core::{Actuator, CpuSet, Exit, Meetings, Why};
+use cosched_core::live::{
+    ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
+};
+use cosched_core::{Actuator, CpuSet, Exit, Meetings, Nanos, Why};
 
 /// Three programs under the policy gang.
 pub(crate) fn snapshot() -> Snapshot {
@@ -68,6 +70,31 @@ pub(crate) fn shuffling() -> Snapshot {
     snapshot
 }
 
+/// The same under fair-progress: sort was slowed less, and waits; short has ended.
+pub(crate) fn equalising() -> Snapshot {
+    let mut snapshot = snapshot();
+    snapshot.policy = "fair-progress".into();
+    snapshot.quantum = snapshot.quantum.map(|quantum| Quantum { gang: 0, gangs: 1, ..quantum });
+    let forward = |progress_seconds, slowdown, trainings| {
+        let training_idle_seconds = 0.025 * trainings as f64;
+        let speed_known = 0.75;
+        Some(Forward { progress_seconds, slowdown, speed_known, trainings, training_idle_seconds })
+    };
+    let progress = Nanos::from_millis(950);
+    let whys = [
+        Some(Why::LeastProgress { progress, coverage: 0.75, slowdown: Some(2.58) }),
+        Some(Why::MoreProgress { progress: Nanos::from_millis(1100), slowdown: None }),
+    ];
+    let forwards = [forward(0.95, Some(2.58), 2), forward(1.1, None, 0), forward(0.3, None, 1)];
+    for (program, forward) in snapshot.programs.iter_mut().zip(forwards) {
+        program.forward = forward;
+    }
+    for (program, why) in snapshot.programs.iter_mut().zip(whys) {
+        program.why = why;
+    }
+    snapshot
+}
+
 /// The same under linux, where the solver's threads meet at barriers of cosched.
 pub(crate) fn donating() -> Snapshot {
     let mut snapshot = snapshot();
@@ -105,6 +132,7 @@ fn program(name: &str, state: State, running_seconds: f64, why: Option<Why>) -> 
         actuator: None,
         tried: None,
         shuffled: None,
+        forward: None,
         meetings: None,
     }
 }

@@ -78,6 +78,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::GroupsTried { .. } => {
             "it is being tried whether it is faster with threads that wait alike at locks on one socket"
         }
+        Why::GroupsRecalled { .. } => {
+            "earlier runs have shown whether it helps to have threads that wait alike at locks on one socket"
+        }
         Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
         Why::GroupsPutBack { .. } => {
             "other groups of its threads were tried, and they are where they were before"
@@ -128,6 +131,8 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::AwaitsTraining => "awaits training",
         Why::Shuffled { moved, .. } => return format!("{moved} shuffled").into(),
         Why::GroupsTried { groups, .. } => return format!("tries {groups} groups").into(),
+        Why::GroupsRecalled { helped: true } => "recalls groups",
+        Why::GroupsRecalled { helped: false } => "recalls no groups",
         Why::GroupsKept { .. } => "keeps groups",
         Why::GroupsPutBack { .. } => "not these groups",
         Why::Unbound { .. } => "unbound",
@@ -187,11 +192,13 @@ fn figures(why: &Why) -> Option<String> {
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
-        Why::LeastProgress { progress, coverage } => {
+        Why::LeastProgress { progress, coverage, slowdown } => {
             let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);
-            Some(format!("{} alone, {known}", span(*progress)))
+            Some(format!("{} alone{}, {known}", span(*progress), slowed(*slowdown)))
         }
-        Why::MoreProgress { progress } => Some(format!("{} alone", span(*progress))),
+        Why::MoreProgress { progress, slowdown } => {
+            Some(format!("{} alone{}", span(*progress), slowed(*slowdown)))
+        }
         Why::Trained { sequential, idle } => {
             let how = if *sequential { "in sequence" } else { "for a phase that is expected" };
             Some(format!("{how}; {} idle", count((*idle).into(), "CPU", "CPUs")))
@@ -228,6 +235,8 @@ fn figures(why: &Why) -> Option<String> {
         Why::GroupsTried { threads, groups } => {
             Some(format!("{} in {groups} groups", count((*threads).into(), "thread", "threads")))
         }
+        Why::GroupsRecalled { helped: true } => Some("they do".to_owned()),
+        Why::GroupsRecalled { helped: false } => Some("they do not".to_owned()),
         Why::GroupsKept { progress } => Some(format!("{progress:.2} times the progress")),
         Why::GroupsPutBack { progress, pause, .. } => {
             Some(format!("{progress:.2} times the progress; not tried again for {}", span(*pause)))
@@ -260,6 +269,11 @@ fn figures(why: &Why) -> Option<String> {
         | Why::HardlyRuns
         | Why::NeverFrozen => None,
     }
+}
+
+/// By how much a program was slowed, as a clause that begins with a comma.
+fn slowed(slowdown: Option<f64>) -> String {
+    slowdown.map_or(String::new(), |slowdown| format!(", slowed {slowdown:.2} times since it came"))
 }
 
 /// What threads wait for; `profiled`: the misses are those of runs alone.
@@ -395,6 +409,7 @@ mod tests {
             reason(&Why::OtherGang { gang: 0 }),
             reason(&Why::Quantum { round: 3, gang: 1, gangs: 4, length: Nanos::from_millis(100) }),
             reason(&Why::Quantum { round: 7, gang: 0, gangs: 1, length: Nanos::NEVER }),
+            reason(&Why::MoreProgress { progress: Nanos::from_secs(2), slowdown: Some(1.5) }),
         ];
         assert_eq!(
             told,
@@ -405,6 +420,7 @@ mod tests {
                 "another gang has the quantum (its own is gang 1)",
                 "a quantum begins (round 3, gang 2 of 4, planned for 100 ms)",
                 "a quantum begins (round 7, without an end)",
+                "it is further ahead than those that run (2.00 s alone, slowed 1.50 times since it came)",
             ]
         );
     }

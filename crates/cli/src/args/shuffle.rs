@@ -31,7 +31,7 @@ pub(crate) struct ShuffleArgs {
 
 impl ShuffleArgs {
     /// The first option that was given.
-    pub(super) fn given(&self) -> Option<&'static str> {
+    pub(crate) fn given(&self) -> Option<&'static str> {
         let all = [
             ("--groups", self.groups.is_some()),
             ("--group-by", self.group_by.is_some()),
@@ -69,6 +69,7 @@ impl ShuffleArgs {
             sort: self.sort_by.unwrap_or(usual.sort),
             interval: usual.interval,
             guard: usual.guard,
+            afresh: usual.afresh,
         }
     }
 }

@@ -5,6 +5,7 @@ use cosched_linux::usable::Limit;
 use serde::Serialize;
 
 use crate::session::Session;
+use crate::store::{Peak, Store};
 
 /// This machine, as programs may use it.
 #[derive(Debug, PartialEq, Serialize)]
@@ -27,6 +28,8 @@ pub(super) struct MachineReport {
     numa_nodes: usize,
     /// What takes the other CPUs away.
     limited_by: Vec<String>,
+    /// How much memory carries, if that was measured.
+    memory_peak: Option<Peak>,
 }
 
 impl MachineReport {
@@ -42,6 +45,7 @@ impl MachineReport {
             cores: topology.spanned(&cpus, Level::Core),
             numa_nodes: topology.nodes(&cpus).len(),
             limited_by: session.usable.limited_by.iter().map(limit).collect(),
+            memory_peak: Store::open_if_there().and_then(|store| store.peak(&session.description)),
         }
     }
 
@@ -61,7 +65,16 @@ impl MachineReport {
         for limit in &self.limited_by {
             text.push_str(&format!("\n  limited by {limit}"));
         }
-        text
+        text + &match &self.memory_peak {
+            Some(peak) => format!(
+                "\n  memory carries {:.1} GB/s at most, {:.0} cache lines per microsecond ({})",
+                peak.gigabytes_per_second,
+                peak.lines_per_microsecond(),
+                peak.measured_at
+            ),
+            None => "\n  how much memory carries is not known; `cosched profile --machine` measures it, for fair-progress"
+                .to_owned(),
+        }
     }
 }
 
@@ -95,11 +108,19 @@ mod tests {
             cores: 2,
             numa_nodes: 1,
             limited_by: vec![limit(&Limit::Quota { cgroup: "/cg/box".into(), cpus: 2.5 })],
+            memory_peak: None,
         };
-        assert_eq!(
-            report.text(),
-            "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA node\n  \
-             limited by the CPU quota of /cg/box (2.5 CPUs)"
-        );
+        let cpus = "Fast; 2 of 8 CPUs usable (0-1): 1 package, 1 last-level cache, 2 cores, 1 NUMA node\n  \
+             limited by the CPU quota of /cg/box (2.5 CPUs)";
+        let told = report.text();
+        assert!(told.starts_with(cpus) && told.contains("`cosched profile --machine`"), "{told}");
+        let peak = Peak {
+            gigabytes_per_second: 12.8,
+            threads: 2,
+            measured_at: "2026-01-01T00:00:00Z".into(),
+        };
+        let told = MachineReport { memory_peak: Some(peak), ..report }.text();
+        let memory = "\n  memory carries 12.8 GB/s at most, 200 cache lines per microsecond (2026-01-01T00:00:00Z)";
+        assert!(told.ends_with(memory), "{told}");
     }
 }

@@ -82,7 +82,8 @@ impl Asked {
                 interval: interval.or(all.measure.interval),
                 actuators: actuators.or_else(|| all.measure.actuators.clone()),
                 no_guard: no_guard || all.measure.no_guard,
-                afresh: afresh || all.measure.afresh,
+                // What is known from earlier runs is of groups as they are for all.
+                afresh: afresh || all.measure.afresh || shuffle.given().is_some(),
                 quanta: quanta.or_else(|| all.measure.quanta.clone()),
                 shuffle: shuffle.or(&all.measure.shuffle),
                 usual_class: usual_class.or(all.measure.usual_class),

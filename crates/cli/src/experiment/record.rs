@@ -202,6 +202,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 27] {
         ("--no-distribution", json!(fair.no_distribution)),
         ("--no-sequences", json!(fair.no_sequences)),
         ("--by-company", json!(fair.by_company)),
+        ("--no-phases", json!(fair.no_phases)),
         ("--optimal", json!(fair.optimal)),
         ("--interval", told(&how.measure.interval)),
         ("--actuators", told(&how.measure.actuators)),

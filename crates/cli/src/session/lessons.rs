@@ -2,14 +2,16 @@
 
 use cosched_core::result::RunResult;
 use cosched_core::{Experience, Reason};
+use cosched_policy::Kind;
 
 use super::{Request, Session, say};
-use crate::store::{Key, Store, StoreError};
+use crate::args::HowArgs;
+use crate::store::{Division, Key, Store, StoreError};
 
 impl Session {
     /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the programs have run.
     pub(crate) fn learn(&self, request: &Request<'_>, result: &RunResult) {
-        if !request.kind.gives_slices() || request.how.measure.no_guard {
+        if !request.kind.measures() || request.how.measure.no_guard {
             return;
         }
         let known: Vec<Experience> =
@@ -25,20 +27,37 @@ impl Session {
     fn keep(&self, request: &Request<'_>, known: &[Experience]) -> Result<(), StoreError> {
         let mut store = Store::open()?;
         let keys = self.keys(request);
-        let mut learnt = known.iter().enumerate().filter(|(_, known)| !known.is_empty());
-        learnt.try_for_each(|(slot, known)| store.learn(&keys, slot, *known))
+        let division = self.division(request.how).filter(|_| request.kind.shuffles());
+        // Programs that are the same in every respect share a lesson, which a run changes once.
+        let learnt = |slot: &usize| !known[*slot].is_empty();
+        let is_first =
+            |slot: &usize| !(0..*slot).any(|other| learnt(&other) && keys[other] == keys[*slot]);
+        (0..keys.len())
+            .filter(|slot| learnt(slot) && is_first(slot))
+            .try_for_each(|slot| store.learn(&keys, slot, division.as_ref(), known[slot]))
     }
 
     fn keys(&self, request: &Request<'_>) -> Vec<Key> {
         request.workload.programs.iter().map(|spec| self.key(spec, request.how)).collect()
     }
+
+    /// How threads would be divided into groups; `None`: there is nothing to divide them between.
+    pub(super) fn division(&self, how: &HowArgs) -> Option<Division> {
+        let options = how.options(Kind::Shuffling).shuffling;
+        let sockets = options.sockets.usable(&self.topology, &self.usable.cpus);
+        (sockets.len() > 1).then(|| Division::new(&sockets, options.sort))
+    }
 }
 
-/// What is known of a program after the run.
+/// What is known of a program after the run, of what its policy tries.
 fn known(request: &Request<'_>, result: &RunResult, slot: usize) -> Experience {
     let recalled = match request.how.measure.afresh {
         true => Experience::default(),
         false => request.profiles[slot].experience,
+    };
+    let recalled = match request.kind.shuffles() {
+        true => recalled.of_groups(),
+        false => recalled.of_actuators(),
     };
     let own = |reason: &&Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);

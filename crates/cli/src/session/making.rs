@@ -26,6 +26,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
 use crate::progress::Progress;
+use crate::store::{Peak, Store};
 
 /// What a check has found out on the way.
 pub(crate) struct Checked {
@@ -33,6 +34,8 @@ pub(crate) struct Checked {
     jobs: Vec<Job>,
     /// What tells how far each program comes, where a policy has to know.
     sources: Option<Vec<Source>>,
+    /// The measured peak of memory, where it is of use.
+    peak: Option<Peak>,
 }
 
 impl Session {
@@ -42,6 +45,13 @@ impl Session {
             let text = "--optimal is for simulated machines, which know how long work takes alone: leave it out";
             return Err(Failure::Input(text.to_owned()));
         }
+        let peak = self.memory_peak(request);
+        let how = peak.as_ref().map(|peak| {
+            let mut how = request.how.clone();
+            how.policy.fair.usual_peak = Some(peak.lines_per_microsecond());
+            how
+        });
+        let request = &Request { how: how.as_ref().unwrap_or(request.how), ..*request };
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
@@ -51,7 +61,18 @@ impl Session {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { planned, jobs, sources })
+        Ok(Checked { planned, jobs, sources, peak })
+    }
+
+    /// How much memory carries, as it was measured, where the policy asks for it, nobody says it, and traffic is known that
+    /// could be held against it.
+    fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
+        let fair = &request.how.policy.fair;
+        let is_said = fair.peak_bandwidth.or(fair.usual_peak).is_some();
+        if !request.kind.equalises() || is_said || !sources::tell_traffic(request) {
+            return None;
+        }
+        Store::open_if_there()?.peak(&self.description)
     }
 
     /// Checks, and runs.
@@ -82,12 +103,18 @@ impl Session {
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, jobs, sources } = checked;
+        let Checked { planned: Planned { threads, policy }, jobs, sources, peak } = checked;
         let mut setup = self.setup(request, &threads);
         if live.is_some() {
             setup.limits.heartbeat = HEARTBEAT;
             if let Some(sources) = &sources {
                 say(format_args!("{}", sources::shown(programs, sources)));
+            }
+            if let Some(peak) = &peak {
+                say(format_args!(
+                    "memory carries {:.0} cache lines per microsecond at most, as `cosched profile --machine` has measured",
+                    peak.lines_per_microsecond()
+                ));
             }
         }
         let (sender, notes) = channel();

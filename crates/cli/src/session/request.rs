@@ -14,7 +14,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 
 /// One run to be made.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Request<'a> {
     pub(crate) workload: &'a Workload,
     pub(crate) kind: Kind,

@@ -4,6 +4,7 @@
 //! tell it from inside (its own ticks, or the regions and barriers that the hook sees), or it has to be predicted from its
 //! traffic with memory and a table of slowdowns.
 
+use cosched_core::Profile;
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_linux::machine::Origin;
@@ -42,6 +43,12 @@ pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
         || request.how.barrier(spec) != Barrier::Own
 }
 
+/// Whether it is known of every program how much it moves to and from memory: counted, or said by the user.
+pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
+    let is_said = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();
+    request.profiles.iter().all(is_said) || counters::check(Events::HARDWARE).is_ok()
+}
+
 /// The best source for each program.
 ///
 /// # Errors
@@ -49,7 +56,7 @@ pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
 pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
     let lack = counters::check(Events::HARDWARE).err();
     let programs = request.workload.programs.iter().zip(request.profiles).enumerate();
-    let source = |(slot, (spec, profile)): (usize, (&ProgramSpec, &cosched_core::Profile))| {
+    let source = |(slot, (spec, profile)): (usize, (&ProgramSpec, &Profile))| {
         let runs_already = matches!(request.origins.of(slot), Origin::Running(_));
         let is_known = profile.memory_gigabytes_per_second.is_some();
         match &lack {

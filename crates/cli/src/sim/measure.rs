@@ -29,6 +29,7 @@ use crate::session::{Session, print, say};
 
 pub(super) use cpu::spin_turn;
 use description::Figures;
+pub(crate) use memory::peak as memory_peak;
 
 /// How thoroughly to measure.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
 use std::thread;
 
-use cosched_core::Nanos;
 use cosched_core::result::MachineDescription;
 use cosched_core::workload::{ProgramSpec, Workload};
-use cosched_policy::Placement;
+use cosched_core::{Actuator, CpuSet, Experience, Nanos};
+use cosched_policy::{Placement, SortBy};
 use tempfile::TempDir;
 
 use super::*;
@@ -177,4 +177,44 @@ fn a_folder_that_cannot_be_made_is_named() {
     let refused =
         Store::open_at(&folder.path().join("in-the-way/cosched/profiles.redb")).unwrap_err();
     assert!(matches!(refused, StoreError::Folder { .. }), "{refused}");
+}
+
+#[test]
+fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else_was_tried() {
+    let (_folder, file) = place();
+    let mut store = Store::open_at(&file).unwrap();
+    let programs = [key(2)];
+    let division = |groups: [&str; 2], sort| {
+        Division::new(&groups.map(|cpus| cpus.parse::<CpuSet>().unwrap()), sort)
+    };
+    let halves = division(["0", "1"], SortBy::Lock);
+    let batch = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let helped = Experience::default().with_groups(true);
+    store.learn(&programs, 0, Some(&halves), helped).unwrap();
+    store.learn(&programs, 0, None, batch).unwrap();
+    let store = Store::open_at(&file).unwrap();
+    let known = |division| store.experience(&programs, 0, division);
+    assert_eq!(known(Some(&halves)), batch.with_groups(true));
+    for other in [division(["0-1", "2-3"], SortBy::Lock), division(["0", "1"], SortBy::LockTime)] {
+        assert_eq!(known(Some(&other)), batch);
+    }
+    assert_eq!(known(None), batch);
+}
+
+#[test]
+fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
+    let (_folder, file) = place();
+    let programs = [key(2), key(4)];
+    let known = Experience::new(Actuator::Batch, &[Actuator::Batch]);
+    let mut store = Store::open_at(&file).unwrap();
+    store.learn(&programs, 0, None, known).unwrap();
+    assert_eq!(Store::open_at(&file).unwrap().experience(&programs, 0, None), known);
+    assert!(store.experience(&programs, 1, None).is_empty(), "of the other one nothing is known");
+
+    let company = store.lessons.keys().next().unwrap().clone();
+    store.write(LESSONS, &company, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
+    let mut store = Store::open_at(&file).unwrap();
+    assert!(store.experience(&programs, 0, None).is_empty());
+    store.learn(&programs, 0, None, known).unwrap();
+    assert_eq!(store.experience(&programs, 0, None), known);
 }

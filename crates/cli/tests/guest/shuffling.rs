@@ -13,12 +13,19 @@ use super::support::{Cosched, Locker, Place, eventually};
 
 const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
 
-/// Groups are made once and then kept: who is moved while he sleeps is there only when he has been woken.
-fn attach(place: &Place, locker: &Locker) -> Cosched {
+/// A program of eight threads on a machine with these packages, shuffled until there are threads on each of them; `None`
+/// elsewhere. Groups are made once and then kept: who is moved while he sleeps is there only when he has been woken.
+fn shuffled() -> Option<(Place, Locker, Cosched)> {
+    guest_is_one_of(&["packages"])?;
+    let place = Place::new();
+    let locker = Locker::of_threads("8", &place);
     let pid = locker.process.pid.to_string();
     let options = "attach --policy shuffling --no-guard --interval 200ms --threshold 0 --hysteresis 1 \
                    --group-by package";
-    place.cosched(&options.split(' ').chain(["--out", "out", &pid]).collect::<Vec<_>>())
+    let words: Vec<&str> = options.split(' ').chain(["--out", "out", &pid]).collect();
+    let cosched = place.cosched(&words);
+    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    Some((place, locker, cosched))
 }
 
 /// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are left out.
@@ -45,13 +52,7 @@ fn are_on(packages: &[&str], locker: &Locker) -> bool {
 
 #[test]
 fn threads_land_on_the_packages_that_the_plan_gives_them_and_are_as_found_afterwards() {
-    if guest_is_one_of(&["packages"]).is_none() {
-        return;
-    }
-    let place = Place::new();
-    let locker = Locker::of_threads("8", &place);
-    let cosched = attach(&place, &locker);
-    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    let Some((place, locker, cosched)) = shuffled() else { return };
     cosched.signal(Signal::INT);
     let ended = cosched.ended().with(130);
     let reasons = ended.result().decisions.into_iter().flat_map(|decision| decision.reasons);
@@ -85,13 +86,7 @@ impl Drop for Unplugged {
 
 #[test]
 fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {
-    if guest_is_one_of(&["packages"]).is_none() {
-        return;
-    }
-    let place = Place::new();
-    let locker = Locker::of_threads("8", &place);
-    let cosched = attach(&place, &locker);
-    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    let Some((place, locker, cosched)) = shuffled() else { return };
     let unplugged = Unplugged::now();
     eventually("threads on the others", || are_on(&PACKAGES[..3], &locker));
     drop(unplugged);

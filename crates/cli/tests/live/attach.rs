@@ -148,6 +148,10 @@ fn what_must_not_be_attached_to_is_refused_with_the_reason() {
     let (own, pid) = (std::process::id().to_string(), locker.process.pid.to_string());
     for (arguments, why) in [
         (&["attach", "--policy", "gang", &pid] as &[&str], "policy 'gang' cannot attach"),
+        (
+            &["attach", "--policy", "fair-progress", &pid],
+            "or start the programs with `cosched run`",
+        ),
         (&["attach", "--policy", "linux-groups", &pid], "choose from linux, faithful"),
         (
             &["attach", "--policy", "linux", "--actuators", "batch", &pid],

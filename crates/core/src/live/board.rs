@@ -3,7 +3,7 @@
 //! Policies give reasons for what *changes*, so the last reason about each program is kept until the next
 //! one. That is all that a board does between two snapshots: some words are copied per decision.
 
-use super::{ChosenSlice, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
+use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use crate::engine::{Beat, Entry};
 use crate::plan::{Plan, Why};
 use crate::program::Usage;
@@ -37,6 +37,7 @@ pub struct Board {
     whys: Vec<Option<Why>>,
     treatments: Vec<Treatment>,
     shuffles: Vec<Option<Shuffled>>,
+    forwards: Vec<Option<Forward>>,
     quantum: Option<Quantum>,
 }
 
@@ -45,12 +46,16 @@ impl Board {
     pub fn new(about: About, entries: Vec<Entry>) -> Board {
         let (whys, treatments) =
             (vec![None; entries.len()], vec![Treatment::default(); entries.len()]);
-        let shuffles = vec![None; entries.len()];
-        Board { whys, treatments, shuffles, quantum: None, about, entries }
+        let (shuffles, forwards) = (vec![None; entries.len()], vec![None; entries.len()]);
+        Board { whys, treatments, shuffles, forwards, quantum: None, about, entries }
     }
 
     /// Takes note of a policy's reasons.
     pub fn decided(&mut self, now: Nanos, plan: &Plan) {
+        let length = plan.reasons.iter().find_map(|reason| match reason.why {
+            Why::Quantum { length, .. } if length != Nanos::NEVER => Some(seconds(length)),
+            _ => None,
+        });
         for reason in &plan.reasons {
             match (reason.program, reason.why) {
                 // Why it runs or waits stays what it was.
@@ -59,6 +64,7 @@ impl Board {
                     let slot = usize::from(id.slot);
                     self.whys[slot] = Some(why);
                     self.shuffles[slot] = Shuffled::after(self.shuffles[slot], &why);
+                    self.forwards[slot] = Forward::after(self.forwards[slot], &why, length);
                     self.treatments[slot].learn(&why);
                 }
                 (None, Why::Quantum { round, gang, gangs, length }) => {
@@ -131,6 +137,7 @@ impl Board {
             actuator: treatment.in_force,
             tried: treatment.tried,
             shuffled: self.shuffles[usize::from(slot)],
+            forward: self.forwards[usize::from(slot)],
             meetings: None,
         }
     }

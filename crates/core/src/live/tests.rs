@@ -211,6 +211,29 @@ fn a_chosen_slice_and_what_is_tried_stay_until_the_next_choice() {
     assert!(json.contains(r#""actuator":"none","tried":"batch""#), "{json}");
 }
 
+#[test]
+fn how_far_a_program_has_come_is_told_as_of_the_last_reason_and_trainings_are_added_up() {
+    let least = Why::LeastProgress { progress: MS(700), coverage: 0.5, slowdown: Some(2.0) };
+    let more = Why::MoreProgress { progress: MS(900), slowdown: None };
+    let trained = Why::Trained { sequential: false, idle: 2 };
+    let whys = [Why::AwaitsTraining, least, trained, trained, Why::BesideTrained, more];
+    let after = |count: usize| {
+        let whys = whys[..count].iter();
+        whys.fold(None, |before, why| Forward::after(before, why, Some(0.025)))
+    };
+    assert_eq!(after(1), None);
+    let first = Forward {
+        progress_seconds: 0.7,
+        slowdown: Some(2.0),
+        speed_known: 0.5,
+        ..Forward::default()
+    };
+    assert_eq!(after(2), Some(first));
+    let trained = Forward { trainings: 2, training_idle_seconds: 0.1, ..first };
+    assert_eq!(after(5), Some(trained));
+    assert_eq!(after(6), Some(Forward { progress_seconds: 0.9, slowdown: None, ..trained }));
+}
+
 /// Lets everybody run.
 struct Once;
 

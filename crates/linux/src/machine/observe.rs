@@ -8,35 +8,36 @@
 //! Where nothing is wanted of single threads, or of what they wait for, the [clocks](crate::cpu_clocks) of processes tell what
 //! there is to know, and nothing is loaded at all.
 
+mod asked;
+mod source;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
-use cosched_core::{
-    Arena, IpBin, Measure, Nanos, Observe, ProgramId, Quality, Sample, Thread, ThreadId,
-};
+use cosched_core::{Arena, IpBin, Measure, Nanos, ProgramId, Quality, Sample, Thread, ThreadId};
 
-use super::Linux;
 use super::names::{Named, Names};
 use super::program::Live;
 use super::samples::{of_locks, of_program, of_thread, with_counts};
-use crate::background;
 use crate::clock::Clock;
-use crate::counters::{Counters, Events, Readings};
+use crate::counters::{Counters, Readings};
 use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
 use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
-use crate::monitor::{Activity, Monitor, ROOM, ThreadUse};
+use crate::monitor::{Activity, Monitor, ThreadUse};
 use crate::pointers::Pointers;
 use crate::procfs::Proc;
+use crate::run_delays::RunDelays;
 use crate::tree::Process;
+use source::{Source, add};
 
 /// What is observed, and by what.
 #[derive(Debug, Default)]
 pub(super) struct Observer {
     source: Source,
-    /// Whether it counts ticks.
+    /// Whether it counts ticks; whether it tells locks apart.
     ticks: bool,
+    locks: bool,
     /// When samples are to be taken next, where they have to be.
     look_at: Option<Nanos>,
     /// What each program is observed for.
@@ -58,43 +59,6 @@ pub(super) enum Unseen {
     Threads(u64),
 }
 
-/// What looks at programs.
-#[derive(Debug, Default)]
-enum Source {
-    #[default]
-    Closed,
-    Opening(Receiver<Monitor>),
-    Open(Monitor),
-}
-
-impl Source {
-    /// Opened in the background; `None` until that is done, unless it is waited for.
-    fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
-        let open = || Monitor::open(&Proc::default()).0;
-        if let Source::Closed = self {
-            let (done, opened) = channel();
-            // Whoever waits for it may have gone meanwhile.
-            let spawned = background::spawn("observe", move || _ = done.send(open()));
-            *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
-        }
-        if let Source::Opening(opened) = self {
-            let received = match wait {
-                true => opened.recv().map_err(|_| TryRecvError::Disconnected),
-                false => opened.try_recv(),
-            };
-            *self = match received {
-                Ok(monitor) => Source::Open(monitor),
-                Err(TryRecvError::Empty) => return None,
-                Err(TryRecvError::Disconnected) => Source::Open(Monitor::sampled(&Proc::default())),
-            };
-        }
-        match self {
-            Source::Open(monitor) => Some(monitor),
-            Source::Closed | Source::Opening(_) => None,
-        }
-    }
-}
-
 /// An observed program.
 #[derive(Debug)]
 struct Observed {
@@ -113,8 +77,9 @@ struct Observed {
     frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
-    /// What its processes compute, as long as nobody looks at its threads.
+    /// What its processes compute, and how long they wait for CPUs, as long as nobody looks at its threads.
     clocks: CpuClocks,
+    delays: RunDelays,
     /// Whether it was told that its waits cannot be seen.
     is_hidden: bool,
 }
@@ -127,8 +92,8 @@ impl Observer {
 
     /// Whether something is wanted of a program that only its threads tell.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
-        use Measure::{Counters, CpuTime, Progress, UserTime};
-        let of_processes = [Counters, CpuTime, Progress, UserTime];
+        use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
+        let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
         let wanted = self.wanted.get(&id);
         wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
@@ -186,6 +151,7 @@ impl Observer {
             frozen: Nanos::ZERO,
             ended: Vec::new(),
             clocks: CpuClocks::default(),
+            delays: RunDelays::default(),
             is_hidden: false,
         });
         if !looks_at_threads {
@@ -194,7 +160,9 @@ impl Observer {
         let Some(monitor) = self.source.ready(from_the_start) else { return Ok(()) };
         self.look_at = monitor.looks_every().map(|period| now + period);
         program.is_known = true;
-        processes.iter().try_for_each(|process| add(monitor, number, *process))
+        let result = processes.iter().try_for_each(|process| add(monitor, number, *process));
+        self.set_locks();
+        result
     }
 
     /// A program has ended.
@@ -223,6 +191,17 @@ impl Observer {
         }
     }
 
+    /// Locks are told apart once somebody wants that; where the kernel does not let us, they are not.
+    fn set_locks(&mut self) {
+        let mut wanted = self.wanted.values();
+        if self.locks || !wanted.any(|measures| measures.contains(&Measure::LockShares)) {
+            return;
+        }
+        if let Some(monitor) = self.source.ready(false) {
+            self.locks = monitor.tell_locks_apart().is_ok();
+        }
+    }
+
     /// When [`Observer::look`] is to be called next.
     pub(super) fn next_look(&self) -> Nanos {
         self.look_at.filter(|_| !self.programs.is_empty()).unwrap_or(Nanos::NEVER)
@@ -247,7 +226,9 @@ impl Observer {
         into: &mut Arena,
     ) -> Result<Option<Unseen>, FileError> {
         self.set_ticks();
+        self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
+        let wants_cpu_time = self.wants(id, Measure::CpuTime);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -263,9 +244,19 @@ impl Observer {
         into.ips.extend(blocks.into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
-            let used = program.clocks.next(&live.tree.members(&proc));
+            // Who was frozen all the time did nothing: to find its processes would be most of what a look costs.
+            if frozen == to - from {
+                let nothing = Some(Nanos::ZERO);
+                let sample = Sample { user_time: nothing, quality: Quality::Exact, ..empty };
+                into.samples.push(with_counts(sample, counted));
+                return Ok(None);
+            }
+            let members = live.tree.members(&proc);
+            let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
-            let sample = Sample { on_cpu, user_time, quality: Quality::Exact, ..empty };
+            let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
+            let quality = Quality::Exact;
+            let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
             return Ok(None);
         }
@@ -338,26 +329,6 @@ impl Observer {
     }
 }
 
-/// What is told once where it cannot be seen what threads sleep for.
-const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
-                            locks, and no slice follows from that (remedy: root; or, where kernel.yama.ptrace_scope is 1, \
-                            start the program by cosched)";
-
-/// What is told once where there are more threads than can be watched.
-fn too_many(lost: u64) -> String {
-    format!(
-        "more threads than the {ROOM} that can be watched at once: {lost} are not, of whatever program"
-    )
-}
-
-/// Tells a monitor of a process, if it is still there.
-fn add(monitor: &mut Monitor, program: u32, process: i32) -> Result<(), FileError> {
-    match monitor.add(program, process) {
-        Err(error) if error.is_gone() => Ok(()),
-        other => other,
-    }
-}
-
 /// Tells a monitor of a program that runs already: of all its processes, until none is new.
 fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<(), FileError> {
     let mut told = BTreeSet::new();
@@ -372,151 +343,5 @@ fn acquaint(monitor: &mut Monitor, program: &Observed, live: &Live) -> Result<()
     result
 }
 
-impl Linux {
-    /// Begins to measure, or stops.
-    pub(super) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
-        let Some(id) = observe.program else { return Ok(()) };
-        if observe.period == Nanos::ZERO {
-            if let Some(measures) = self.observer.wanted.get_mut(&id) {
-                measures.remove(&observe.measure);
-            }
-            self.observer.set_ticks();
-            return Ok(());
-        }
-        self.observer.wanted.entry(id).or_default().insert(observe.measure);
-        self.count_if_wanted(id);
-        self.observer.set_ticks();
-        let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
-        let Some(live) = running else { return Ok(()) };
-        // Whoever is forked between two walks by a process that is not known yet is found by the next one.
-        let (mut told, mut result) = (BTreeSet::new(), Ok(()));
-        live.tree.until_stable(&self.proc, |process| {
-            let is_new = result.is_ok() && told.insert(process.pid);
-            if is_new {
-                result = self.observer.begin(id, None, &[process.pid], &self.clock);
-            }
-            is_new
-        });
-        if let Some(observed) = self.observer.programs.get_mut(&id) {
-            // What was computed before is not asked for.
-            observed.clocks.next(&live.tree.members(&self.proc));
-        }
-        result
-    }
-
-    /// Counts a program that runs already from now on, if that is wanted and it was not counted from its start.
-    pub(super) fn count_if_wanted(&mut self, id: ProgramId) {
-        if !self.observer.wants(id, Measure::Counters) {
-            return;
-        }
-        let Some(live) = self.live.get_mut(&id).filter(|live| live.counters.is_none()) else {
-            return;
-        };
-        let members = live.tree.members(&self.proc);
-        // What ends meanwhile has nothing to count.
-        let threads =
-            members.iter().flat_map(|process| self.proc.threads(process.pid).unwrap_or_default());
-        let events = self.count.unwrap_or(Events::HARDWARE);
-        live.counters = Some(Counters::of(&threads.collect::<Vec<i32>>(), events));
-    }
-
-    /// Measures what is due.
-    pub(super) fn sample(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), FileError> {
-        let due: BTreeSet<ProgramId> = what.iter().filter_map(|observe| observe.program).collect();
-        let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
-        into.samples.retain(|sample| stays(sample.program));
-        into.threads.retain(|thread| stays(thread.program));
-        into.ips.retain(|bin| stays(bin.program));
-        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
-        into.locks.retain(|share| owner(share.thread).is_some_and(stays));
-        for id in due {
-            let Some(live) = self.live.get_mut(&id) else { continue };
-            match self.observer.read(id, live, &self.clock, into)? {
-                Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
-                Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),
-                None => {}
-            }
-        }
-        into.samples.sort_by_key(|sample| (sample.program, sample.thread));
-        into.threads.sort_by_key(|thread| (thread.program, thread.id));
-        into.ips.sort_by_key(|bin| (bin.program, bin.block));
-        into.locks.sort_by_key(|share| (share.thread, share.lock));
-        Ok(())
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn observed(number: u32) -> Observed {
-        Observed {
-            number,
-            shim: None,
-            is_known: true,
-            from: Nanos::ZERO,
-            intervals: Intervals::default(),
-            counted: Readings::default(),
-            told: Told::default(),
-            frozen: Nanos::ZERO,
-            ended: Vec::new(),
-            clocks: CpuClocks::default(),
-            is_hidden: false,
-        }
-    }
-
-    #[test]
-    fn nothing_is_loaded_where_nobody_looks_at_threads() {
-        let (mut observer, clock) = (Observer::default(), Clock::start());
-        let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
-        let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
-        observer.look(clock.now()).unwrap();
-        assert!(is_closed(&observer));
-        let light = [Measure::Progress, Measure::Counters, Measure::UserTime];
-        observer.wanted.insert(id, light.into());
-        observer.begin_below(id, shim, &clock).unwrap();
-        observer.look(clock.now()).unwrap();
-        observer.set_ticks();
-        assert!(is_closed(&observer) && !observer.ticks);
-        observer.wanted.insert(id, [Measure::Threads].into());
-        assert!(observer.looks_at_threads(id));
-    }
-
-    #[test]
-    fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_lost_to_its_own() {
-        let (a, b) = (ProgramId::first(0), ProgramId::first(1));
-        let mut observer = Observer::default();
-        observer.programs.extend([(a, observed(10)), (b, observed(11))]);
-        observer.reading = vec![
-            ThreadUse::of_nothing(10, 5),
-            ThreadUse::of_nothing(11, 6),
-            ThreadUse::of_nothing(12, 7),
-        ];
-        assert_eq!(observer.share_out(a), [ThreadUse::of_nothing(10, 5)]);
-        observer.reading = vec![ThreadUse::of_nothing(11, 8)];
-        assert_eq!(
-            observer.share_out(b),
-            [ThreadUse::of_nothing(11, 8), ThreadUse::of_nothing(11, 6)]
-        );
-        observer.reading.clear();
-        assert_eq!((observer.share_out(a), observer.share_out(b)), (vec![], vec![]));
-    }
-
-    #[test]
-    fn ticks_are_counted_only_while_somebody_wants_them() {
-        let a = ProgramId::first(0);
-        let source = Source::Open(Monitor::sampled(&Proc::default()));
-        let mut observer = Observer { source, ..Observer::default() };
-        let counts = |observer: &Observer| match &observer.source {
-            Source::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
-            _ => unreachable!(),
-        };
-        for wanted in [true, false, true, false] {
-            let measures =
-                [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
-            observer.wanted.insert(a, measures.collect());
-            observer.set_ticks();
-            assert_eq!(counts(&observer), wanted);
-        }
-    }
-}
+mod tests;

@@ -119,6 +119,7 @@ fn nobody_counts_transfers_that_nobody_wants() {
 #[test]
 fn each_thread_has_the_lock_that_it_waits_for_most_and_when_it_came_there() {
     let Some(mut monitor) = in_the_kernel() else { return };
+    monitor.tell_locks_apart().unwrap();
     monitor.add(7, std::process::id() as i32).unwrap();
     // Two that wait for one lock now and then, and a third that waits for another; these are held for a while each.
     let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, clippy::unwrap_used)]
 
+pub(crate) mod alone;
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 

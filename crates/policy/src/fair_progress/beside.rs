@@ -39,6 +39,17 @@ impl Beside {
         done.cpu_seconds += cpu_seconds;
     }
 
+    /// The mean speed in company that this program was part of; `None` if that was not often enough to tell.
+    pub(super) fn with(&self, other: ProgramId) -> Option<f64> {
+        let shared = self.0.iter().filter(|(company, _)| company.contains(&other));
+        let all = shared.fold(Done::default(), |all, (_, done)| Done {
+            segments: all.segments + done.segments,
+            work: all.work + done.work,
+            cpu_seconds: all.cpu_seconds + done.cpu_seconds,
+        });
+        (all.segments >= SEGMENTS).then(|| all.work / all.cpu_seconds)
+    }
+
     /// The speed beside those who disturb it least, if as much work is known of it as a policy has to know.
     pub(super) fn best(&self, least_work: f64) -> Option<f64> {
         let counts = |done: &&Done| done.segments >= SEGMENTS && done.work >= least_work;
@@ -67,5 +78,17 @@ mod tests {
         beside.take_in(&quiet, 9.0, 1.0);
         assert_eq!(beside.best(0.0), Some(9.0));
         assert_eq!(beside.best(40.0), None, "36 and 20");
+    }
+
+    #[test]
+    fn the_speed_beside_one_program_is_the_mean_of_all_company_that_it_was_part_of() {
+        let [one, other, third] = [1, 2, 3].map(ProgramId::first);
+        let mut beside = Beside::default();
+        for _ in 0..2 {
+            beside.take_in(&[one, other], 4.0, 1.0);
+            assert_eq!(beside.with(one), None);
+            beside.take_in(&[one, third], 10.0, 1.0);
+        }
+        assert_eq!((beside.with(one), beside.with(third)), (Some(7.0), None));
     }
 }

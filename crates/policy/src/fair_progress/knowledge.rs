@@ -16,7 +16,7 @@ use super::colour;
 use super::contention::{Company, Thresholds};
 use super::overhead::Overhead;
 use super::segment::Segment;
-use super::selection::{Waits, select, select_mixed};
+use super::selection::{Pair, Waits, select, select_mixed};
 use super::tracked::{How, Tracked, begin_region};
 use super::training::{Runner, company};
 use crate::bandwidth::Slowdowns;
@@ -25,6 +25,17 @@ use crate::unit::Unit;
 
 /// What counts as the peak where it is not known: anything does, since no traffic is compared with it then.
 const ANY_PEAK: f64 = 1.0;
+
+/// Whom to train.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Target {
+    /// The position of its unit.
+    pub(super) unit: usize,
+    /// It is one of several quanta in sequence.
+    pub(super) sequential: bool,
+    /// Seconds until a phase of it is known; 0: a segment of any length is enough.
+    pub(super) lacks: f64,
+}
 
 /// All that was learnt.
 #[derive(Debug)]
@@ -54,6 +65,11 @@ impl Knowledge {
     /// Whether nothing is estimated, since the machine tells how long work takes alone.
     pub(super) fn is_told(&self) -> bool {
         self.options.optimal
+    }
+
+    /// Whether it is looked at where in their code programs are.
+    pub(super) fn tells_phases_apart(&self) -> bool {
+        self.options.phases
     }
 
     /// A program came: a concurrent region begins.
@@ -102,13 +118,14 @@ impl Knowledge {
             let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
             let trained = trained.contains(&program.id);
             let others = present.iter().filter(|id| **id != program.id).copied();
-            let company: Option<Vec<ProgramId>> = self.options.by_company.then(|| others.collect());
-            let how = How { valid, trained, company: company.as_deref() };
+            let is_compared = self.options.by_company && !disturbed;
+            let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
+            let weight = program.weight.max(f64::MIN_POSITIVE);
+            let how = How { valid, trained, company: company.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
-            let weight = program.weight.max(f64::MIN_POSITIVE);
-            tracked.progress += told.or(predicted).unwrap_or(learnt.alone) / weight;
+            tracked.book(told.or(predicted).unwrap_or(learnt.alone), weight);
             useful |= learnt.useful && trained;
         }
         for id in trained.iter().filter(|_| self.options.sequential) {
@@ -141,7 +158,18 @@ impl Knowledge {
 
     /// Weighted progress: that of whoever is furthest behind.
     pub(super) fn progress(&self, unit: &Unit) -> f64 {
-        self.of(unit, |tracked| tracked.progress, f64::min).unwrap_or(0.0)
+        self.of(unit, Tracked::progress, f64::min).unwrap_or(0.0)
+    }
+
+    /// By how much it was slowed since it came: time over time alone; of several programs, that of whoever was slowed most.
+    /// `None` as long as nothing was done.
+    pub(super) fn slowdown(&self, unit: &Unit, world: &World<'_>) -> Option<f64> {
+        let of = |id: ProgramId| {
+            let here = world.now.since(world.program(id)?.arrived).as_secs_f64();
+            let alone = self.tracked.get(&id)?.alone();
+            (alone > 0.0).then(|| (here / alone).max(1.0))
+        };
+        unit.ids().filter_map(of).reduce(f64::max)
     }
 
     /// Who runs in the next quantum, of these.
@@ -155,14 +183,27 @@ impl Knowledge {
         if !self.options.by_company {
             return select(all, cpus, length, limit);
         }
+        select_mixed(all, cpus, length, limit, |a, b| self.pair(all[a].unit, all[b].unit))
+    }
+
+    /// What is known of two units side by side.
+    fn pair(&self, one: &Unit, other: &Unit) -> Pair {
         let met = |one: ProgramId, other: ProgramId| {
             self.met.get(&(one.min(other), one.max(other))).copied().unwrap_or_default()
         };
-        let units_met = |a: usize, b: usize| {
-            let pairs = all[a].unit.ids().flat_map(|one| all[b].unit.ids().map(move |b| (one, b)));
-            pairs.map(|(one, other)| met(one, other)).max().unwrap_or_default()
+        let beside = |one: ProgramId, other: ProgramId| {
+            self.tracked.get(&one).and_then(|tracked| tracked.relative_speed_beside(other))
         };
-        select_mixed(all, cpus, length, limit, units_met)
+        let pairs: Vec<(ProgramId, ProgramId)> =
+            one.ids().flat_map(|one| other.ids().map(move |other| (one, other))).collect();
+        let both = |&(one, other): &(ProgramId, ProgramId)| {
+            Some(beside(one, other)? + beside(other, one)?)
+        };
+        let sum: Option<f64> = pairs.iter().map(both).sum();
+        Pair {
+            met: pairs.iter().map(|(one, other)| met(*one, *other)).max().unwrap_or_default(),
+            speed: sum.map(|sum| sum / pairs.len() as f64),
+        }
     }
 
     /// Its traffic in its last quantum.
@@ -182,8 +223,9 @@ impl Knowledge {
         required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
     }
 
-    /// The unit to be trained next, by its position, and whether that is one of a sequence.
-    pub(super) fn target(&self, units: &[Unit]) -> Option<(usize, bool)> {
+    /// The unit to be trained next, of all on so many CPUs. What would exceed the limit before a phase is known is not begun:
+    /// all of it would be wasted.
+    pub(super) fn target(&self, units: &[Unit], cpus: usize) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
@@ -191,11 +233,20 @@ impl Knowledge {
             return None;
         }
         if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {
-            return Some((goes_on, true));
+            return Some(Target { unit: goes_on, sequential: true, lacks: 0.0 });
         }
-        let mut candidates = (0..units.len()).filter(|i| any(&units[*i], Tracked::is_candidate));
+        let lacks = |unit: &Unit| {
+            self.of(unit, Tracked::lacks, f64::max).unwrap_or(0.0) / unit.threads as f64
+        };
+        let is_affordable = |unit: &Unit| {
+            let idle = lacks(unit) * cpus.saturating_sub(unit.threads) as f64;
+            idle == 0.0 || self.overhead.affords(idle, self.options.training_limit)
+        };
+        let is_candidate = |unit: &Unit| any(unit, Tracked::is_candidate) && is_affordable(unit);
+        let mut candidates = (0..units.len()).filter(|i| is_candidate(&units[*i]));
+        let target = |unit| Target { unit, sequential: false, lacks: lacks(&units[unit]) };
         if !self.options.distribution {
-            return candidates.next().map(|first| (first, false));
+            return candidates.next().map(target);
         }
         let coverage = |i: usize| self.coverage(&units[i]);
         // Where it takes several quanta to know a phase, whoever had none yet comes before those who had some.
@@ -204,7 +255,7 @@ impl Knowledge {
         let least = candidates.min_by(|a, b| {
             coverage(*a).total_cmp(&coverage(*b)).then_with(|| trained(*a).cmp(&trained(*b)))
         });
-        least.map(|target| (target, false))
+        least.map(target)
     }
 
     /// Who runs beside whoever is trained for so long; the target comes first.

@@ -14,6 +14,8 @@ pub struct FairOptions {
     pub sequential: bool,
     /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
     pub by_company: bool,
+    /// Whether phases are told apart, by samples of where in their code programs are; else all of a program is of one phase.
+    pub phases: bool,
     /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
     /// policy).
     pub optimal: bool,
@@ -27,6 +29,7 @@ impl Default for FairOptions {
             distribution: true,
             sequential: true,
             by_company: false,
+            phases: true,
             optimal: false,
         }
     }

@@ -25,6 +25,11 @@ impl Overhead {
         if self.wasted == 0.0 { 0.0 } else { self.wasted / self.working.max(f64::MIN_POSITIVE) }
     }
 
+    /// Whether so many idle seconds more would keep to the limit.
+    pub(super) fn affords(&self, seconds: f64, limit: Option<f64>) -> bool {
+        limit.is_none_or(|limit| self.wasted + seconds <= limit * self.working)
+    }
+
     /// Whether more may be wasted; `None`: there is no limit. With a limit of 0 nothing is ever trained.
     pub(super) fn allows(&self, limit: Option<f64>) -> bool {
         limit.is_none_or(|limit| self.share() < limit)
@@ -53,6 +58,15 @@ mod tests {
         assert!(!overhead.allows(Some(0.02)) && overhead.allows(None));
         overhead.worked(2.0);
         assert!(overhead.allows(Some(0.02)));
+    }
+
+    #[test]
+    fn what_would_exceed_the_limit_before_it_is_done_is_told_beforehand() {
+        let mut overhead = Overhead::default();
+        overhead.worked(10.0);
+        assert!(overhead.affords(0.2, Some(0.02)) && overhead.affords(9.0, None));
+        overhead.trained(1, 0.1);
+        assert!(overhead.affords(0.1, Some(0.02)) && !overhead.affords(0.11, Some(0.02)));
     }
 
     #[test]

@@ -9,8 +9,9 @@
 //! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: training of a phase that goes wrong again and
 //! again is given up; a phase is known by the vector of its
 //! first segment, and a segment belongs to the nearest phase that is near enough; where work comes in lumps, a phase is
-//! known only from many of them, and its speed alone is that of all its valid segments together; where it is asked for, a
-//! phase without a valid segment has its speed [beside](super::beside) those who disturb it least; speeds are work per CPU second,
+//! known only from many of them, and its speed alone is that of all its valid segments together, or until then of all
+//! its segments, and what its work was worth is told anew whenever it is asked ([account](super::account)); where it is
+//! asked for, a phase without a valid segment has its speed [beside](super::beside) those who disturb it least; speeds are work per CPU second,
 //! which at a constant clock is IPC; of a phase, traffic and speed beside others are kept as well, to tell what its
 //! next segment will need (by its fastest segment: the mean of those that suffered would promise too little) and gain.
 
@@ -42,6 +43,8 @@ pub(super) struct Phase {
     valid: u32,
     /// Work and CPU seconds of these.
     valid_work: (f64, f64),
+    /// The same of all.
+    all_work: (f64, f64),
     /// Whether its work comes in lumps.
     in_lumps: bool,
     beside: Beside,
@@ -63,14 +66,38 @@ impl Phase {
         self.valid > 0 && (!self.in_lumps || self.valid_work.0 >= LUMPS)
     }
 
+    /// Its speed alone as far as it is known now.
+    pub(super) fn speed_alone(&self) -> f64 {
+        match self.beside.best(LUMPS) {
+            Some(best) if self.is_known() => self.alone.max(best),
+            Some(best) => best,
+            None => self.alone,
+        }
+    }
+
+    /// How fast it is beside this program, relative to alone; `None` until it was there often enough.
+    pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
+        let alone = self.speed_alone();
+        self.beside.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
+    }
+
+    /// CPU seconds that it would have to be trained for; nothing where a single segment tells all.
+    pub(super) fn lacks(&self) -> f64 {
+        let lumps = if self.in_lumps { LUMPS - self.valid_work.0 } else { 0.0 };
+        let speed = self.speed_alone();
+        if speed > 0.0 { lumps.max(0.0) / speed } else { 0.0 }
+    }
+
     /// A segment of it was trained in vain.
     pub(super) fn fails(&mut self) {
         self.failed += 1;
     }
 
-    /// Whether training may bring a valid segment: it comes again, has none, and was not tried often in vain.
+    /// Whether training may bring a valid segment: it comes again, has none, and was not tried often in vain. Where no lump
+    /// was ever told, none will be in training.
     pub(super) fn is_trainable(&self) -> bool {
-        !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP
+        let is_mute = self.in_lumps && self.all_work.0 == 0.0;
+        !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP && !is_mute
     }
 
     /// How many segments it had.
@@ -92,17 +119,21 @@ impl Phase {
     /// Table 1, with the means beside it.
     fn update(&mut self, segment: &Segment, speed: f64, valid: bool) {
         self.in_lumps = segment.in_lumps;
+        let work = speed * segment.on_cpu;
+        self.all_work = (self.all_work.0 + work, self.all_work.1 + segment.on_cpu);
         if valid {
-            self.valid_work.0 += speed * segment.on_cpu;
-            self.valid_work.1 += segment.on_cpu;
+            self.valid_work = (self.valid_work.0 + work, self.valid_work.1 + segment.on_cpu);
         }
         let lines = segment.lines_per_work();
         let mean = |old: f64, n: u32, new: f64| (old * f64::from(n) + new) / f64::from(n + 1);
         self.alone = match (self.valid, valid) {
+            _ if self.in_lumps => match self.valid_work {
+                (work, seconds) if work >= LUMPS => work / seconds,
+                _ => self.all_work.0 / self.all_work.1,
+            },
             (0, false) => mean(self.alone, self.executions, speed),
             (0, true) => speed,
             (_, false) => self.alone,
-            (_, true) if self.in_lumps => self.valid_work.0 / self.valid_work.1,
             (n, true) => mean(self.alone, n, speed),
         };
         self.shared = mean(self.shared, self.executions, speed);
@@ -143,6 +174,7 @@ impl PhaseTable {
             executions: 0,
             valid: 0,
             valid_work: (0.0, 0.0),
+            all_work: (0.0, 0.0),
             in_lumps: false,
             beside: Beside::default(),
             failed: 0,
@@ -187,11 +219,12 @@ impl PhaseTable {
             return alone;
         };
         phase.beside.take_in(company, work, segment.on_cpu);
-        let least = if segment.in_lumps { LUMPS } else { 0.0 };
-        match phase.beside.best(least) {
+        if segment.in_lumps {
+            return phase.speed_alone();
+        }
+        match phase.beside.best(0.0) {
             Some(best) if phase.is_known() => alone.max(best),
-            Some(best) if !segment.in_lumps => best.max(work / segment.on_cpu),
-            Some(best) => best,
+            Some(best) => best.max(work / segment.on_cpu),
             None => alone,
         }
     }
@@ -269,12 +302,27 @@ mod tests {
         };
         let mut alone = |count, valid| table.take_in(phase, &ticks(count), valid);
         assert_eq!([alone(9.0, true), alone(10.0, true)], [9.0, 9.5]);
-        assert_eq!(alone(12.0, false), 9.5, "not 12: it may be the lumps");
+        assert_eq!(alone(12.0, false), 31.0 / 3.0, "not 12: it may be the lumps");
         assert!(!table.phase(phase).unwrap().is_known(), "19 ticks");
         table.take_in(phase, &ticks(0.0), true);
         table.take_in(phase, &ticks(9.0), true);
         assert!(table.phase(phase).unwrap().is_known(), "28 ticks in 4 s");
         assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
+    }
+
+    #[test]
+    fn training_in_lumps_takes_as_long_as_many_of_them_and_is_in_vain_where_there_are_none() {
+        let mut table = PhaseTable::default();
+        let phase = table.identify(&at(1)).unwrap();
+        for (count, trainable, lacks) in [(0.0, false, 0.0), (0.0, false, 0.0), (15.0, true, 4.0)] {
+            let mut segment = work(count, 0.0);
+            segment.in_lumps = true;
+            table.take_in(phase, &segment, false);
+            let known = table.phase(phase).unwrap();
+            assert_eq!((known.is_trainable(), known.lacks()), (trainable, lacks));
+        }
+        table.take_in(phase, &work(1.0, 0.0), false);
+        assert_eq!(table.phase(phase).unwrap().lacks(), 0.0, "counted, one segment tells all");
     }
 
     #[test]

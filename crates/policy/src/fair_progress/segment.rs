@@ -98,10 +98,14 @@ impl Segment {
     /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent waiting for anything but a
     /// CPU it would have waited alone, too.
     pub(super) fn alone(&self, relative_speed: f64, cpus: usize) -> f64 {
-        let cpus = cpus.max(1) as f64;
-        let used = (self.on_cpu / cpus).min(self.running);
-        let waited = (self.running - used - self.delayed / cpus).max(0.0);
+        let used = self.used(cpus);
+        let waited = (self.running - used - self.delayed / cpus.max(1) as f64).max(0.0);
         used * relative_speed + waited
+    }
+
+    /// Seconds that it used so many CPUs.
+    pub(super) fn used(&self, cpus: usize) -> f64 {
+        (self.on_cpu / cpus.max(1) as f64).min(self.running)
     }
 
     /// The same, as the machine tells it.

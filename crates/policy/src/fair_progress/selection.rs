@@ -3,9 +3,12 @@
 //! *Source.* The FPS paper, section 3.2, algorithm 1: the program with the smallest progress, again and again until no CPU
 //! is left. Ours: programs of several CPUs (the walk goes on past whoever does not fit, so that the machine is filled;
 //! who is passed over falls behind until he is the first), and nobody is frozen for too long, however far ahead he is. Where
-//! speeds are compared by company, whoever is behind by no more than a quantum runs beside those he has met least: programs
-//! that always meet the same others would never be seen beside anybody else.
+//! speeds are compared by company, there is a choice among those that are hardly less behind than the first, by no more than a
+//! quantum. As long as it is not known how fast some of them are beside him, and he beside them, it is the one whom he
+//! has met least; afterwards the one with whom that is the most. So programs that slow each other down are
+//! kept apart, as far as equal progress lets them be, which makes slowdowns small and thereby more equal.
 
+use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
 
 use cosched_core::Nanos;
@@ -23,6 +26,25 @@ pub(super) struct Waits<'a> {
     pub(super) waited: Nanos,
 }
 
+/// After so many quanta together it is not waited any longer for what is not known of two programs: one of them tells nothing.
+const MET_ENOUGH: u32 = 8;
+
+/// What is known of two side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Pair {
+    /// How many quanta they have shared.
+    pub(super) met: u32,
+    /// How fast each is beside the other, relative to alone, added up; `None`: not known.
+    pub(super) speed: Option<f64>,
+}
+
+impl Pair {
+    /// Whether to find out comes first.
+    fn is_strange(&self) -> bool {
+        self.speed.is_none() && self.met < MET_ENOUGH
+    }
+}
+
 /// Positions of those that run in a quantum of this length on so many CPUs; nobody is to wait longer than `limit`.
 pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
@@ -38,13 +60,13 @@ pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos
     first_fit(order.into_iter().map(|i| (i, all[i].unit)), cpus)
 }
 
-/// The same, of those that are hardly less behind beside those that they have met least; `met` tells how often two have.
+/// The same, with a choice of those that are hardly less behind; `pair` tells what is known of two.
 pub(super) fn select_mixed(
     all: &[Waits<'_>],
     cpus: usize,
     length: Nanos,
     limit: Nanos,
-    met: impl Fn(usize, usize) -> u32,
+    pair: impl Fn(usize, usize) -> Pair,
 ) -> Vec<usize> {
     let mut left = cpus;
     let mut rest: Vec<Waits<'_>> = all.to_vec();
@@ -57,12 +79,21 @@ pub(super) fn select_mixed(
         let is_near = |i: &usize| {
             rest[*i].unit.threads <= left && rest[*i].progress <= bound && (!presses || *i == first)
         };
-        let meetings = |i: usize| chosen.iter().map(|c| met(*c, positions[i])).sum::<u32>();
-        let near = (0..rest.len()).filter(is_near);
-        let best = near.min_by(|a, b| {
-            let by_meetings = meetings(*a).cmp(&meetings(*b));
-            by_meetings.then(rest[*a].progress.total_cmp(&rest[*b].progress))
+        let pairs = |i: usize| chosen.iter().map(|c| pair(*c, positions[i])).collect::<Vec<_>>();
+        let near: Vec<(usize, Vec<Pair>)> =
+            (0..rest.len()).filter(is_near).map(|i| (i, pairs(i))).collect();
+        let is_strange = |pairs: &[Pair]| pairs.iter().any(Pair::is_strange);
+        let finds_out = near.iter().any(|(_, pairs)| is_strange(pairs));
+        let met = |pairs: &[Pair]| pairs.iter().map(|pair| pair.met).sum::<u32>();
+        let speed = |pairs: &[Pair]| pairs.iter().filter_map(|pair| pair.speed).sum::<f64>();
+        let open = near.iter().filter(|(_, pairs)| !finds_out || is_strange(pairs));
+        let best = open.min_by(|(a, of_a), (b, of_b)| {
+            let by_speed = if finds_out { Equal } else { speed(of_b).total_cmp(&speed(of_a)) };
+            let by_meetings = met(of_a).cmp(&met(of_b));
+            let by_progress = rest[*a].progress.total_cmp(&rest[*b].progress);
+            by_speed.then(by_meetings).then(by_progress)
         });
+        let best = best.map(|(i, _)| *i);
         let best = if chosen.is_empty() { first } else { best.unwrap_or(first) };
         left -= rest[best].unit.threads;
         chosen.push(positions.remove(best));
@@ -105,13 +136,7 @@ mod tests {
     #[test]
     fn of_those_that_are_hardly_less_behind_whoever_was_met_least_runs_beside_the_first() {
         let mixed = |all: &[(usize, f64, u64)], met: &dyn Fn(usize, usize) -> u32| {
-            let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
-            let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
-                unit,
-                progress,
-                waited: Nanos::from_millis(waited),
-            });
-            select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, met)
+            mixed(all, &|a, b| Pair { met: met(a, b), speed: None })
         };
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         assert_eq!(mixed(&all, &|_, _| 0), [0, 1]);
@@ -121,6 +146,30 @@ mod tests {
         pressed[3].2 = 800;
         assert_eq!(mixed(&pressed, &|_, _| 0), [3, 0]);
         assert_eq!(mixed(&[(2, 5.0, 0), (1, 4.0, 0)], &|_, _| 0), [1]);
+    }
+
+    /// On two CPUs.
+    fn mixed(all: &[(usize, f64, u64)], pair: &dyn Fn(usize, usize) -> Pair) -> Vec<usize> {
+        let units: Vec<Unit> = all.iter().map(|(cpus, ..)| unit(0, *cpus, None)).collect();
+        let waits = units.iter().zip(all).map(|(unit, &(_, progress, waited))| Waits {
+            unit,
+            progress,
+            waited: Nanos::from_millis(waited),
+        });
+        select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, pair)
+    }
+
+    #[test]
+    fn once_it_is_known_who_is_how_fast_beside_whom_those_that_disturb_each_other_least_run_together()
+     {
+        let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
+        let known = |b: usize| Some([0.0, 1.2, 1.9, 2.0][b]);
+        let pair = |_: usize, b: usize| Pair { met: 20, speed: known(b) };
+        assert_eq!(mixed(&all, &pair), [0, 2], "the last is too far ahead");
+        let strange = |_: usize, b: usize| Pair { met: 5, speed: known(b).filter(|_| b != 1) };
+        assert_eq!(mixed(&all, &strange), [0, 1], "it is found out first");
+        let mute = |_: usize, b: usize| Pair { met: 8, speed: known(b).filter(|_| b != 1) };
+        assert_eq!(mixed(&all, &mute), [0, 2], "it never tells anything");
     }
 
     #[test]

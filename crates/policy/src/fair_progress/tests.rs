@@ -178,9 +178,49 @@ fn quanta_end_with_a_pause_in_which_everything_is_read() {
     let wake = bench.lab.plan.wake[0];
     assert_eq!((wake.at, wake.first), (MS(100), AtExpiry::FreezeAndRead));
     let observed = bench.lab.plan.observe.len();
-    assert_eq!(observed, 3 * MEASURES.len());
+    assert_eq!(observed, 3 * (MEASURES.len() + 1));
     bench.quantum();
     assert_eq!(bench.lab.plan.wake[0].first, AtExpiry::FreezeAndRead);
+}
+
+#[test]
+fn where_phases_are_not_told_apart_nobody_is_looked_at_for_where_he_is() {
+    let looks = |phases| {
+        let bench = Bench::new(FairOptions { phases, ..fair(None) }, 2, singles(3), &[0.0; 3]);
+        let observed = bench.lab.plan.observe.iter();
+        observed.filter(|observe| observe.measure == Measure::InstructionPointers).count()
+    };
+    assert_eq!((looks(true), looks(false)), (3, 0));
+}
+
+/// What both have in common beside what they are asked for: six seconds of programs that tick 80 times a second alone, two of
+/// which are in each other's way, and nothing known of traffic.
+fn six_seconds(by_company: bool, training_limit: Option<f64>) -> Bench {
+    let blind = FairOptions { peak: None, by_company, ..fair(training_limit) };
+    let bench = Bench::new(blind, 2, singles(4), &[60.0, 50.0, 2.0, 0.0]);
+    let mut bench = Bench { measured: Measured::Ticks(80.0), ..bench };
+    while bench.lab.scene.now < Nanos::from_secs(6) {
+        bench.quantum();
+    }
+    bench
+}
+
+#[test]
+fn in_some_seconds_of_few_ticks_programs_come_equally_far_as_those_are_kept_apart_that_slow_each_other()
+ {
+    let (plain, ours) = (six_seconds(false, Some(0.0)), six_seconds(true, Some(0.02)));
+    assert!(plain.unfairness() > 1.15, "{:?}", plain.done);
+    assert!(ours.unfairness() < 1.06, "{:?}", ours.done);
+    let all = |bench: &Bench| bench.done.iter().sum::<f64>();
+    assert!(all(&ours) > all(&plain), "{:?} {:?}", ours.done, plain.done);
+}
+
+#[test]
+fn training_is_not_begun_that_cannot_tell_anything_within_the_limit() {
+    let trained = |limit| six_seconds(true, limit).ran.iter().filter(|ran| ran.len() == 1).count();
+    // Twenty ticks take a quarter of a second, and 2 % of twelve CPU seconds are less.
+    assert_eq!(trained(Some(0.02)), 0);
+    assert!(trained(None) >= 4 * 3, "{}", trained(None));
 }
 
 #[test]

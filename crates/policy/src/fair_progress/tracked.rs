@@ -4,6 +4,7 @@
 //! candidates for training, section 4.3. A program whose phases never repeat is taken as it is: its progress is its
 //! time, so that it gets the quanta that it would get without us, and it is never trained (section 6).
 
+use super::account::{Account, Amount};
 use super::phases::{Phase, PhaseTable};
 use super::predictor::Predictor;
 use super::segment::Segment;
@@ -13,8 +14,7 @@ use cosched_core::ProgramId;
 /// One program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tracked {
-    /// Weighted progress since the concurrent region began: seconds alone, each divided by the weight that it had then.
-    pub(super) progress: f64,
+    account: Account,
     pub(super) sequence: Sequence,
     phases: PhaseTable,
     predictor: Predictor,
@@ -25,7 +25,7 @@ pub(super) struct Tracked {
 }
 
 /// In what way a segment ran.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct How<'a> {
     /// It suffered little.
     pub(super) valid: bool,
@@ -33,12 +33,20 @@ pub(super) struct How<'a> {
     pub(super) trained: bool,
     /// Who else ran, where speeds are to be compared by that.
     pub(super) company: Option<&'a [ProgramId]>,
+    /// What the program weighed.
+    pub(super) weight: f64,
+}
+
+impl Default for How<'_> {
+    fn default() -> Self {
+        How { valid: false, trained: false, company: None, weight: 1.0 }
+    }
 }
 
 /// What a segment has told.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Learnt {
-    /// Seconds that its work would have taken alone.
+    /// Seconds that it would have taken alone, but for work whose worth stays open.
     pub(super) alone: f64,
     /// Whether a phase got its first valid segment by it.
     pub(super) useful: bool,
@@ -47,7 +55,7 @@ pub(super) struct Learnt {
 impl Tracked {
     /// Takes in a segment on so many CPUs.
     pub(super) fn learn(&mut self, segment: &Segment, how: How<'_>, cpus: usize) -> Learnt {
-        let How { valid, trained, company } = how;
+        let How { valid, trained, company, weight } = how;
         self.trained += u32::from(trained);
         self.traffic = segment.traffic();
         let Some(speed) = segment.speed() else {
@@ -64,17 +72,54 @@ impl Tracked {
         if let Some(phase) = phase.filter(|_| trained && !valid) {
             self.phases.phase_mut(phase).into_iter().for_each(Phase::fails);
         }
+        let useful = lacked && valid;
         let alone = if self.phases.repeats() { alone } else { speed };
+        let stays_open = segment.in_lumps && alone > 0.0 && self.phases.repeats();
+        if let Some(phase) = phase.filter(|_| stays_open) {
+            self.account.leave_open(phase, speed * segment.used(cpus), weight);
+            return Learnt { alone: segment.alone(0.0, cpus), useful };
+        }
         // As long as not one tick was told, nothing is known.
         let relative = if alone > 0.0 { speed / alone } else { 1.0 };
-        Learnt { alone: segment.alone(relative, cpus), useful: lacked && valid }
+        Learnt { alone: segment.alone(relative, cpus), useful }
+    }
+
+    /// Books seconds alone of a program of this weight.
+    pub(super) fn book(&mut self, seconds: f64, weight: f64) {
+        self.account.book(seconds, weight);
+    }
+
+    /// Seconds alone of all that it did.
+    fn total(&self) -> Amount {
+        self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
+    }
+
+    /// Weighted progress since the concurrent region began: seconds alone, each divided by the weight that it had then.
+    pub(super) fn progress(&self) -> f64 {
+        self.total().weighted
+    }
+
+    /// Seconds alone since it came.
+    pub(super) fn alone(&self) -> f64 {
+        self.total().whole
     }
 
     /// Whether a phase that may come next could be trained.
     pub(super) fn is_candidate(&self) -> bool {
-        let predicted = self.predictor.predicted();
-        let mut phases = predicted.into_iter().filter_map(|phase| self.phases.phase(phase));
-        self.phases.repeats() && phases.any(Phase::is_trainable)
+        self.expected().any(Phase::is_trainable)
+    }
+
+    /// CPU seconds of training until one of the phases that may come next is known; nothing where a single segment is enough.
+    pub(super) fn lacks(&self) -> f64 {
+        let trainable = self.expected().filter(|phase| phase.is_trainable());
+        trainable.map(Phase::lacks).reduce(f64::min).unwrap_or(0.0)
+    }
+
+    /// The phases that may come next, where phases come again.
+    fn expected(&self) -> impl Iterator<Item = &Phase> {
+        let predicted = self.predictor.predicted().into_iter();
+        let repeats = self.phases.repeats();
+        predicted.filter(move |_| repeats).filter_map(|phase| self.phases.phase(phase))
     }
 
     /// The share of its segments whose phase is known: valid data coverage.
@@ -92,6 +137,11 @@ impl Tracked {
         seconds * self.next().map_or(1.0, Phase::relative_speed)
     }
 
+    /// How fast it will be beside this program, relative to alone; `None` if that is not known.
+    pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
+        self.next()?.relative_speed_beside(other)
+    }
+
     fn next(&self) -> Option<&Phase> {
         self.phases.phase(self.predictor.likeliest()?)
     }
@@ -100,8 +150,11 @@ impl Tracked {
 /// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are ahead of each other.
 pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>) {
     let old: Vec<&mut Tracked> = old.collect();
-    let least = old.iter().map(|tracked| tracked.progress).fold(f64::INFINITY, f64::min);
-    old.into_iter().for_each(|tracked| tracked.progress -= least);
+    let least = old.iter().map(|tracked| tracked.progress()).fold(f64::INFINITY, f64::min);
+    for tracked in old {
+        let ahead = tracked.progress() - least;
+        tracked.account.begin_region(ahead);
+    }
 }
 
 #[cfg(test)]
@@ -200,10 +253,31 @@ mod tests {
     }
 
     #[test]
+    fn what_work_in_lumps_was_worth_is_told_anew_when_its_speed_alone_gets_known() {
+        let lumps = |ticks| {
+            let mut segment = Segment::of_work(ticks, 0.0);
+            segment.in_lumps = true;
+            segment
+        };
+        let mut tracked = Tracked::default();
+        for _ in 0..3 {
+            let learnt = tracked.learn(&lumps(30.0), beside(false), 1);
+            assert_eq!(learnt, Learnt { alone: 0.0, useful: false });
+        }
+        assert_eq!(tracked.progress(), 3.0, "as long as nothing is known, the time counts");
+        assert!(tracked.learn(&lumps(40.0), beside(true), 1).useful);
+        assert_eq!((tracked.progress(), tracked.alone()), (3.25, 3.25), "130 at 40 a second");
+    }
+
+    #[test]
     fn a_newcomer_takes_the_least_progress_of_the_old_ones_from_all_of_them() {
-        let mut old = [5.0, 3.0, 4.5].map(|progress| Tracked { progress, ..Tracked::default() });
+        let mut old = [5.0, 3.0, 4.5].map(|progress| {
+            let mut tracked = Tracked::default();
+            tracked.book(progress, 1.0);
+            tracked
+        });
         begin_region(old.iter_mut());
-        assert_eq!(old.map(|tracked| tracked.progress), [2.0, 0.0, 1.5]);
+        assert_eq!(old.map(|tracked| tracked.progress()), [2.0, 0.0, 1.5]);
         begin_region([].iter_mut());
     }
 }

@@ -1,6 +1,6 @@
 //! The guard with a program whose speed follows from where its threads are.
 
-use cosched_core::{Quality, Reason, Sample};
+use cosched_core::{Experience, Quality, Reason, Sample};
 
 use super::tests::{A, INTERVAL, Stage, cpus, sample};
 use super::*;
@@ -9,6 +9,8 @@ use super::*;
 struct Guarded {
     stage: Stage,
     on: BTreeMap<u32, String>,
+    /// The same at each change so far.
+    states: Vec<BTreeMap<u32, String>>,
     whys: Vec<Why>,
 }
 
@@ -17,8 +19,12 @@ const WAITS: [f64; 4] = [0.80, 0.10, 0.80, 0.10];
 
 impl Guarded {
     fn new() -> Guarded {
-        let stage = Stage::with(4, ShufflingOptions::default());
-        let mut guarded = Guarded { stage, on: BTreeMap::new(), whys: Vec::new() };
+        Guarded::with(ShufflingOptions::default())
+    }
+
+    fn with(options: ShufflingOptions) -> Guarded {
+        let (stage, on) = (Stage::with(4, options), BTreeMap::new());
+        let mut guarded = Guarded { stage, on, states: Vec::new(), whys: Vec::new() };
         guarded.look();
         guarded
     }
@@ -30,6 +36,9 @@ impl Guarded {
                 true => self.on.remove(&slot),
                 false => self.on.insert(slot, cpus),
             };
+        }
+        if self.states.last() != Some(&self.on) {
+            self.states.push(self.on.clone());
         }
         let own = |reason: &&Reason| reason.program == Some(A);
         self.whys.extend(self.stage.lab.plan.reasons.iter().filter(own).map(|one| one.why));
@@ -67,6 +76,10 @@ impl Guarded {
             interval_ends = to + INTERVAL;
             self.look();
         }
+    }
+
+    fn tried(&self) -> usize {
+        self.whys.iter().filter(|why| matches!(why, Why::GroupsTried { .. })).count()
     }
 
     fn kept(&self) -> usize {
@@ -153,10 +166,77 @@ fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
 #[test]
 fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does() {
     let mut guarded = Guarded::new();
-    guarded.runs(30, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(60, &[0.01; 4], |_| 1.0);
     assert_eq!(guarded.on.len(), 0);
     assert!(guarded.whys.iter().any(|why| matches!(why, Why::Unbound { .. })));
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled());
+}
+
+#[test]
+fn whoever_is_let_go_is_first_taken_back_to_where_he_was() {
+    let mut guarded = Guarded::new();
+    guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 0.9 } else { 1.0 });
+    let origins = [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")];
+    let origins = origins.map(|(slot, cpus)| (slot, cpus.to_owned())).into();
+    let steps = guarded.states.windows(2).filter(|step| step[1].is_empty());
+    let steps: Vec<_> = steps.map(|step| step[0].clone()).collect();
+    assert!(steps.len() > 3 && steps.iter().all(|before| *before == origins), "{steps:?}");
+}
+
+#[test]
+fn groups_that_prove_themselves_again_are_not_told_as_new_ones() {
+    let mut guarded = Guarded::new();
+    guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
+    assert!(guarded.kept() > 1 && told == 1, "{:?}", guarded.whys);
+}
+
+/// A program of which earlier runs have shown whether groups help it.
+fn known(helped: bool, options: ShufflingOptions) -> Guarded {
+    let mut guarded = Guarded::with(options);
+    let experience = Experience::default().with_groups(helped);
+    guarded.stage.lab.scene.programs[0].profile.experience = experience;
+    guarded
+}
+
+#[test]
+fn what_earlier_runs_have_shown_to_help_is_taken_at_once_and_held_against_nothing_only_later() {
+    let mut guarded = known(true, ShufflingOptions::default());
+    guarded.runs(9, &WAITS, |_| 1.0);
+    assert!(guarded.is_shuffled() && guarded.tried() == 0, "{:?}", guarded.whys);
+    assert!(guarded.whys.contains(&Why::GroupsRecalled { helped: true }), "{:?}", guarded.whys);
+    guarded.runs(25, &WAITS, |it| if it.is_shuffled() { 0.8 } else { 1.0 });
+    assert_eq!((guarded.tried(), guarded.on.len()), (1, 0), "it was true of another time");
+}
+
+#[test]
+fn what_earlier_runs_have_shown_not_to_help_is_tried_only_later() {
+    let mut guarded = known(false, ShufflingOptions::default());
+    guarded.runs(9, &WAITS, |_| 1.0);
+    assert_eq!((guarded.tried(), guarded.on.len()), (0, 0), "{:?}", guarded.whys);
+    guarded.runs(25, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert!(guarded.is_shuffled(), "{:?}", guarded.whys);
+}
+
+#[test]
+fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+    let options = ShufflingOptions { afresh: true, ..ShufflingOptions::default() };
+    let mut guarded = known(false, options);
+    guarded.runs(9, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);
+}
+
+#[test]
+fn a_program_that_runs_again_begins_with_what_its_last_run_has_shown() {
+    let mut guarded = Guarded::new();
+    guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
+    assert_eq!((guarded.tried(), guarded.kept()), (1, 1), "{:?}", guarded.whys);
+    guarded.stage.begins_again();
+    guarded.on.clear();
+    guarded.look();
+    guarded.runs(9, &WAITS, |_| 1.0);
+    assert!(guarded.whys.contains(&Why::GroupsRecalled { helped: true }), "{:?}", guarded.whys);
+    assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);
 }

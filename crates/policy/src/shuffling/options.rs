@@ -23,6 +23,8 @@ pub struct ShufflingOptions {
     pub sort: SortBy,
     /// Whether it is tried out what new groups bring, and what brings nothing put back.
     pub guard: bool,
+    /// Whether it is tried out anew, whatever earlier runs have shown.
+    pub afresh: bool,
 }
 
 impl Default for ShufflingOptions {
@@ -34,6 +36,7 @@ impl Default for ShufflingOptions {
             sockets: Sockets::Widest,
             sort: SortBy::Lock,
             guard: true,
+            afresh: false,
         }
     }
 }

@@ -1,4 +1,4 @@
-use cosched_core::{LockShare, Measure, Quality, Sample};
+use cosched_core::{LockShare, MaskOwner, Measure, Quality, Sample, Thread};
 use proptest::prelude::*;
 
 use super::*;
@@ -67,6 +67,13 @@ impl Stage {
         self.threads = threads;
         self.lab.scene.threads = (0..threads).map(thread).collect();
         self.lab.scene.programs[0].threads = 0..threads;
+    }
+
+    /// The program has ended, and runs once more with as many threads.
+    pub(super) fn begins_again(&mut self) {
+        self.lab.exit(0);
+        self.lab.arrive(program(0, 4));
+        self.born(self.threads);
     }
 
     /// An interval in which each thread, by its number, waited for this share of it.

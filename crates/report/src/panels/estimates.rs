@@ -2,7 +2,7 @@
 //! out has cost.
 
 use cosched_core::Why;
-use cosched_core::result::RunResult;
+use cosched_core::result::{ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
 
@@ -29,6 +29,34 @@ pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
                known is estimated from all of them."
             .to_owned(),
         plot: Plot::Dots(Dots { unit: "of its quanta", reference: Some(1.0), rows }),
+    })
+}
+
+/// By how much each program was slowed as the policy saw it in the end, and as it came out.
+pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
+    let last = |slot: usize| {
+        let told = |why: Why| match why {
+            Why::LeastProgress { slowdown, .. } | Why::MoreProgress { slowdown, .. } => slowdown,
+            _ => None,
+        };
+        whys(run).filter(|(of, _)| *of == slot).filter_map(|(_, why)| told(why)).last()
+    };
+    let dots = |(slot, program): (usize, &ProgramResult)| {
+        let dot = |what: &str, value| Dot {
+            name: format!("{} {what}", program.name),
+            value,
+            interval: None,
+        };
+        Some([dot("estimated", Some(last(slot)?)), dot("met", program.slowdown)])
+    };
+    let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
+    (!rows.is_empty()).then(|| Panel {
+        id: "slowdowns",
+        title: "Slowdown: estimated and met".to_owned(),
+        says: "How many times as long as alone a program took, waiting included: as the policy estimated it when it last \
+               decided on it, and as it came out, where the time alone was measured."
+            .to_owned(),
+        plot: Plot::Dots(Dots { unit: "turnaround / alone", reference: Some(1.0), rows }),
     })
 }
 
@@ -74,8 +102,12 @@ mod tests {
     #[test]
     fn the_last_that_was_known_counts_and_training_is_counted_by_kind() {
         let mut run = testkit::gang();
-        assert_eq!((coverage(&run), training(&run)), (None, None));
-        let known = |coverage| Why::LeastProgress { progress: Nanos::ZERO, coverage };
+        assert_eq!((coverage(&run), training(&run), slowdowns(&run)), (None, None, None));
+        let known = |coverage| Why::LeastProgress {
+            progress: Nanos::ZERO,
+            coverage,
+            slowdown: Some(1.0 + coverage),
+        };
         let trained = |sequential| Why::Trained { sequential, idle: 1 };
         for (decision, why) in run.decisions.iter_mut().zip([known(0.25), known(0.5)]) {
             let of = |why| Reason { program: Some(ProgramId::first(1)), why };
@@ -83,6 +115,10 @@ mod tests {
         }
         let Some(Panel { plot: Plot::Dots(dots), .. }) = coverage(&run) else { panic!() };
         assert_eq!((dots.rows[0].value, dots.rows[1].value), (None, Some(0.5)));
+        run.programs[1].slowdown = Some(1.25);
+        let Some(Panel { plot: Plot::Dots(dots), .. }) = slowdowns(&run) else { panic!() };
+        let shown: Vec<_> = dots.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
+        assert_eq!(shown, [("b estimated", Some(1.5)), ("b met", Some(1.25))]);
         let Some(Panel { plot: Plot::Stack(stack), .. }) = training(&run) else { panic!() };
         let count = run.decisions.len().min(2) as f64;
         assert_eq!(stack.rows[1].parts, [count, count]);

@@ -23,7 +23,7 @@ const fn right(name: &'static str, least: usize, meaning: &'static str) -> Colum
     Column { name, meaning, least, right: true }
 }
 
-const COUNT: usize = 17;
+const COUNT: usize = 19;
 const PROGRAM: usize = 0;
 const GANG: usize = 2;
 const CPUS: usize = 3;
@@ -34,11 +34,14 @@ const SWITCHES: usize = 9;
 const MEETINGS: usize = 10;
 const ASLEEP: usize = 11;
 const TURNS: usize = 12;
-/// In the place of gangs and turns, where the policy chooses slices, or moves threads between groups of CPUs.
+/// In the place of gangs and turns, where the policy chooses slices, moves threads between groups of CPUs, or equalises
+/// slowdowns.
 const LOCKS: usize = 13;
 const SLICE: usize = 14;
 const MOVED: usize = 15;
-const WHY: usize = 16;
+const PROGRESS: usize = 16;
+const SLOWED: usize = 17;
+const WHY: usize = 18;
 
 const COLUMNS: [Column; COUNT] = [
     left("PROGRAM", 7, "its name"),
@@ -64,6 +67,16 @@ const COLUMNS: [Column; COUNT] = [
         "MOVED",
         6,
         "how often a thread was moved to another group of CPUs; in the place of SLICE",
+    ),
+    right(
+        "PROGR s",
+        7,
+        "time alone that its work was worth, by its weight, since programs last came; in the place of GANG",
+    ),
+    right(
+        "SLOWED",
+        6,
+        "by how much it was slowed since it came: time over time alone; in the place of TURNS",
     ),
     left(
         "WHY",
@@ -110,16 +123,18 @@ impl Columns {
         let of = |known: fn(&Standing) -> bool| now.programs.iter().any(known);
         let (slices, moves) =
             (of(|program| program.slice.is_some()), of(|program| program.shuffled.is_some()));
-        let others: &[usize] = match (slices, moves) {
-            (true, _) => &[GANG, TURNS, MOVED],
-            (false, true) => &[GANG, TURNS, SLICE],
-            (false, false) => &[LOCKS, SLICE, MOVED],
+        let equalises = of(|program| program.forward.is_some());
+        let others: &[usize] = match (slices, moves, equalises) {
+            (true, ..) => &[GANG, TURNS, MOVED, PROGRESS, SLOWED],
+            (_, true, _) => &[GANG, TURNS, SLICE, PROGRESS, SLOWED],
+            (.., true) => &[GANG, TURNS, LOCKS, SLICE, MOVED],
+            _ => &[LOCKS, SLICE, MOVED, PROGRESS, SLOWED],
         };
         [CPU_TIME, SWITCHES, MEETINGS, ASLEEP]
             .iter()
             .chain(others)
             .for_each(|column| widths[*column] = 0);
-        if others.contains(&GANG) {
+        if slices || moves {
             // Whoever does that binds no program as a whole: the room is better used for reasons.
             widths[CPUS] = COLUMNS[CPUS].name.len();
         }
@@ -173,6 +188,7 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
     let alive = program.state != State::Ended;
     let (slice, shuffled) = (program.slice.filter(|_| alive), program.shuffled.filter(|_| alive));
     let at_locks = program.lock_contention().filter(|_| alive);
+    let forward = program.forward.filter(|_| alive);
     [
         program.name.clone(),
         state(program),
@@ -190,6 +206,8 @@ fn cells(now: &Snapshot, program: &Standing, rates: Rates) -> [String; COUNT] {
         known(at_locks.map(|share| format!("{:.0} %", 100.0 * share))),
         known(slice.map(|slice| words::span(nanos(slice.slice_seconds)))),
         known(shuffled.map(|shuffled| shuffled.moves.to_string())),
+        known(forward.map(|forward| format!("{:.1}", forward.progress_seconds))),
+        known(forward.and_then(|forward| Some(format!("{:.2}", forward.slowdown?)))),
         why(program),
     ]
 }

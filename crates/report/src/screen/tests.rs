@@ -2,7 +2,7 @@ use cosched_core::Why;
 use unicode_width::UnicodeWidthStr;
 
 use super::*;
-use crate::standing::{donating, faithful, shuffling, snapshot};
+use crate::standing::{donating, equalising, faithful, shuffling, snapshot};
 
 fn texts(lines: &[Line]) -> Vec<&str> {
     lines.iter().map(|line| line.text.as_str()).collect()
@@ -78,6 +78,27 @@ fn under_a_policy_that_moves_threads_it_is_told_how_many_and_for_what() {
             "sort    runs    -      2  38 %      0.9      1.5     -      - left to the kernel",
         ]
     );
+}
+
+#[test]
+fn under_a_policy_that_equalises_slowdowns_it_is_told_how_far_each_has_come_and_how_slowed_it_was()
+{
+    let now = equalising();
+    let lines = frame(&now, None, View::default(), 80, Some(24));
+    assert_eq!(
+        texts(&lines)[ABOVE - 1..ABOVE + 3],
+        [
+            "PROGRAM STATE   CPUS    THR SHARE    RUN s   WAIT s PROGR s SLOWED WHY",
+            "solver  runs    0-1       2  52 %      1.2      1.1     0.9   2.58 furthest beh…",
+            "sort    waits   0-1       2  38 %      0.9      1.5     1.1      - further ahead",
+            "short   exit 3  -         2  12 %      0.3      2.1       -      -",
+        ]
+    );
+    let mut view = View::default();
+    view.choose(Order::of_key('d').unwrap());
+    view.choose(view.order);
+    let lines = frame(&now, None, view, 80, None);
+    assert!(texts(&lines)[ABOVE + 2].starts_with("solver"), "turned round: {lines:?}");
 }
 
 #[test]

@@ -58,6 +58,22 @@ pub(super) fn measure(topology: &Topology, effort: Effort) -> Result<Memory, Fai
     Ok(Memory { cache_mib, nanos, triad, cpus: package.len(), bus })
 }
 
+/// The most that memory carries to as many of these CPUs as move most, bytes per nanosecond, and how many these are.
+pub(crate) fn peak(cpus: &[usize]) -> Result<(f64, usize), Failure> {
+    let cache = cpus.first().and_then(|cpu| cache_mib(*cpu)).unwrap_or(8.0) as usize * MIB;
+    let doublings = (0..16).map(|power| 1 << power).filter(|count| *count < cpus.len());
+    let mut most = (0.0, 0);
+    for count in doublings.chain([cpus.len()]) {
+        // Together at most 4 GiB, and more than the caches hold.
+        let each = (2 * cache).max(24 * MIB).min(4096 * MIB / count);
+        let moved = triad(&cpus[..count], each, Effort::FULL)?;
+        if moved > most.0 {
+            most = (moved, count);
+        }
+    }
+    Ok(most)
+}
+
 /// The size of the outermost cache of a CPU.
 fn cache_mib(cpu: usize) -> Option<f64> {
     let folder = format!("/sys/devices/system/cpu/cpu{cpu}/cache");

@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""between.py: what it costs to wait between parallel regions, by how long the runtimes' threads look on there.
+
+crates/hook/examples/between.c computes for some 20 us with two threads in a region, and for some 50 or 500 us with one of them
+before the next; alone, and beside two threads that only compute. All settings of the runtimes are tried in turn. It prints
+microseconds of a round, medians of the rounds, as a table (docs/barrier.md has it).
+
+    python3 bench/between.py --runs 7 --seconds 0.5
+
+The machine has to be idle; `make -C workloads` and gcc are needed.
+"""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+
+from gang import WORKLOADS, plain_environment
+from malleable import HOOK
+from monitor import in_turn
+from storms import llvm_runtime, round_us
+
+THREADS = 2
+IN_REGION, BETWEEN = 20, [50, 500]
+WAYS = {"gcc, 300,000 looks (its own choice)": {},
+        **{f"gcc, {looks:,}": {"GOMP_SPINCOUNT": str(looks)} for looks in [20_000, 5000, 2000, 1000, 0]}}
+LLVM_WAYS = {"LLVM, 200 ms (its own choice)": {}, "LLVM, 1 ms": {"KMP_BLOCKTIME": "1"}, "LLVM, 0": {"KMP_BLOCKTIME": "0"}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=7, help="rounds")
+    parser.add_argument("--seconds", type=float, default=0.5, help="of each run")
+    options = parser.parse_args()
+    plain_environment()
+    llvm = llvm_runtime()
+    ways = WAYS | {way: {**env, "LD_PRELOAD": llvm} for way, env in LLVM_WAYS.items() if llvm}
+    with tempfile.TemporaryDirectory() as folder:
+        program = pathlib.Path(folder) / "between"
+        subprocess.run(["gcc", "-O2", "-fopenmp", HOOK / "examples" / "between.c", "-o", program], check=True)
+        columns = {f"{between} us, {'beside' if beside else 'alone'}":
+                   in_turn(options.runs, {way: run(program, between, options.seconds, env, beside)
+                                          for way, env in ways.items()})
+                   for beside in [False, True] for between in BETWEEN}
+    print(f"| | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
+    for way in ways:
+        print(f"| {way} | {' | '.join(f'{statistics.median(column[way]):.0f}' for column in columns.values())} |")
+
+
+def run(program, between, seconds, env, beside):
+    """One run, to be made as often as wanted."""
+    words = [str(word) for word in [program, IN_REGION, between, seconds]]
+    env = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **env}
+
+    def one():
+        with company(seconds) if beside else contextlib.nullcontext():
+            return round_us(subprocess.run(words, env=env, text=True, stdout=subprocess.PIPE, check=True).stdout)
+
+    return one
+
+
+@contextlib.contextmanager
+def company(seconds):
+    """As many threads that only compute, and have begun."""
+    hog = [WORKLOADS / "bin" / "hog", "--threads", str(THREADS), "--for", str(seconds + 60)]
+    with subprocess.Popen(hog, stdout=subprocess.DEVNULL) as running:
+        try:
+            time.sleep(0.05)
+            yield
+        finally:
+            running.kill()
+
+
+if __name__ == "__main__":
+    main()

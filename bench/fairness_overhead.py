@@ -1,0 +1,95 @@
+"""fairness_overhead.py: what fair progress costs where there is nothing to equalise: equal programs, as in section 7.7 of the
+paper.
+
+The paper runs four equal programs on four cores, and they take 2.87 % longer than under the operating system: 1.68 % for what
+is done at each quantum's end, 1.19 % for sampling. Here there are no quanta as long as each program has a CPU. So twice as many
+programs run, too; then each has half of the time under plain Linux as well, and what quanta cost is what they take longer.
+
+Three ways show what costs what: quanta alone; with samples of where in their code programs are, from which phases follow; and
+with training, which leaves CPUs idle, up to the limit that a user sets.
+"""
+
+import json
+import subprocess
+import sys
+from typing import NamedTuple
+
+from gang import interval, with_verdict
+
+FIRST = "linux"
+WAYS = {
+    "quanta": "fair-progress --training-limit 0 --no-phases",
+    "with sampling": "fair-progress --training-limit 0",
+    "with training": "fair-progress",
+}
+# The most that a way may take of plain Linux's time. Training has a limit of its own.
+MOST = {"quanta": 1.01, "with sampling": 1.025}
+KIND = "compute"
+
+
+class Equals(NamedTuple):
+    """So many equal programs for each CPU, of one thread each."""
+
+    per_cpu: int
+
+    @property
+    def name(self):
+        return f"{self.per_cpu} per CPU"
+
+    def programs(self, cpus):
+        """The kind of each, and how many threads it has."""
+        return [(KIND, 1)] * (self.per_cpu * cpus)
+
+
+CELLS = [Equals(1), Equals(2)]
+
+
+def measured(options, cell, file, cpus, report):
+    """What all ways make of equal programs."""
+    ways = [word for way, words in WAYS.items() for word in ["--way", f"{way.replace(' ', '-')}={words}"]]
+    done = options.cosched("compare", file, "--policies", FIRST, *ways, "--runs", options.runs, "--out",
+                           file.with_suffix(""), "--json", stdout=subprocess.PIPE)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    if not done.stdout:
+        sys.exit(f"bench: cosched compare failed on {file}")
+    document = json.loads(done.stdout)
+    report["machine"] = document["machine"]
+    keys = ["total_seconds", "own_cpu_percent", "failed", "deviations", "against"]
+    ways = {way["way"].replace("-", " "): {key: way[key] for key in keys} for way in document["ways"]}
+    return judged({"cell": cell.name, "programs": len(cell.programs(cpus)), "ways": ways})
+
+
+def judged(cell):
+    """Adds to each way whether it costs more than it may, and what cosched uses beyond what it does under plain Linux."""
+    first = cell["ways"][FIRST]
+    for name, way in cell["ways"].items():
+        way["own_beyond_percent"] = way["own_cpu_percent"]["value"] - first["own_cpu_percent"]["value"]
+        if name not in MOST:
+            way["verdict"] = None
+        elif way["failed"] or first["failed"]:
+            way["verdict"] = "programs failed"
+        else:
+            way["verdict"] = "met" if way["against"]["total_ratio"]["value"] <= MOST[name] else "not met"
+    return cell
+
+
+def sentences(cell):
+    """The verdicts, for people."""
+    for name, way in cell["ways"].items():
+        if name != FIRST:
+            bar = f", at most {MOST[name] - 1:.1%}: {way['verdict']}" if name in MOST else ""
+            yield (f"{cell['programs']} equal programs, {name}: {way['against']['total_ratio']['value'] - 1:+.2%} time{bar}; "
+                   f"{way['own_beyond_percent']:+.2f} % of a CPU for cosched itself")
+
+
+def markdown(cell):
+    """The figures as a table."""
+    yield f"\n### {cell['programs']} equal programs\n"
+    yield f"| way | total s | total / {FIRST} | bar | cosched, % of a CPU | failed |"
+    yield "|---|---|---|---|---|---|"
+    for name, way in cell["ways"].items():
+        beside = with_verdict(way["against"]) if way["against"] else "1"
+        bar = f"{MOST[name]:.3f}: {way['verdict']}" if name in MOST else "–"
+        yield (f"| {name} | {interval(way['total_seconds'], 2)} | {beside} | {bar} | {interval(way['own_cpu_percent'], 2)} "
+               f"| {way['failed']} |")

@@ -1,0 +1,103 @@
+//! What the engine asks for: to begin to measure, to stop, and to tell what was measured.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
+
+use super::Unseen;
+use crate::counters::{Counters, Events};
+use crate::files::FileError;
+use crate::machine::Linux;
+use crate::monitor::ROOM;
+
+/// What is told once where it cannot be seen what threads sleep for.
+const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
+                            locks, and nothing follows from that (remedy: root; or, where kernel.yama.ptrace_scope is 1, \
+                            start the program by cosched)";
+
+/// What is told once where there are more threads than can be watched.
+fn too_many(lost: u64) -> String {
+    format!(
+        "more threads than the {ROOM} that can be watched at once: {lost} are not, of whatever program"
+    )
+}
+
+impl Linux {
+    /// Begins to measure, or stops.
+    pub(in crate::machine) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
+        let Some(id) = observe.program else { return Ok(()) };
+        if observe.period == Nanos::ZERO {
+            if let Some(measures) = self.observer.wanted.get_mut(&id) {
+                measures.remove(&observe.measure);
+            }
+            self.observer.set_ticks();
+            return Ok(());
+        }
+        self.observer.wanted.entry(id).or_default().insert(observe.measure);
+        self.count_if_wanted(id);
+        self.observer.set_ticks();
+        self.observer.set_locks();
+        let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
+        let Some(live) = running else { return Ok(()) };
+        // Whoever is forked between two walks by a process that is not known yet is found by the next one.
+        let (mut told, mut result) = (BTreeSet::new(), Ok(()));
+        live.tree.until_stable(&self.proc, |process| {
+            let is_new = result.is_ok() && told.insert(process.pid);
+            if is_new {
+                result = self.observer.begin(id, None, &[process.pid], &self.clock);
+            }
+            is_new
+        });
+        if let Some(observed) = self.observer.programs.get_mut(&id) {
+            // What was computed before is not asked for.
+            let members = live.tree.members(&self.proc);
+            observed.clocks.next(&members);
+            observed.delays.next(&members, &self.proc);
+        }
+        result
+    }
+
+    /// Counts a program that runs already from now on, if that is wanted and it was not counted from its start.
+    pub(in crate::machine) fn count_if_wanted(&mut self, id: ProgramId) {
+        if !self.observer.wants(id, Measure::Counters) {
+            return;
+        }
+        let Some(live) = self.live.get_mut(&id).filter(|live| live.counters.is_none()) else {
+            return;
+        };
+        let members = live.tree.members(&self.proc);
+        // What ends meanwhile has nothing to count.
+        let threads =
+            members.iter().flat_map(|process| self.proc.threads(process.pid).unwrap_or_default());
+        let events = self.count.unwrap_or(Events::HARDWARE);
+        live.counters = Some(Counters::of(&threads.collect::<Vec<i32>>(), events));
+    }
+
+    /// Measures what is due.
+    pub(in crate::machine) fn sample(
+        &mut self,
+        what: &[Observe],
+        into: &mut Arena,
+    ) -> Result<(), FileError> {
+        let due: BTreeSet<ProgramId> = what.iter().filter_map(|observe| observe.program).collect();
+        let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
+        into.samples.retain(|sample| stays(sample.program));
+        into.threads.retain(|thread| stays(thread.program));
+        into.ips.retain(|bin| stays(bin.program));
+        let owner = |id: ThreadId| self.observer.who(id).map(|named| named.program);
+        into.locks.retain(|share| owner(share.thread).is_some_and(stays));
+        for id in due {
+            let Some(live) = self.live.get_mut(&id) else { continue };
+            match self.observer.read(id, live, &self.clock, into)? {
+                Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
+                Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),
+                None => {}
+            }
+        }
+        into.samples.sort_by_key(|sample| (sample.program, sample.thread));
+        into.threads.sort_by_key(|thread| (thread.program, thread.id));
+        into.ips.sort_by_key(|bin| (bin.program, bin.block));
+        into.locks.sort_by_key(|share| (share.thread, share.lock));
+        Ok(())
+    }
+}

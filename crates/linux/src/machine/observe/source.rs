@@ -1,0 +1,53 @@
+//! What looks at programs: a [monitor](crate::monitor), opened when somebody first wants what it tells.
+
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
+
+use crate::background;
+use crate::files::FileError;
+use crate::monitor::Monitor;
+use crate::procfs::Proc;
+
+/// What looks at programs.
+#[derive(Debug, Default)]
+pub(super) enum Source {
+    #[default]
+    Closed,
+    Opening(Receiver<Monitor>),
+    Open(Monitor),
+}
+
+impl Source {
+    /// Opened in the background; `None` until that is done, unless it is waited for.
+    pub(super) fn ready(&mut self, wait: bool) -> Option<&mut Monitor> {
+        let open = || Monitor::open(&Proc::default()).0;
+        if let Source::Closed = self {
+            let (done, opened) = channel();
+            // Whoever waits for it may have gone meanwhile.
+            let spawned = background::spawn("observe", move || _ = done.send(open()));
+            *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
+        }
+        if let Source::Opening(opened) = self {
+            let received = match wait {
+                true => opened.recv().map_err(|_| TryRecvError::Disconnected),
+                false => opened.try_recv(),
+            };
+            *self = match received {
+                Ok(monitor) => Source::Open(monitor),
+                Err(TryRecvError::Empty) => return None,
+                Err(TryRecvError::Disconnected) => Source::Open(Monitor::sampled(&Proc::default())),
+            };
+        }
+        match self {
+            Source::Open(monitor) => Some(monitor),
+            Source::Closed | Source::Opening(_) => None,
+        }
+    }
+}
+
+/// Tells a monitor of a process, if it is still there.
+pub(super) fn add(monitor: &mut Monitor, program: u32, process: i32) -> Result<(), FileError> {
+    match monitor.add(program, process) {
+        Err(error) if error.is_gone() => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,75 @@
+use super::*;
+
+fn observed(number: u32) -> Observed {
+    Observed {
+        number,
+        shim: None,
+        is_known: true,
+        from: Nanos::ZERO,
+        intervals: Intervals::default(),
+        counted: Readings::default(),
+        told: Told::default(),
+        frozen: Nanos::ZERO,
+        ended: Vec::new(),
+        clocks: CpuClocks::default(),
+        delays: RunDelays::default(),
+        is_hidden: false,
+    }
+}
+
+#[test]
+fn nothing_is_loaded_where_nobody_looks_at_threads() {
+    let (mut observer, clock) = (Observer::default(), Clock::start());
+    let (id, shim) = (ProgramId::first(0), Process { pid: 1, start_time: 0 });
+    let is_closed = |observer: &Observer| matches!(observer.source, Source::Closed);
+    observer.look(clock.now()).unwrap();
+    assert!(is_closed(&observer));
+    let light = [
+        Measure::Progress,
+        Measure::Counters,
+        Measure::CpuTime,
+        Measure::UserTime,
+        Measure::InstructionPointers,
+    ];
+    observer.wanted.insert(id, light.into());
+    observer.begin_below(id, shim, &clock).unwrap();
+    observer.look(clock.now()).unwrap();
+    observer.set_ticks();
+    assert!(is_closed(&observer) && !observer.ticks);
+    observer.wanted.insert(id, [Measure::Threads].into());
+    assert!(observer.looks_at_threads(id));
+}
+
+#[test]
+fn a_thread_that_was_seen_to_have_ended_when_another_program_was_read_is_not_lost_to_its_own() {
+    let (a, b) = (ProgramId::first(0), ProgramId::first(1));
+    let mut observer = Observer::default();
+    observer.programs.extend([(a, observed(10)), (b, observed(11))]);
+    observer.reading = vec![
+        ThreadUse::of_nothing(10, 5),
+        ThreadUse::of_nothing(11, 6),
+        ThreadUse::of_nothing(12, 7),
+    ];
+    assert_eq!(observer.share_out(a), [ThreadUse::of_nothing(10, 5)]);
+    observer.reading = vec![ThreadUse::of_nothing(11, 8)];
+    assert_eq!(observer.share_out(b), [ThreadUse::of_nothing(11, 8), ThreadUse::of_nothing(11, 6)]);
+    observer.reading.clear();
+    assert_eq!((observer.share_out(a), observer.share_out(b)), (vec![], vec![]));
+}
+
+#[test]
+fn ticks_are_counted_only_while_somebody_wants_them() {
+    let a = ProgramId::first(0);
+    let source = Source::Open(Monitor::sampled(&Proc::default()));
+    let mut observer = Observer { source, ..Observer::default() };
+    let counts = |observer: &Observer| match &observer.source {
+        Source::Open(Monitor::Sampled(sampled)) => sampled.counts_ticks(),
+        _ => unreachable!(),
+    };
+    for wanted in [true, false, true, false] {
+        let measures = [Measure::LockWait].into_iter().chain(wanted.then_some(Measure::UserTime));
+        observer.wanted.insert(a, measures.collect());
+        observer.set_ticks();
+        assert_eq!(counts(&observer), wanted);
+    }
+}

@@ -1,0 +1,48 @@
+//! A machine with a single program.
+
+use std::path::Path;
+use std::sync::mpsc::channel;
+
+use cosched_linux::counters::Events;
+use cosched_linux::ground::{FreezerRung, Wishes};
+use cosched_linux::launch::{Order, Output};
+use cosched_linux::machine::{Config, Job, Linux, Origin};
+use cosched_linux::procfs::Proc;
+use cosched_linux::topology::Sys;
+use cosched_linux::usable::Usable;
+
+use super::HIDDEN;
+
+/// A program that cosched starts, and whose output comes with the test's.
+pub(crate) fn job(order: Order) -> Job {
+    Job {
+        origin: Origin::Started,
+        order,
+        stdout: Output::Stderr,
+        stderr: Output::Inherit,
+        freezable_for_sure: true,
+        grouped_by_user: true,
+        hook: None,
+    }
+}
+
+/// A machine with it, its log in this folder, on which these events are counted.
+pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
+    let topology = Sys::default().topology().unwrap();
+    let config = Config {
+        executable: HIDDEN.into(),
+        log_folder: folder.to_owned(),
+        cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
+        topology,
+        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
+        turns: true,
+        sessions: true,
+        count,
+        jobs: vec![job],
+        asks: None,
+        notes: channel().0,
+        roots: Default::default(),
+        met: Default::default(),
+    };
+    Linux::new(config).unwrap()
+}

@@ -1,0 +1,95 @@
+//! How far a program has come: the seconds alone that its work was worth.
+//!
+//! Instructions tell a phase's speed alone from a single quantum in which it suffered little. So what a quantum was worth
+//! is booked at its end, and stays. Work in lumps, such as ticks, tells it only after many quanta, and what was
+//! booked meanwhile would stay wrong: in a run of some seconds that is most of it. So such work is kept open, by phase, and is
+//! always worth what is known *now* of its phase's speed alone.
+//!
+//! *Source.* The FPS paper: progress, eq. 3 of section 3.2; weights and concurrent regions, section 5. Ours: work that is
+//! kept open.
+
+use std::collections::BTreeMap;
+
+/// Seconds alone, or work that is still to be turned into such.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Amount {
+    /// All since the program came.
+    pub(super) whole: f64,
+    /// What came since the concurrent region began, divided by the weight that the program had at the time.
+    pub(super) weighted: f64,
+}
+
+impl Amount {
+    fn add(&mut self, more: f64, weight: f64) {
+        self.whole += more;
+        self.weighted += more / weight;
+    }
+}
+
+/// The account of one program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Account {
+    /// Seconds alone.
+    booked: Amount,
+    /// Work per CPU, by phase.
+    open: BTreeMap<usize, Amount>,
+}
+
+impl Account {
+    /// Books seconds alone of a program of this weight.
+    pub(super) fn book(&mut self, seconds: f64, weight: f64) {
+        self.booked.add(seconds, weight);
+    }
+
+    /// Notes so much work per CPU, done in a phase.
+    pub(super) fn leave_open(&mut self, phase: usize, work: f64, weight: f64) {
+        self.open.entry(phase).or_default().add(work, weight);
+    }
+
+    /// Seconds alone, where `speed` tells how fast each phase is alone.
+    pub(super) fn total(&self, speed: impl Fn(usize) -> f64) -> Amount {
+        let known = self.open.iter().map(|(phase, work)| (work, speed(*phase)));
+        known.filter(|(_, speed)| *speed > 0.0).fold(self.booked, |sum, (work, speed)| Amount {
+            whole: sum.whole + work.whole / speed,
+            weighted: sum.weighted + work.weighted / speed,
+        })
+    }
+
+    /// A concurrent region begins, in which this much weighted progress is left of what was before.
+    pub(super) fn begin_region(&mut self, left: f64) {
+        self.booked.weighted = left;
+        self.open.values_mut().for_each(|work| work.weighted = 0.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_work_is_worth_what_is_known_now_and_booked_seconds_stay() {
+        let mut account = Account::default();
+        account.book(3.0, 2.0);
+        account.leave_open(0, 40.0, 2.0);
+        account.leave_open(1, 5.0, 1.0);
+        let at = |fast: f64| account.total(|phase| if phase == 0 { fast } else { 5.0 });
+        assert_eq!(at(10.0), Amount { whole: 3.0 + 4.0 + 1.0, weighted: 1.5 + 2.0 + 1.0 });
+        assert_eq!(at(20.0).whole, 3.0 + 2.0 + 1.0, "it was slowed to a half");
+    }
+
+    #[test]
+    fn what_was_ahead_at_the_beginning_of_a_region_is_kept_and_valued_no_more() {
+        let mut account = Account::default();
+        account.leave_open(0, 40.0, 1.0);
+        account.begin_region(0.5);
+        account.leave_open(0, 10.0, 1.0);
+        assert_eq!(account.total(|_| 10.0), Amount { whole: 5.0, weighted: 0.5 + 1.0 });
+    }
+
+    #[test]
+    fn work_of_a_phase_without_a_speed_is_worth_nothing_yet() {
+        let mut account = Account::default();
+        account.leave_open(0, 40.0, 1.0);
+        assert_eq!(account.total(|_| 0.0), Amount::default());
+    }
+}

@@ -1,0 +1,186 @@
+//! What a model becomes: operations that threads carry out, and the mixes of what they compute.
+
+use cosched_core::Nanos;
+
+use super::{Critical, LONGEST_SLEEP, ModelError, Phase, check, time};
+use crate::model::{Mix, Op};
+
+/// A script in the making.
+#[derive(Default)]
+pub(in crate::model) struct Writer {
+    pub(in crate::model) threads: u16,
+    pub(super) malleable: bool,
+    pub(in crate::model) script: Vec<Op>,
+    pub(super) mixes: Vec<Mix>,
+    pub(super) barriers: bool,
+    pub(in crate::model) queues: Vec<u32>,
+}
+
+impl Writer {
+    /// Thread 0 alone, until it makes the others.
+    pub(super) fn startup(&mut self, instructions: f64) -> Result<(), ModelError> {
+        check("startup_instructions", instructions, "from 0 to 1e18", |x| {
+            (0.0..=1e18).contains(&x)
+        })?;
+        let mix = self.mixes.len() as u16;
+        self.mixes.push(Mix::computing(1.0));
+        self.script.extend([Op::Compute { instructions, mix }, Op::Create]);
+        Ok(())
+    }
+
+    pub(super) fn phase(&mut self, phase: &Phase) -> Result<(), ModelError> {
+        check("phase.repeat", f64::from(phase.repeat), "1 or more", |x| x >= 1.0)?;
+        check("phase.instructions", phase.instructions, "from 0 to 1e18", |x| {
+            (0.0..=1e18).contains(&x)
+        })?;
+        check("phase.serial", phase.serial, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
+        check(
+            "phase.cycles_per_instruction",
+            phase.cycles_per_instruction,
+            "from 1e-6 to 10000",
+            |x| (1e-6..=1e4).contains(&x),
+        )?;
+        check("phase.misses_in_flight", phase.misses_in_flight, "from 0.01 to 1e6", |x| {
+            (1e-2..=1e6).contains(&x)
+        })?;
+        check("phase.footprint_mib", phase.footprint_mib, "from 0 to 1e9", |x| {
+            (0.0..=1e9).contains(&x)
+        })?;
+        let misses = phase.misses_per_kilo_instruction;
+        let without = phase.misses_without_cache.unwrap_or(misses);
+        check("phase.misses_per_kilo_instruction", misses, "from 0 to 10000", |x| {
+            (0.0..=1e4).contains(&x)
+        })?;
+        check(
+            "phase.misses_without_cache",
+            without,
+            "at least misses_per_kilo_instruction, and at most 10000",
+            |x| x >= misses && x <= 1e4,
+        )?;
+        let mix = self.mixes.len() as u16;
+        self.mixes.push(Mix {
+            base_cpi: phase.cycles_per_instruction,
+            misses: misses / 1000.0,
+            misses_without_cache: without / 1000.0,
+            footprint: phase.footprint_mib * 1024.0 * 1024.0,
+            parallelism: phase.misses_in_flight,
+        });
+
+        let start = self.script.len() as u32;
+        let serial = phase.serial * phase.instructions;
+        if serial > 0.0 {
+            self.script.push(Op::Only { threads: (0, 1), next: 1 });
+            self.script.push(Op::Compute { instructions: serial, mix });
+            self.barrier();
+        }
+        let asked = self.asked(phase)?;
+        let share = (phase.instructions - serial) / f64::from(self.threads);
+        let parts = phase.barriers.max(1);
+        if let Some(pipeline) = &phase.pipeline {
+            check("phase.instructions", phase.instructions, "left out beside a pipeline", |x| {
+                x == 0.0
+            })?;
+            pipeline.write(self, mix)?;
+            self.barrier();
+        }
+        let region = (self.malleable && share > 0.0).then_some(self.script.len());
+        self.script.extend(region.map(|_| Op::Region { threads: asked, next: 0 }));
+        let part = self.script.len() as u32;
+        self.compute(share / f64::from(parts), mix, phase.critical.as_ref(), parts)?;
+        match (phase.barriers, region) {
+            (0, _) => {}
+            (_, None) => self.barrier(),
+            (_, Some(_)) => self.script.push(Op::Meet),
+        }
+        self.repeat(part, parts, 2);
+        if let Some(at) = region {
+            let next = (self.script.len() - at - 1) as u16;
+            self.script[at] = Op::Region { threads: asked, next };
+        }
+        let sleep = time("phase.sleep", &phase.sleep)?;
+        if sleep > LONGEST_SLEEP {
+            let (key, found) = ("phase.sleep", format!("\"{}\"", phase.sleep));
+            return Err(ModelError::Value { key, found, wanted: "at most 1 day" });
+        }
+        if sleep > Nanos::ZERO {
+            self.script.push(Op::Sleep(sleep));
+        }
+        self.repeat(start, phase.repeat, 1);
+        Ok(())
+    }
+
+    /// How many threads a phase asks for, where it can.
+    fn asked(&self, phase: &Phase) -> Result<u16, ModelError> {
+        let Some(asked) = phase.threads else { return Ok(self.threads) };
+        let (key, malleable) = ("phase.threads", self.malleable && phase.pipeline.is_none());
+        let wanted = "left out where the program is not malleable, and in pipelines";
+        check(key, f64::from(asked), wanted, |_| malleable)?;
+        let wanted = "from 1 to the number of the program's threads";
+        check(key, f64::from(asked), wanted, |_| (1..=self.threads).contains(&asked))?;
+        Ok(asked)
+    }
+
+    /// What each thread computes, where all of them do; in a region, what they share.
+    fn computing(&self, instructions: f64, mix: u16) -> Op {
+        let all = instructions * f64::from(self.threads);
+        match self.malleable {
+            true => Op::Share { instructions: all, mix },
+            false => Op::Compute { instructions, mix },
+        }
+    }
+
+    /// A thread's share of a part, with its share of the critical sections.
+    fn compute(
+        &mut self,
+        instructions: f64,
+        mix: u16,
+        critical: Option<&Critical>,
+        parts: u32,
+    ) -> Result<(), ModelError> {
+        let Some(critical) = critical.filter(|critical| critical.sections > 0) else {
+            if instructions > 0.0 {
+                self.script.push(self.computing(instructions, mix));
+            }
+            return Ok(());
+        };
+        let sections = critical.sections.div_ceil(parts);
+        let inside = critical.instructions * f64::from(sections);
+        check(
+            "phase.critical.instructions",
+            critical.instructions,
+            "above 0, and in all sections less than a thread computes in the phase",
+            |x| x > 0.0 && inside < instructions,
+        )?;
+        let from = self.script.len() as u32;
+        let outside = (instructions - inside) / f64::from(sections);
+        let compute = |instructions| self.computing(instructions, mix);
+        let nested = critical.nested;
+        check("phase.critical.nested", nested, "0 or more, and less than its instructions", |x| {
+            (0.0..critical.instructions).contains(&x)
+        })?;
+        check("phase.critical.lines", f64::from(critical.lines), "at most 1000000", |x| x <= 1e6)?;
+        let mut body = vec![compute(outside), Op::Acquire(0)];
+        if critical.lines > 0 {
+            body.push(Op::Fetch { lock: 0, lines: critical.lines });
+        }
+        body.push(compute(critical.instructions - nested));
+        if nested > 0.0 {
+            body.extend([Op::Acquire(1), compute(nested), Op::Release(1)]);
+        }
+        self.script.extend(body);
+        self.script.push(Op::Release(0));
+        self.repeat(from, sections, 3);
+        Ok(())
+    }
+
+    fn barrier(&mut self) {
+        self.barriers = true;
+        self.script.push(Op::Barrier(0));
+    }
+
+    pub(in crate::model) fn repeat(&mut self, from: u32, times: u32, counter: u8) {
+        if times > 1 {
+            self.script.push(Op::Repeat { from, times, counter });
+        }
+    }
+}

@@ -1,0 +1,133 @@
+use super::*;
+use crate::model::{Mix, Op};
+
+fn read(text: &str) -> Result<Model, ModelError> {
+    Model::read(&text.parse().unwrap(), 4)
+}
+
+#[test]
+fn phases_become_loops_of_operations() {
+    let text = "spin = '300us'\nimbalance = 0.1\nrepeat = 2\n\
+        [[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\nmisses_per_kilo_instruction = 3\n\
+        [[phase]]\nrepeat = 5\nsleep = '1ms'";
+    let model = read(text).unwrap();
+    assert_eq!(model.spin, Nanos::from_micros(300));
+    let expected = [
+        Op::Only { threads: (0, 1), next: 1 },
+        Op::Compute { instructions: 2e8, mix: 0 },
+        Op::Barrier(0),
+        Op::Compute { instructions: 2e7, mix: 0 },
+        Op::Barrier(0),
+        Op::Repeat { from: 3, times: 10, counter: 2 },
+        Op::Sleep(Nanos::from_millis(1)),
+        Op::Repeat { from: 6, times: 5, counter: 1 },
+        Op::Repeat { from: 0, times: 2, counter: 0 },
+    ];
+    assert_eq!(model.script, expected);
+    assert_eq!(model.mixes[0].misses_without_cache, 0.003);
+}
+
+#[test]
+fn how_threads_wait_at_barriers_can_be_said() {
+    let barrier =
+        |text: &str| read(&format!("{text}\n[[phase]]\ninstructions = 9")).unwrap().barrier;
+    assert_eq!(barrier(""), None);
+    assert_eq!(barrier("barrier = 'spin'"), Some(AtBarrier::Spin));
+    assert_eq!(barrier("barrier = 'donate'"), Some(AtBarrier::Donate));
+}
+
+#[test]
+fn critical_sections_take_their_part_of_a_thread_s_instructions() {
+    let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100 }";
+    let model = read(text).unwrap();
+    assert_eq!(model.script[0], Op::Compute { instructions: 400.0, mix: 0 });
+    assert_eq!(model.script[2], Op::Compute { instructions: 100.0, mix: 0 });
+    assert_eq!(model.script[4], Op::Repeat { from: 0, times: 2, counter: 3 });
+}
+
+#[test]
+fn the_data_that_a_lock_guards_comes_after_the_lock() {
+    let text = "[[phase]]\ninstructions = 4000\ncritical = { sections = 2, instructions = 100, lines = 6 }";
+    let model = read(text).unwrap();
+    assert_eq!(model.script[1..3], [Op::Acquire(0), Op::Fetch { lock: 0, lines: 6 }]);
+    assert_eq!(model.script[5], Op::Repeat { from: 0, times: 2, counter: 3 });
+    let many = read(&text.replace("= 6", "= 1000001")).unwrap_err().to_string();
+    assert!(many.contains("phase.critical.lines is 1000001"), "{many}");
+}
+
+#[test]
+fn threads_can_be_made_after_a_start_that_is_not_repeated() {
+    let text = "repeat = 3\nstartup_instructions = 5e5\n[[phase]]\ninstructions = 4000";
+    let model = read(text).unwrap();
+    let expected = [
+        Op::Compute { instructions: 5e5, mix: 0 },
+        Op::Create,
+        Op::Compute { instructions: 1000.0, mix: 1 },
+        Op::Repeat { from: 2, times: 3, counter: 0 },
+    ];
+    assert_eq!(model.script, expected);
+    assert_eq!(model.mixes[0], Mix::computing(1.0));
+}
+
+#[test]
+fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
+    let text = "malleable = true\n[[phase]]\ninstructions = 1e9\nserial = 0.2\nbarriers = 10\n\
+        [[phase]]\nthreads = 2\nrepeat = 3\ninstructions = 4000";
+    let model = read(text).unwrap();
+    let expected = [
+        Op::Only { threads: (0, 1), next: 1 },
+        Op::Compute { instructions: 2e8, mix: 0 },
+        Op::Barrier(0),
+        Op::Region { threads: 4, next: 3 },
+        Op::Share { instructions: 8e7, mix: 0 },
+        Op::Meet,
+        Op::Repeat { from: 4, times: 10, counter: 2 },
+        Op::Region { threads: 2, next: 1 },
+        Op::Share { instructions: 4000.0, mix: 1 },
+        Op::Repeat { from: 7, times: 3, counter: 1 },
+    ];
+    assert_eq!(model.script, expected);
+    assert!(model.is_malleable());
+    let told = |text: &str| read(text).unwrap_err().to_string();
+    assert!(told("[[phase]]\nthreads = 2\ninstructions = 9").contains("not malleable"));
+    let many = "malleable = true\n[[phase]]\nthreads = 5\ninstructions = 9";
+    assert!(told(many).contains("phase.threads is 5"), "{}", told(many));
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_key_and_what_would_be_right() {
+    let told = |text: &str| read(text).unwrap_err().to_string();
+    assert!(told("").contains("phase"));
+    assert!(told("[[phase]]\ninstruction = 5").contains("instruction"));
+    assert_eq!(
+        told("[[phase]]\ninstructions = 5\nserial = 2.0"),
+        "phase.serial is 2, but must be from 0 to 1"
+    );
+    assert_eq!(
+        told("startup_instructions = -1\n[[phase]]"),
+        "startup_instructions is -1, but must be from 0 to 1e18"
+    );
+    assert_eq!(
+        told("barrier = 'give'\n[[phase]]"),
+        "barrier is \"give\", but must be \"spin\" (as long as `spin` says, then sleep) or \"donate\""
+    );
+    assert!(told("spin = 'long'\n[[phase]]").contains("such as \"300us\""));
+    assert!(
+        told("[[phase]]\nmisses_per_kilo_instruction = 3\nmisses_without_cache = 1")
+            .contains("at least misses_per_kilo_instruction")
+    );
+    assert_eq!(
+        told("[[phase]]\nsleep = 'forever'"),
+        "phase.sleep is \"forever\", but must be at most 1 day"
+    );
+    assert!(told("[[phase]]\nsleep = '400years'").contains("at most 1 day"));
+    let endless = "misses_per_kilo_instruction = 1e300\nmisses_in_flight = 1e-300";
+    assert!(told(&format!("[[phase]]\n{endless}")).contains("misses_in_flight is 1e-300"));
+    assert!(told("[[phase]]\nmisses_per_kilo_instruction = 1e300").contains("from 0 to 10000"));
+    assert!(told("[[phase]]\nmisses_per_kilo_instruction = inf").contains("is inf"));
+    assert!(told("[[phase]]\nmisses_without_cache = 1e300").contains("at most 10000"));
+    assert!(told("[[phase]]\ncycles_per_instruction = nan").contains("is NaN"));
+    assert!(told("[[phase]]\nfootprint_mib = 1e300").contains("footprint_mib is 1e300"));
+    let critical = "critical = { sections = 2, instructions = 900 }";
+    assert!(told(&format!("[[phase]]\ninstructions = 4000\n{critical}")).contains("critical"));
+}
