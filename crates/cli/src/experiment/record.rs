@@ -183,7 +183,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 27] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 28] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {

@@ -193,7 +193,7 @@ fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else
     store.learn(&programs, 0, Some(&halves), helped).unwrap();
     store.learn(&programs, 0, None, batch).unwrap();
     let store = Store::open_at(&file).unwrap();
-    let known = |division| store.experience(&programs, 0, division);
+    let known = |division: Option<&Division>| store.experience(&programs, 0, division);
     assert_eq!(known(Some(&halves)), batch.with_groups(true));
     for other in [division(["0-1", "2-3"], SortBy::Lock), division(["0", "1"], SortBy::LockTime)] {
         assert_eq!(known(Some(&other)), batch);
