@@ -71,7 +71,7 @@ const COLUMNS: [Column; COUNT] = [
     right(
         "PROGR s",
         7,
-        "time alone that its work was worth, by its weight, since programs last came; in the place of GANG",
+        "time alone that its work was worth, by its weight; in the place of GANG",
     ),
     right(
         "SLOWED",
