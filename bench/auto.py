@@ -30,6 +30,8 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
+    # What is known of programs from earlier runs is another experiment: here nothing is.
+    os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     cpus = len(os.sched_getaffinity(0))
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
               "rounds": options.runs, "seconds": options.seconds, "machine": None, "left_out": {}, "mixes": [],

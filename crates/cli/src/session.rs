@@ -128,12 +128,12 @@ impl Session {
         store: Option<&Store>,
     ) -> Vec<Profile> {
         let keys: Vec<Key> = workload.programs.iter().map(|spec| self.key(spec, how)).collect();
-        let division = self.division(how);
+        let (in_hand, division) = (self.keys_in_hand(workload, how), self.division(how));
         let profile = |(slot, spec): (usize, &ProgramSpec)| {
             let stored = store.and_then(|store| store.look_up(&keys[slot]));
             let misses = stored.as_ref().and_then(|entry| entry.misses_per_kilo_instruction);
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
-            let experience = |store: &Store| store.experience(&keys, slot, division.as_ref());
+            let experience = |store: &Store| store.experience(&in_hand, slot, division.as_ref());
             Profile {
                 solo: stored.map(|entry| entry.solo),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),

@@ -125,6 +125,33 @@ fn all(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, S
     items.collect()
 }
 
+/// Makes a store with nothing in it: under another name first, so that nobody ever meets half of one, for this user alone, since
+/// commands and variables of programs stand in it.
+fn make(folder: &Path, file: &Path) -> Result<(), Trouble> {
+    let name = tempfile::Builder::new().prefix("profiles.").suffix(".new").tempfile_in(folder);
+    let new = name.map_err(redb::Error::Io)?;
+    drop(Database::create(new.path())?);
+    match new.persist_noclobber(file) {
+        Err(lost) if lost.error.kind() != io::ErrorKind::AlreadyExists => {
+            Err(redb::Error::Io(lost.error).into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What the library says, as users are told.
+fn told(file: &Path, Trouble(error): Trouble) -> StoreError {
+    let file = file.to_owned();
+    match *error {
+        redb::Error::DatabaseAlreadyOpen => StoreError::Busy { file },
+        redb::Error::Io(source) if source.raw_os_error().is_some() => {
+            StoreError::Unusable { file, source }
+        }
+        // What the library itself calls an i/o error is a file that is too short or something else.
+        other => StoreError::Damaged { file, why: other.to_string() },
+    }
+}
+
 impl Store {
     /// The store of this user, made if it is not there.
     pub(crate) fn open() -> Result<Store, StoreError> {
@@ -142,6 +169,9 @@ impl Store {
         if let Some(folder) = file.parent() {
             fs::create_dir_all(folder)
                 .map_err(|source| StoreError::Folder { folder: folder.to_owned(), source })?;
+            if !file.exists() {
+                make(folder, file).map_err(|trouble| told(file, trouble))?;
+            }
         }
         Store::read(file.to_owned(), PATIENCE)
     }
@@ -201,7 +231,7 @@ impl Store {
         panic::set_hook(hook);
         result
             .map_err(|_| self.damaged("its parts do not fit together"))?
-            .map_err(|trouble| self.trouble(trouble))
+            .map_err(|trouble| told(&self.file, trouble))
     }
 
     fn database(&self) -> Result<Database, Trouble> {
@@ -213,18 +243,6 @@ impl Store {
                 }
                 other => return Ok(other?),
             }
-        }
-    }
-
-    fn trouble(&self, Trouble(error): Trouble) -> StoreError {
-        let file = self.file.clone();
-        match *error {
-            redb::Error::DatabaseAlreadyOpen => StoreError::Busy { file },
-            redb::Error::Io(source) if source.raw_os_error().is_some() => {
-                StoreError::Unusable { file, source }
-            }
-            // What the library itself calls an i/o error is a file that is too short or something else.
-            other => self.damaged(other),
         }
     }
 

@@ -19,8 +19,8 @@
 //!
 //! *Algorithm.* 1. [Whoever comes](line) starts: everybody at once, or with the goal `throughput` as long as CPUs are idle. 2. After
 //! [`LOOK`], and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](IDLES) is never
-//! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or
-//! [idle CPUs](BUSY), nothing is done. 3. A trial: each program runs alone for a moment, [`TRIAL`] in all where that goes. It tells how
+//! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
+//! [not short](SHORT), nothing is done. 3. A trial: each program runs alone for a moment, [`TRIAL`] in all where that goes. It tells how
 //! many CPUs each uses, and how many it keeps busy outside the kernel. 4. Gangs are made by the CPUs that programs use, not by those
 //! that they ask for: by `minwait`, for the goal `fair` by `greedy`. Each [`CHECK`] it is looked whether as much is done as side by
 //! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again.
@@ -63,6 +63,8 @@ use line::{Line, Room};
 
 /// The wake-up at which everything is read; those of other policies have small numbers.
 const LOOKS: Token = Token(100);
+/// What is read of each program, at the wake-ups for that only.
+const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
 /// How long programs run before they are looked at.
 const LOOK: Nanos = Nanos::from_millis(100);
 /// How soon after somebody came or went an interval begins that has nothing of before.
@@ -81,7 +83,9 @@ const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(64));
 const BUDGET: u64 = 20;
 /// Whoever uses less than this of a CPU competes with nobody; and less than this part of what a thread has if all compete.
 const IDLES: (f64, f64) = (0.2, 0.25);
-/// Below this part of all CPUs, some are idle.
+/// CPUs are short where so many threads wait for one, as part of the CPUs that there are,
+const SHORT: f64 = 0.1;
+/// and if that is not known, where this part of them is used.
 const BUSY: f64 = 0.9;
 /// Whoever uses less than this part of the threads that it asks for is narrower than it says.
 const NARROW: f64 = 0.6;
@@ -93,22 +97,36 @@ const SCALES: f64 = 0.9;
 struct Seen {
     /// It hardly uses CPUs.
     idles: bool,
+    /// How many threads it had at work side by side.
+    at_work: Option<f64>,
     /// How many CPUs it used while it had all of them, and how many of these outside the kernel.
     alone: Option<(f64, f64)>,
 }
 
 impl Seen {
-    /// How many CPUs it uses, where these are much fewer than it asks for.
+    /// How many CPUs it uses alone, where these are much fewer than it asks for.
     fn narrow(&self, asked: usize) -> Option<usize> {
-        let (width, _) = self.alone.filter(|(width, _)| *width < NARROW * asked as f64)?;
-        // A little more than a whole number is noise.
-        Some(((width - 0.25).ceil().max(1.0) as usize).min(asked))
+        narrow(self.alone?.0, asked)
     }
 
-    fn rival(&self, asked: usize) -> Rival {
+    /// By what it did alone.
+    fn alone(&self, asked: usize) -> Rival {
         let threads = self.narrow(asked).unwrap_or(asked);
         Rival { threads, rate: self.alone.map_or(threads as f64, |(_, rate)| rate) }
     }
+
+    /// By what it did side by side.
+    fn beside(&self, asked: usize) -> Rival {
+        let threads = self.at_work.and_then(|at_work| narrow(at_work, asked)).unwrap_or(asked);
+        Rival { threads, rate: threads as f64 }
+    }
+}
+
+/// A number of threads, where it is much smaller than what is asked for.
+fn narrow(threads: f64, asked: usize) -> Option<usize> {
+    // A little more than a whole number is noise.
+    let whole = (threads - 0.25).ceil().max(1.0) as usize;
+    (threads < NARROW * asked as f64).then_some(whole.min(asked))
 }
 
 /// Where it is in the picture above.
@@ -176,19 +194,15 @@ impl Auto {
         self.seen.get(&program.id.slot).copied().unwrap_or_default()
     }
 
-    /// Those that compete for CPUs, by what was seen of them, or by what they ask for.
-    fn rivals(&self, by_sight: bool, world: &World<'_>) -> Vec<Rival> {
+    /// Those that compete for CPUs, as they were seen.
+    fn rivals(&self, by: fn(&Seen, usize) -> Rival, world: &World<'_>) -> Vec<Rival> {
         let competing = self.candidates(world).filter(|p| !self.seen(p).idles);
-        let rival = |p: &Program| {
-            let seen = if by_sight { self.seen(p) } else { Seen::default() };
-            seen.rival(asked(p, world))
-        };
-        competing.map(rival).collect()
+        competing.map(|p| by(&self.seen(p), asked(p, world))).collect()
     }
 
     /// The same by what all ask for, as if nothing had been seen.
     fn in_the_dark(&self, world: &World<'_>) -> Vec<Rival> {
-        self.candidates(world).map(|p| Seen::default().rival(asked(p, world))).collect()
+        self.candidates(world).map(|p| Seen::default().beside(asked(p, world))).collect()
     }
 
     /// Takes in how wide programs are, and who competes.
@@ -206,8 +220,9 @@ impl Auto {
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
             seen.idles = did.width() < idles;
-            if self.phase != Phase::SideBySide {
-                seen.alone = Some((did.width(), did.rate()));
+            match self.phase {
+                Phase::SideBySide => seen.at_work = did.at_work(),
+                _ => seen.alone = Some((did.width(), did.rate())),
             }
         }
     }
@@ -216,7 +231,7 @@ impl Auto {
     fn room(&self, did: &Interval, world: &World<'_>) -> Room {
         let (cpus, programs) = (world.cpus.len() as f64, did.0.len());
         let idle = cpus - did.useful();
-        let is_idle = idle >= (cpus * (1.0 - BUSY)).max(0.5);
+        let is_idle = idle >= (cpus * (1.0 - BUSY)).max(0.5) && !is_short(did, world);
         if self.phase != Phase::SideBySide || self.disturbed || programs == 0 || !is_idle {
             return Room::default();
         }
@@ -229,16 +244,16 @@ impl Auto {
         let own = did.of_those(|id| ids.contains(&id));
         self.learn(&own, world);
         match self.phase {
-            Phase::SideBySide => self.looked_side_by_side(did.used(), &own, world, plan),
+            Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
             Phase::Trial { .. } => self.end_trial(&own, world, plan),
             Phase::InGangs => self.looked_at_gangs(&own, world, plan),
         }
     }
 
-    /// All programs together have used so many CPUs, and this is what those did that could take turns.
+    /// CPUs are short or not, and this is what those did that could take turns.
     fn looked_side_by_side(
         &mut self,
-        used: f64,
+        is_short: bool,
         did: &Interval,
         world: &World<'_>,
         plan: &mut Plan,
@@ -248,9 +263,8 @@ impl Auto {
         }
         self.side_by_side = Some(did.useful());
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
-        let busy = BUSY * world.cpus.len() as f64;
-        let settled = is_settled(&self.rivals(false, world), world.cpus.len());
-        if let Some(ground) = settled.or((used < busy).then_some(Ground::CpusIdle)) {
+        let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
+        if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
             self.tell(Manner::SideBySide, ground, None, plan);
             self.look_in(soon, world);
         } else if world.now < self.next_trial {
@@ -264,7 +278,7 @@ impl Auto {
     }
 
     fn begin_trial(&mut self, world: &World<'_>, plan: &mut Plan) {
-        let moments = self.rivals(false, world).len() as u64;
+        let moments = self.rivals(Seen::beside, world).len() as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
         let options = Options { quantum: moment, ..self.options.clone() };
@@ -278,7 +292,7 @@ impl Auto {
 
     fn end_trial(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         self.pay(did);
-        let rivals = self.rivals(true, world);
+        let rivals = self.rivals(Seen::alone, world);
         let reference = self.side_by_side.unwrap_or_default();
         let most_lost = self.options.goal.most_lost();
         let verdict = match self.candidates(world).any(|p| self.seen(p).alone.is_some()) {
@@ -298,7 +312,8 @@ impl Auto {
         if self.disturbed || (is_as_much && !self.somebody_woke(world)) {
             return self.look_in(CHECK, world);
         }
-        let verdict = judge(&self.rivals(true, world), world.cpus.len(), reference, most_lost);
+        let verdict =
+            judge(&self.rivals(Seen::alone, world), world.cpus.len(), reference, most_lost);
         let is_new = self.known(world) != *self.inner.known();
         match verdict.manner {
             Manner::InGangs if is_new => self.make_gangs(verdict, world, plan),
@@ -433,6 +448,15 @@ fn asked(program: &Program, world: &World<'_>) -> usize {
     usize::from(program.asked).clamp(1, world.cpus.len().max(1))
 }
 
+/// Whether threads wait for CPUs.
+fn is_short(did: &Interval, world: &World<'_>) -> bool {
+    let cpus = world.cpus.len() as f64;
+    match did.waiting() {
+        Some(threads) => threads >= SHORT * cpus,
+        None => did.used() >= BUSY * cpus,
+    }
+}
+
 /// Whether others are there from now on, or may run elsewhere.
 fn changes(cause: &Cause) -> bool {
     matches!(
@@ -457,11 +481,10 @@ impl Policy for Auto {
         let room = did.as_ref().map_or_else(Room::default, |did| self.room(did, world));
         let was_empty = self.line.is_empty();
         let new = self.line.update(room, world, plan);
-        plan.observe.extend(new.iter().map(|id| Observe {
-            program: Some(*id),
-            measure: Measure::UserTime,
-            period: Nanos::NEVER,
-        }));
+        for id in &new {
+            let (program, period) = (Some(*id), Nanos::NEVER);
+            plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+        }
         if let Some(did) = did {
             (self.looked_at, self.asked_for) = (world.now, Nanos::NEVER);
             self.looked(&did, world, plan);

@@ -1,7 +1,8 @@
 //! What a run has shown of its programs is kept for the next one.
 
 use cosched_core::result::RunResult;
-use cosched_core::{Experience, Reason};
+use cosched_core::workload::Workload;
+use cosched_core::{Experience, Reason, Why};
 use cosched_policy::Kind;
 
 use super::{Request, Session, say};
@@ -14,31 +15,41 @@ impl Session {
         if !request.kind.measures() || request.how.measure.no_guard {
             return;
         }
-        let known: Vec<Experience> =
-            (0..request.profiles.len()).map(|slot| known(request, result, slot)).collect();
-        if known.iter().all(|known| known.is_empty()) {
+        let outcomes: Vec<Option<Outcome>> =
+            (0..request.profiles.len()).map(|slot| outcome(request, result, slot)).collect();
+        if outcomes.iter().all(Option::is_none) {
             return;
         }
-        if let Err(error) = self.keep(request, &known) {
+        if let Err(error) = self.keep(request, &outcomes) {
             say(format_args!("what was tried out is not kept for the next run: {error}"));
         }
     }
 
-    fn keep(&self, request: &Request<'_>, known: &[Experience]) -> Result<(), StoreError> {
+    fn keep(&self, request: &Request<'_>, outcomes: &[Option<Outcome>]) -> Result<(), StoreError> {
         let mut store = Store::open()?;
-        let keys = self.keys(request);
+        let keys = self.keys_in_hand(request.workload, request.how);
         let division = self.division(request.how).filter(|_| request.kind.shuffles());
-        // Programs that are the same in every respect share a lesson, which a run changes once.
-        let learnt = |slot: &usize| !known[*slot].is_empty();
-        let is_first =
-            |slot: &usize| !(0..*slot).any(|other| learnt(&other) && keys[other] == keys[*slot]);
-        (0..keys.len())
-            .filter(|slot| learnt(slot) && is_first(slot))
-            .try_for_each(|slot| store.learn(&keys, slot, division.as_ref(), known[slot]))
+        // Programs that are the same in every respect share a lesson, which a run changes once: as whoever learnt has it.
+        let mut kept: Vec<&Key> = Vec::new();
+        for is_new in [true, false] {
+            for (slot, outcome) in outcomes.iter().enumerate() {
+                let Some(outcome) = outcome.as_ref().filter(|outcome| outcome.is_new == is_new)
+                else {
+                    continue;
+                };
+                if !kept.contains(&&keys[slot]) {
+                    kept.push(&keys[slot]);
+                    store.learn(&keys, slot, division.as_ref(), outcome.known, is_new)?;
+                }
+            }
+        }
+        Ok(())
     }
 
-    fn keys(&self, request: &Request<'_>) -> Vec<Key> {
-        request.workload.programs.iter().map(|spec| self.key(spec, request.how)).collect()
+    /// The programs, as policies have them in hand.
+    pub(super) fn keys_in_hand(&self, workload: &Workload, how: &HowArgs) -> Vec<Key> {
+        let key = |spec| self.key(spec, how).in_hand(spec, how.barrier(spec));
+        workload.programs.iter().map(key).collect()
     }
 
     /// How threads would be divided into groups; `None`: there is nothing to divide them between.
@@ -49,17 +60,31 @@ impl Session {
     }
 }
 
-/// What is known of a program after the run, of what its policy tries.
-fn known(request: &Request<'_>, result: &RunResult, slot: usize) -> Experience {
-    let recalled = match request.how.measure.afresh {
+/// What a run has shown of a program.
+struct Outcome {
+    known: Experience,
+    /// By trials of its own; else it went by what was known.
+    is_new: bool,
+}
+
+/// Of what its policy tries. `None`: what was known, if anything, is as it was.
+fn outcome(request: &Request<'_>, result: &RunResult, slot: usize) -> Option<Outcome> {
+    let earlier = match request.how.measure.afresh {
         true => Experience::default(),
         false => request.profiles[slot].experience,
     };
-    let recalled = match request.kind.shuffles() {
-        true => recalled.of_groups(),
-        false => recalled.of_actuators(),
+    let earlier = match request.kind.shuffles() {
+        true => earlier.of_groups(),
+        false => earlier.of_actuators(),
     };
     let own = |reason: &&Reason| reason.program.is_some_and(|id| usize::from(id.slot) == slot);
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    recalled.after(reasons.filter(own).map(|reason| reason.why))
+    let whys: Vec<Why> = reasons.filter(own).map(|reason| reason.why).collect();
+    let went_by = |why: &Why| matches!(why, Why::Recalled { .. } | Why::GroupsRecalled { .. });
+    if !earlier.is_empty() && !whys.iter().any(went_by) {
+        return None;
+    }
+    let is_new = !Experience::default().after(whys.iter().copied()).is_empty();
+    let known = earlier.after(whys);
+    (!known.is_empty()).then_some(Outcome { known, is_new })
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::Nanos;
 use cosched_core::result::MachineDescription;
-use cosched_core::workload::ProgramSpec;
+use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_policy::Placement;
 use serde::{Deserialize, Serialize};
 
@@ -34,6 +34,15 @@ struct Parts<'a> {
     cpus: usize,
 }
 
+/// What else counts for policies.
+#[derive(Serialize)]
+struct InHand<'a> {
+    program: &'a str,
+    barrier: &'static str,
+    malleable: bool,
+    weight: f64,
+}
+
 impl Key {
     /// The key of a program that wants `threads` CPUs at once.
     pub(crate) fn new(
@@ -55,6 +64,14 @@ impl Key {
         };
         Key(serde_json::to_string(&parts)
             .expect("all map keys are strings, so it can be written as JSON"))
+    }
+
+    /// The same program as policies have it in hand: what it does at barriers, whether its threads are granted, and what it
+    /// weighs change what helps it.
+    pub(crate) fn in_hand(&self, spec: &ProgramSpec, barrier: Barrier) -> Key {
+        let (barrier, malleable, weight) = (barrier.name(), spec.malleable, spec.weight);
+        let parts = InHand { program: &self.0, barrier, malleable, weight };
+        Key(serde_json::to_string(&parts).expect("it has no map, so it can be JSON"))
     }
 
     /// The parts as one line of JSON.

@@ -52,9 +52,9 @@ struct Company<'a> {
 }
 
 impl Lesson {
-    /// What a run makes of what was known before, having learnt this.
-    pub(crate) fn after(before: Option<&Lesson>, known: Experience) -> Lesson {
-        let gone_by = before.filter(|lesson| lesson.trusted() == known);
+    /// What a run makes of what was known before. It knows this now; whether by trials of its own, or it went by the lesson.
+    fn after(before: Option<&Lesson>, known: Experience, is_new: bool) -> Lesson {
+        let gone_by = before.filter(|_| !is_new);
         let uses = gone_by.map_or(0, |lesson| lesson.uses + 1);
         let (in_force, tried) = (known.in_force(), known.tried().collect());
         Lesson { in_force, tried, groups: known.groups(), uses }
@@ -89,16 +89,17 @@ impl Store {
         helped.map_or(of_actuators, |helped| of_actuators.with_groups(helped))
     }
 
-    /// Keeps what a run has shown of it; of groups if there is a division.
+    /// Keeps what a run has shown of it, by trials if it is new; of groups if there is a division.
     pub(crate) fn learn(
         &mut self,
         programs: &[Key],
         place: usize,
         division: Option<&Division>,
         known: Experience,
+        is_new: bool,
     ) -> Result<(), StoreError> {
         let key = company(programs, place, division);
-        let lesson = Lesson::after(self.lesson(&key).as_ref(), known);
+        let lesson = Lesson::after(self.lesson(&key).as_ref(), known, is_new);
         let text = serde_json::to_string(&lesson).expect("it has no map, so it can be JSON");
         self.write(LESSONS, &key, &text)?;
         self.lessons.insert(key, text);
@@ -132,15 +133,15 @@ mod tests {
             Experience::default().with_groups(true),
             Experience::default().with_groups(false),
         ] {
-            let mut lesson = Lesson::after(Option::None, known);
+            let mut lesson = Lesson::after(Option::None, known, true);
             for _ in 0..RUNS {
                 assert_eq!(lesson.trusted(), known);
-                lesson = Lesson::after(Some(&lesson), lesson.trusted());
+                lesson = Lesson::after(Some(&lesson), lesson.trusted(), false);
             }
             assert!(lesson.trusted().is_empty());
             // Whatever comes of that is as good as new, the same as before, too.
             for found in [known, Experience::new(None, &[Batch])] {
-                assert_eq!(Lesson::after(Some(&lesson), found).trusted(), found);
+                assert_eq!(Lesson::after(Some(&lesson), found, true).trusted(), found);
             }
         }
     }

@@ -1,7 +1,7 @@
 use std::thread;
 
 use cosched_core::result::MachineDescription;
-use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_core::workload::{Barrier, ProgramSpec, Workload};
 use cosched_core::{Actuator, CpuSet, Experience, Nanos};
 use cosched_policy::{Placement, SortBy};
 use tempfile::TempDir;
@@ -190,8 +190,8 @@ fn what_groups_brought_is_known_where_threads_are_divided_alike_beside_what_else
     let halves = division(["0", "1"], SortBy::Lock);
     let batch = Experience::new(Actuator::Batch, &[Actuator::Batch]);
     let helped = Experience::default().with_groups(true);
-    store.learn(&programs, 0, Some(&halves), helped).unwrap();
-    store.learn(&programs, 0, None, batch).unwrap();
+    store.learn(&programs, 0, Some(&halves), helped, true).unwrap();
+    store.learn(&programs, 0, None, batch, true).unwrap();
     let store = Store::open_at(&file).unwrap();
     let known = |division: Option<&Division>| store.experience(&programs, 0, division);
     assert_eq!(known(Some(&halves)), batch.with_groups(true));
@@ -207,7 +207,7 @@ fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
     let programs = [key(2), key(4)];
     let known = Experience::new(Actuator::Batch, &[Actuator::Batch]);
     let mut store = Store::open_at(&file).unwrap();
-    store.learn(&programs, 0, None, known).unwrap();
+    store.learn(&programs, 0, None, known, true).unwrap();
     assert_eq!(Store::open_at(&file).unwrap().experience(&programs, 0, None), known);
     assert!(store.experience(&programs, 1, None).is_empty(), "of the other one nothing is known");
 
@@ -215,6 +215,36 @@ fn a_lesson_that_cannot_be_understood_is_learnt_anew() {
     store.write(LESSONS, &company, r#"{"in_force":"of-tomorrow","tried":[],"uses":0}"#).unwrap();
     let mut store = Store::open_at(&file).unwrap();
     assert!(store.experience(&programs, 0, None).is_empty());
-    store.learn(&programs, 0, None, known).unwrap();
+    store.learn(&programs, 0, None, known, true).unwrap();
     assert_eq!(store.experience(&programs, 0, None), known);
+}
+
+#[test]
+fn a_program_in_hand_is_told_by_its_barriers_its_grants_and_its_weight() {
+    let in_hand = |keys, barrier| key(2).in_hand(&program(keys), barrier);
+    let plain = in_hand("", Barrier::Own);
+    assert_eq!(in_hand("name = 'other'", Barrier::Own), plain);
+    for other in [
+        in_hand("", Barrier::Donate),
+        in_hand("malleable = true", Barrier::Own),
+        in_hand("weight = 2.0", Barrier::Own),
+    ] {
+        assert_ne!(other, plain);
+    }
+}
+
+#[test]
+fn a_new_store_is_whole_from_the_beginning_and_for_its_user_alone() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let (folder, file) = place();
+    Store::open_at(&file).unwrap();
+    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let names = || fs::read_dir(folder.path().join("cosched")).unwrap().count();
+    assert_eq!(names(), 1, "and nothing else is left there");
+    // Whoever was first keeps what is in it.
+    Store::open_at(&file).unwrap().put(&key(2), &entry(3)).unwrap();
+    assert!(make(file.parent().unwrap(), &file).is_ok());
+    assert_eq!(Store::open_at(&file).unwrap().get(&key(2)).unwrap(), Some(entry(3)));
+    assert_eq!(names(), 1);
 }

@@ -5,8 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use cosched_core::workload::Barrier;
+use cosched_linux::affinity;
 use cosched_linux::procfs::Proc;
 use cosched_linux::runstate::RunStates;
+use rustix::process::Signal;
 
 use super::support::{Cosched, Ended, Place, User, copy_file, eventually, program, skip};
 
@@ -108,6 +110,50 @@ fn a_program_whose_threads_meet_goes_on_to_its_end_when_cosched_is_killed() {
     cosched.kill();
     eventually("its end", || place.path("done").exists());
     eventually("the end of every process", || place.marked().all().is_empty());
+}
+
+/// How often a process' first thread has slept.
+fn slept(pid: &str) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.trim())).ok()?;
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("voluntary_ctxt_switches:")?.trim().parse().ok())
+}
+
+#[test]
+fn two_programs_that_are_killed_while_they_donate_count_as_killed_and_their_neighbour_meets_on() {
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
+    // On one CPU they wait for each other asleep at every barrier.
+    let cpu = affinity::get(0).unwrap().iter().next().unwrap();
+    let victim = |name: &str| {
+        let script = format!("echo $$ > {name}; exec taskset -c {cpu} ./meets 2000000000");
+        program(name, "barrier = 'donate'", &script)
+    };
+    // One that has come before their end, and one that comes after it.
+    let beside = "./meets 1000 && touch met; while ! [ -e killed ]; do ./meets 100; sleep 0.02; done; exec ./meets";
+    let tables = [victim("a"), victim("b"), program("c", "barrier = 'donate'", beside)];
+    let cosched = place.run(&tables, "--policy linux");
+    for name in ["a", "b"] {
+        eventually("its waiting", || slept(&place.read(name)).is_some_and(|times| times > 100));
+    }
+    eventually("its neighbour's meeting", || place.path("met").exists());
+    let marked = place.marked();
+    let pids = ["a", "b"].map(|name| place.read(name).trim().parse::<i32>().unwrap());
+    for victim in marked.programs().into_iter().filter(|process| pids.contains(&process.pid)) {
+        marked.signal(victim, Signal::KILL);
+    }
+    place.write("killed", "");
+    let ended = cosched.ended().with(1);
+    let programs = ended.result().programs;
+    let ends: Vec<_> = programs.iter().map(|program| program.exit_status).collect();
+    assert_eq!(ends, [Some(137), Some(137), Some(0)]);
+    // What was counted by then is kept, and the neighbour counts on.
+    let met = |slot: usize| programs[slot].barrier.as_ref().and_then(|barrier| barrier.meetings);
+    let [a, b, c] = [0, 1, 2].map(|slot| met(slot).unwrap().barriers);
+    assert!(a > 100 && b > 100 && c >= 6000, "{a} {b} {c}");
+    place.nothing_is_left_of(&ended);
 }
 
 #[test]

@@ -8,10 +8,10 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
-use cosched_page::{Entry, RunState, ThreadTable};
+use cosched_page::{ENTRIES, Entry, RunState, ThreadTable};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap, mprotect, munmap};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use rustix::thread::gettid;
 
 use super::*;
@@ -200,6 +200,64 @@ fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
         child.wait().unwrap();
     }
     assert!(slept && others.is_none(), "{others:?}");
+}
+
+/// A process that sleeps or computes until it is killed, or this thread has ended; with this number, if one is given. `None`,
+/// and says so, where that may not be chosen.
+fn child(number: Option<i32>, computes: bool) -> Option<i32> {
+    let wanted = [number.unwrap_or_default()];
+    // SAFETY: a structure of plain numbers.
+    let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
+    arguments.exit_signal = libc::SIGCHLD as u64;
+    if number.is_some() {
+        (arguments.set_tid, arguments.set_tid_size) = (wanted.as_ptr() as u64, 1);
+    }
+    // SAFETY: a fork: the kernel reads the arguments and the number, which outlive the call. The child makes only system calls.
+    let made = unsafe {
+        let made = libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments));
+        if made == 0 {
+            libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+            loop {
+                if !computes {
+                    libc::pause();
+                }
+            }
+        }
+        made
+    };
+    if made < 0 {
+        eprintln!("skipped: no process {number:?}: {}", std::io::Error::last_os_error());
+    }
+    (made > 0).then_some(made as i32)
+}
+
+/// Kills a child, and waits until it is gone.
+fn end(child: i32) {
+    let child = Pid::from_raw(child).unwrap();
+    kill_process(child, Signal::KILL).unwrap();
+    waitpid(Some(child), WaitOptions::empty()).unwrap();
+}
+
+#[test]
+fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to_it_is_written_there()
+ {
+    let Some(mut states) = states() else { return };
+    states.begin().unwrap();
+    states.add(std::process::id() as i32).unwrap();
+    let table = Mapped::of(&states);
+    let Some(first) = child(None, true) else { return };
+    assert!(table.comes_to(first, RunState::Running));
+    end(first);
+    assert_eq!(table.entry(first), None);
+    // The same number again, and another one that has the same place.
+    let far = first + ENTRIES as i32;
+    for (number, other) in [(first, far), (far, first)] {
+        let Some(number) = child(Some(number), false) else { return };
+        assert!(table.comes_to(number, RunState::Blocked));
+        assert_eq!(table.entry(other), None);
+        end(number);
+        assert_eq!(table.entry(number), None);
+    }
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! What programs did between two looks.
 //!
-//! CPU time and the part of it outside the kernel are the evidence that every machine has, without any right. A program
-//! that spins is as busy by it as one that computes; one that yields, or sleeps and is woken, is not.
+//! CPU time, the part of it outside the kernel, and the time without a CPU are the evidence that may be had without any right.
+//! A program that spins is as busy by it as one that computes; one that yields, or sleeps and is woken, is not. Threads that
+//! wait for CPUs tell that these are short, also where somebody else uses them.
 
 use std::collections::BTreeMap;
 
@@ -18,6 +19,8 @@ pub(super) struct Did {
     pub(super) on_cpu: f64,
     /// Of that, outside the kernel.
     pub(super) outside: f64,
+    /// For how long its threads were ready to run and had no CPU, all together; where that is known.
+    pub(super) queued: Option<f64>,
 }
 
 impl Did {
@@ -27,6 +30,7 @@ impl Did {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
+            queued: sample.run_delay.map(Nanos::as_secs_f64),
             outside: sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64(),
         }
     }
@@ -45,6 +49,11 @@ impl Did {
     pub(super) fn rate(&self) -> f64 {
         self.outside / self.running
     }
+
+    /// How many threads it had at work, with a CPU or without.
+    pub(super) fn at_work(&self) -> Option<f64> {
+        Some((self.on_cpu + self.queued?) / self.running)
+    }
 }
 
 /// What all did.
@@ -57,7 +66,13 @@ impl Interval {
         let whole = samples.iter().filter(|sample| {
             sample.thread.is_none() && sample.to > since && sample.to > sample.from
         });
-        Interval(whole.map(|sample| (sample.program, Did::of(sample))).collect())
+        let mut all: BTreeMap<_, _> =
+            whole.map(|sample| (sample.program, Did::of(sample))).collect();
+        // A kernel that keeps no such account tells that nobody ever waits.
+        if all.values().all(|did| did.queued.is_none_or(|queued| queued == 0.0)) {
+            all.values_mut().for_each(|did| did.queued = None);
+        }
+        Interval(all)
     }
 
     /// Of these programs only.
@@ -72,7 +87,12 @@ impl Interval {
         self.0.values().map(Did::used).sum()
     }
 
-    /// The same outside the kernel.
+    /// How many threads waited for a CPU, where that is known of all programs.
+    pub(super) fn waiting(&self) -> Option<f64> {
+        self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
+    }
+
+    /// How many CPUs they used together outside the kernel.
     pub(super) fn useful(&self) -> f64 {
         self.0.values().map(|did| did.outside / did.seconds).sum()
     }

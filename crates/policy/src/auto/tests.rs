@@ -32,6 +32,21 @@ fn look(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     lab.wake_reading();
 }
 
+/// The same, where it is known how many of each program's threads waited for a CPU.
+fn look_at_queues(lab: &mut Lab<Auto>, used: f64, waiting: f64) {
+    let (from, at) = (lab.policy.looked_at, lab.wake_of(LOOKS).unwrap());
+    let part = |threads: f64| Nanos(((at - from).0 as f64 * threads) as u64);
+    let sample = |p: &Program| Sample {
+        on_cpu: part(used),
+        user_time: Some(part(used)),
+        run_delay: Some(part(waiting)),
+        quality: Quality::Exact,
+        ..Sample::empty(p.id, from, at)
+    };
+    lab.scene.samples = lab.scene.programs.iter().map(sample).collect();
+    lab.wake_reading();
+}
+
 /// The same for programs that are all alike.
 fn look_alike(lab: &mut Lab<Auto>, used: f64, running: f64) {
     let did: Vec<_> = lab.scene.programs.iter().map(|p| (p.id.slot, used, running)).collect();
@@ -165,6 +180,24 @@ fn for_throughput_the_next_one_starts_when_cpus_are_idle_or_the_last_has_ended()
     lab.exit(0);
     lab.exit(1);
     assert_eq!(lab.running(), [2]);
+}
+
+#[test]
+fn threads_that_wait_tell_that_cpus_are_short_whoever_else_uses_them() {
+    let mut short = lab(Goal::Balanced, 2, wide(4));
+    look_at_queues(&mut short, 0.2, 1.6);
+    assert!(is_trial(&short));
+    let mut enough = lab(Goal::Balanced, 2, wide(4));
+    look_at_queues(&mut enough, 0.5, 0.04);
+    assert_eq!(chosen(&enough), Some((Manner::SideBySide, Ground::NobodyWide)));
+}
+
+#[test]
+fn of_programs_with_one_thread_at_work_each_no_trial_is_made() {
+    let mut lab = lab(Goal::Balanced, 2, wide(5));
+    look_at_queues(&mut lab, 0.4, 0.6);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::NobodyWide)));
+    assert_eq!(lab.wake_of(LOOKS), Some(lab.scene.now + NEXT_LOOK), "that may change");
 }
 
 #[test]
