@@ -29,7 +29,7 @@ def claim(row):
     if "found" not in row:
         return [row["id"], says, theirs, "–", "open", "–", row.get("why", "–"), "–", "–"]
     if "by_point" not in row:
-        return [row["id"], says, theirs, row["found"], row["verdict"], "measured", row.get("why", "–"), "–", "–"]
+        return [row["id"], says, theirs, row["found"], row["verdict"], "–", row.get("why", "–"), "–", "–"]
     return [row["id"], says, theirs, row["found"], row["verdict"], parts(row), row.get("why", "–"),
             swept(row, "constant"), swept(row, "assumption")]
 
