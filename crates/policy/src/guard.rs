@@ -174,6 +174,16 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
+    /// Nothing is to be won of a program any more, and it has nothing: until something is chosen again nothing is tried. Its
+    /// peace goes on, or what comes and goes would be tried each time.
+    pub(crate) fn dismiss(&mut self, id: ProgramId, plan: &mut Plan) {
+        let peace = self.programs.get(&id).map(|guarded| guarded.in_peace_until);
+        self.forget(id, plan);
+        if let Some(in_peace_until) = peace {
+            self.programs.insert(id, Guarded { in_peace_until, ..Guarded::default() });
+        }
+    }
+
     /// A program was measured in the middle of a moment: that is a part of it.
     pub(crate) fn sampled(&mut self, id: ProgramId, world: &World<'_>) {
         if let Some((trial, Step::Measuring)) = &mut self.trial {

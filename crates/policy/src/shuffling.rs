@@ -191,7 +191,7 @@ impl Shuffling {
                 plan.because(Some(id), Why::Unbound { lock_time });
             }
             if tracked.calm >= PATIENCE && tracked.phase.take().is_some() {
-                self.guard.iter_mut().for_each(|guard| guard.forget(id, plan));
+                self.guard.iter_mut().for_each(|guard| guard.dismiss(id, plan));
             }
             return;
         }
@@ -213,20 +213,22 @@ impl Shuffling {
                 let homes = Arc::new(homes);
                 tracked.proposed = Some((homes.clone(), why));
                 if tracked.phase.is_none_or(|phase| (phase - lock_time).abs() > PHASE) {
-                    let is_first = tracked.phase.is_none() && tracked.helped.is_none();
-                    let recalled = recalled.filter(|_| is_first);
+                    let is_new = tracked.phase.is_none();
+                    let recalled = recalled.filter(|_| is_new && tracked.helped.is_none());
+                    let helped = tracked.helped.filter(|helped| *helped && is_new);
+                    let known = recalled.or(helped);
                     if let Some(helped) = recalled {
                         tracked.helped = recalled;
                         plan.because(Some(id), Why::GroupsRecalled { helped });
                     }
-                    if recalled == Some(true) {
+                    if known == Some(true) {
                         guard.adopt(id, homes.clone());
                         tracked.proposed = None;
                         plan.because(Some(id), why);
                     }
                     tracked.phase = Some(lock_time);
                     guard.chosen(id, vec![homes.clone()], world.now);
-                    guard.skip(id, |_| recalled.is_some());
+                    guard.skip(id, |_| known.is_some());
                 }
                 guard.renew(id, vec![homes]);
             }

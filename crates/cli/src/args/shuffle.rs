@@ -17,11 +17,11 @@ pub(crate) struct ShuffleArgs {
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     pub(crate) group_by: Option<GroupBy>,
     /// Above this mean share of their time at locks a program's threads are shuffled: 0 to 1 (shuffling) [default: 0.1]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) threshold: Option<f64>,
     /// By so much of their time the threads of a group have to be nearer to each other for threads to be moved again: 0 to 1
     /// (shuffling) [default: 0.02]
-    #[arg(long, value_name = "SHARE", value_parser = share)]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) hysteresis: Option<f64>,
     /// What threads are sorted by: lock (which lock, where that is known, and how long they wait), lock-time (as in the
     /// slides), misses, birth (shuffling) [default: lock]
@@ -132,6 +132,7 @@ mod tests {
             (["--groups", "0-3,3"], "CPU 3 is in two groups"),
             (["--groups", "a,b"], "'a' is no group of CPUs"),
             (["--threshold", "10"], "a share from 0 to 1"),
+            (["--threshold", "-1"], "a share from 0 to 1"),
             (["--hysteresis", "x"], "a share from 0 to 1"),
             (["--group-by", "socket"], "package, llc, numa"),
         ] {

@@ -240,3 +240,26 @@ fn a_program_that_runs_again_begins_with_what_its_last_run_has_shown() {
     assert!(guarded.whys.contains(&Why::GroupsRecalled { helped: true }), "{:?}", guarded.whys);
     assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);
 }
+
+#[test]
+fn contention_that_comes_and_goes_is_no_reason_for_more_trials() {
+    let mut guarded = Guarded::new();
+    let slower = |it: &Guarded| if it.is_shuffled() { 0.9 } else { 1.0 };
+    for _ in 0..30 {
+        guarded.runs(4, &WAITS, slower);
+        guarded.runs(4, &[0.01; 4], slower);
+    }
+    // Each takes 3 s, of 240.
+    assert!((2..=8).contains(&guarded.tried()), "{:?}", guarded.whys);
+}
+
+#[test]
+fn groups_that_have_helped_are_there_at_once_when_contention_comes_back() {
+    let mut guarded = Guarded::new();
+    let faster = |it: &Guarded| if it.is_shuffled() { 1.2 } else { 1.0 };
+    guarded.runs(20, &WAITS, faster);
+    guarded.runs(5, &[0.01; 4], faster);
+    assert_eq!(guarded.on.len(), 0);
+    guarded.runs(2, &WAITS, faster);
+    assert!(guarded.is_shuffled() && guarded.tried() == 1, "{:?}", guarded.whys);
+}
