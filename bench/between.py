@@ -5,9 +5,11 @@ crates/hook/examples/between.c computes for some 20 us with two threads in a reg
 before the next; alone, and beside two threads that only compute. All settings of the runtimes are tried in turn. It prints
 microseconds of a round, medians of the rounds, as a table (docs/barrier.md has it).
 
-    python3 bench/between.py --runs 7 --seconds 0.5
+    python3 bench/between.py --runs 7 --seconds 0.5 [--cosched target/release/cosched]
 
-The machine has to be idle; `make -C workloads` and gcc are needed.
+With --cosched the barrier at a region's end is cosched's (`--barrier donate`), else it is the runtime's own.
+
+The machine has to be idle; `make build kernels` and gcc are needed.
 """
 
 import argparse
@@ -26,13 +28,14 @@ from storms import llvm_runtime, round_us
 
 THREADS = 2
 IN_REGION, BETWEEN = 20, [50, 500]
-WAYS = {"gcc, 300,000 looks (its own choice)": {},
+WAYS = {"gcc, 300,000 looks (its own choice)": {"GOMP_SPINCOUNT": "300000"},
         **{f"gcc, {looks:,}": {"GOMP_SPINCOUNT": str(looks)} for looks in [20_000, 5000, 2000, 1000, 0]}}
 LLVM_WAYS = {"LLVM, 200 ms (its own choice)": {}, "LLVM, 1 ms": {"KMP_BLOCKTIME": "1"}, "LLVM, 0": {"KMP_BLOCKTIME": "0"}}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--cosched", type=pathlib.Path, help="the executable; none: the runtimes' own barriers")
     parser.add_argument("--runs", type=int, default=7, help="rounds")
     parser.add_argument("--seconds", type=float, default=0.5, help="of each run")
     options = parser.parse_args()
@@ -43,21 +46,21 @@ def main():
         program = pathlib.Path(folder) / "between"
         subprocess.run(["gcc", "-O2", "-fopenmp", HOOK / "examples" / "between.c", "-o", program], check=True)
         columns = {f"{between} us, {'beside' if beside else 'alone'}":
-                   in_turn(options.runs, {way: run(program, between, options.seconds, env, beside)
-                                          for way, env in ways.items()})
+                   in_turn(options.runs, {way: run(options, program, between, env, beside) for way, env in ways.items()})
                    for beside in [False, True] for between in BETWEEN}
     print(f"| | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|")
     for way in ways:
         print(f"| {way} | {' | '.join(f'{statistics.median(column[way]):.0f}' for column in columns.values())} |")
 
 
-def run(program, between, seconds, env, beside):
+def run(options, program, between, env, beside):
     """One run, to be made as often as wanted."""
-    words = [str(word) for word in [program, IN_REGION, between, seconds]]
+    before = [options.cosched, "exec", "--policy", "linux", "--barrier", "donate", "--"] if options.cosched else []
+    words = [str(word) for word in [*before, program, IN_REGION, between, options.seconds]]
     env = {**os.environ, "OMP_NUM_THREADS": str(THREADS), **env}
 
     def one():
-        with company(seconds) if beside else contextlib.nullcontext():
+        with company(options.seconds) if beside else contextlib.nullcontext():
             return round_us(subprocess.run(words, env=env, text=True, stdout=subprocess.PIPE, check=True).stdout)
 
     return one

@@ -38,6 +38,9 @@ WAYS = [FIRST, "linux-groups", "gang", "minwait", OURS]
 GONE, COST = 0.5, 1.03
 # With less unfairness than this there is nothing to be gained.
 WORTH = 1.05
+# Whoever takes longer alone than the others ends without their company, and is slowed less, however fair that was: beyond this
+# ratio of the times alone, slowdowns say nothing of fairness.
+EQUAL = 1.1
 # What each kind of program is, and an amount of work with which to find out how fast it is.
 KINDS = {
     "triad": (["./bin/triad", "--mebibytes", "96", "--work"], 0.1),
@@ -111,7 +114,7 @@ def arguments():
 
 
 def amount(kind, threads, seconds):
-    """How much work takes so long alone: from the difference of two amounts, so that starting does not count."""
+    """How much work takes so long alone: from the difference of two small amounts, and then from runs of that length."""
     words, base = KINDS[kind]
     set_threads = {name: str(threads) for name in THREADS}
 
@@ -124,7 +127,11 @@ def amount(kind, threads, seconds):
     took(base)
     least, more = (min(took(work) for _ in range(3)) for work in (base, 4 * base))
     each = (more - least) / (3 * base)
-    return max(base, base + (seconds - least) / each)
+    work = max(base, base + (seconds - least) / each)
+    # Some tenths of a second tell too little of what takes seconds.
+    for _ in range(2):
+        work = max(base, work * seconds / min(took(work) for _ in range(2)))
+    return work
 
 
 def measured(options, cell, amounts, cpus, report):
@@ -143,17 +150,20 @@ def measured(options, cell, amounts, cpus, report):
                                                    "own_cpu_percent", "failed", "deviations", "against", "samples"]}
             for way in document["ways"]}
     for name, way in ways.items():
-        way["slowdowns"] = slowdowns(out, name, document["rounds"])
-    return judged({"cell": cell.name, "ways": ways})
+        way["slowdowns"] = of_programs(out, name, document["rounds"],
+                                       lambda program: program["turnaround_seconds"] / program["solo_seconds"])
+    alone = of_programs(out, FIRST, document["rounds"], lambda program: program["solo_seconds"])
+    alone = {program: statistics.median(rounds) for program, rounds in alone.items()}
+    return judged({"cell": cell.name, "alone_seconds": alone, "ways": ways})
 
 
-def slowdowns(out, way, rounds):
-    """Of each program, in every round."""
+def of_programs(out, way, rounds, figure):
+    """A figure of each program, in every round."""
     found = {}
     for number in range(1, rounds + 1):
         run = json.loads((out / f"round-{number:03}" / way / "run.json").read_text())
         for program in run["programs"]:
-            found.setdefault(program["name"], []).append(program["turnaround_seconds"] / program["solo_seconds"])
+            found.setdefault(program["name"], []).append(figure(program))
     return found
 
 
@@ -187,7 +197,9 @@ def judged(cell):
         way["turnaround"] = ratio(way["samples"]["mean_turnaround_seconds"], first["samples"]["mean_turnaround_seconds"])
     ours = cell["ways"][OURS]
     cost = ours["against"]["total_ratio"]["value"]
-    if before <= WORTH:
+    if max(cell["alone_seconds"].values()) > EQUAL * min(cell["alone_seconds"].values()):
+        cell["verdict"] = "not equally long alone"
+    elif before <= WORTH:
         cell["verdict"] = "nothing to gain"
     elif any(way["failed"] for way in cell["ways"].values()):
         cell["verdict"] = "programs failed"
@@ -224,6 +236,8 @@ def markdown(report):
            f"programs of {report['seconds']:g} s alone, {report['started_at']}.")
     for cell in report["cells"]:
         yield f"\n### {cell['cell']}: {cell['verdict']}\n"
+        alone = ", ".join(f"{program} {seconds:.2f}" for program, seconds in cell["alone_seconds"].items())
+        yield f"Alone, in seconds: {alone}.\n"
         yield (f"| way | slowdowns | unfairness | of a round | excess gone | total / {FIRST} | turnaround / {FIRST} "
                "| cosched, % of a CPU | failed |")
         yield "|---|---|---|---|---|---|---|---|---|"

@@ -128,8 +128,9 @@ class Auto(unittest.TestCase):
 
 
 class Fairness(unittest.TestCase):
-    def verdict(self, linux, ours, seconds=6, failed=0):
-        cell = fairness.judged({"cell": "a", "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
+    def verdict(self, linux, ours, seconds=6, failed=0, alone=3.0):
+        cell = fairness.judged({"cell": "a", "alone_seconds": {"a": 3.0, "b": alone},
+                                "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
         self.assertIn(cell["verdict"], fairness.sentence(cell))
         return cell["verdict"], cell["ways"]["fair-progress"]["excess_gone"]
 
@@ -140,6 +141,7 @@ class Fairness(unittest.TestCase):
         self.assertEqual(self.verdict(1.4, 1.21)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, seconds=6.2)[0], "not met")
         self.assertEqual(self.verdict(1.4, 1.1, failed=1)[0], "programs failed")
+        self.assertEqual(self.verdict(1.4, 1.1, alone=3.4)[0], "not equally long alone")
 
     def test_quanta_may_cost_1_percent_and_sampling_as_much_as_in_the_paper_or_less(self):
         def way(total, own, failed=0):

@@ -155,7 +155,7 @@ pub(crate) struct MeasureArgs {
     #[arg(long)]
     pub(crate) no_guard: bool,
     /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful, shuffling).
-    #[arg(long)]
+    #[arg(long, conflicts_with = "no_guard")]
     pub(crate) afresh: bool,
     /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
     /// [default: table I of the paper]
@@ -209,7 +209,7 @@ impl MeasureArgs {
 
 const BARRIER: &str = "--barrier";
 
-fn useless(command: &str, option: &str) -> Failure {
+pub(crate) fn useless(command: &str, option: &str) -> Failure {
     Failure::Input(format!("`cosched {command}` has no use for {option}: leave it out"))
 }
 

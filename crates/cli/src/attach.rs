@@ -12,7 +12,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{self, Held};
 
-use crate::args::pid;
+use crate::args::{pid, useless};
 use crate::failure::{Failure, exit_code};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
@@ -35,6 +35,10 @@ pub(crate) struct AttachArgs {
 /// Attaches until the processes have ended or the user ends it.
 pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     let how = args.place.how("attach to programs")?;
+    // It meets every program for the first time, and keeps nothing of it.
+    if how.measure.afresh {
+        return Err(useless("attach", "--afresh"));
+    }
     let proc = Proc::own().map_err(Failure::input)?;
     let folders = undo::log_folders().map_err(Failure::input)?;
     // One of another user's may vanish meanwhile.

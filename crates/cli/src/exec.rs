@@ -20,7 +20,7 @@ use rustix::process::{
 };
 
 use crate::args::{BarrierArgs, HowArgs};
-use crate::failure::{Failure, exit_code};
+use crate::failure::{Failure, exit_code, exit_code_of};
 use crate::in_place::InPlaceArgs;
 use crate::live::Live;
 use crate::session::{Origins, Request, Session};
@@ -73,11 +73,7 @@ pub(crate) fn exec(args: &ExecArgs) -> Result<ExitCode, Failure> {
     };
     Ok(match exit {
         Exit::Code(0) if !untroubled => ExitCode::FAILURE,
-        Exit::Code(code) => ExitCode::from(code),
-        Exit::Signal(signal) => ExitCode::from(128 | signal),
-        // What was wrong with it is said already.
-        Exit::Failed(_) => ExitCode::from(2),
-        Exit::Unknown => ExitCode::FAILURE,
+        exit => exit_code_of(exit),
     })
 }
 

@@ -4,9 +4,9 @@ use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::process::ExitCode;
 
-use cosched_core::Interruption;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::shown_path;
+use cosched_core::{Exit, Interruption};
 
 /// The contract with scripts, for every subcommand. `--help` and the man pages print it.
 pub(crate) const EXIT_CODES: [(u8, &str); 5] = [
@@ -78,5 +78,16 @@ pub(crate) fn exit_code(ended: Ended, all_succeeded: bool) -> ExitCode {
         (Ended::Interrupted(_), _) => ExitCode::from(143),
         (Ended::Complete, true) => ExitCode::SUCCESS,
         (Ended::Complete, false) => ExitCode::FAILURE,
+    }
+}
+
+/// The exit code of a cosched that ends as its only program did; of a signal 128 more.
+pub(crate) fn exit_code_of(exit: Exit) -> ExitCode {
+    match exit {
+        Exit::Code(code) => ExitCode::from(code),
+        Exit::Signal(signal) => ExitCode::from(128 | signal),
+        // What was wrong with it is said already.
+        Exit::Failed(_) => ExitCode::from(2),
+        Exit::Unknown => ExitCode::FAILURE,
     }
 }

@@ -9,15 +9,16 @@ pub(crate) struct FairArgs {
     /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond (fair-progress)
     /// [default: that of the simulated machine, or what `cosched profile --machine` has measured of this one, if it is known
     /// how much programs move; without any, only who runs alone counts as undisturbed]
-    #[arg(long, value_name = "LINES", value_parser = peak)]
+    #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
     /// How much CPU time may be left idle to find out how fast programs are alone, in percent of what they use, or
     /// "unlimited": more makes slowdowns more equal and costs throughput (fair-progress) [default: 2]
-    #[arg(long, value_name = "PERCENT", value_parser = training)]
+    #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = training)]
     pub(crate) training_limit: Option<TrainingLimit>,
     /// The same as one knob: 0 (no training) to 1 (no limit); f stands for a limit of 2 * f / (1 - f) percent
     /// (fair-progress) [default: 0.5]
-    #[arg(long, value_name = "0..1", value_parser = fairness, conflicts_with = "training_limit")]
+    #[arg(long, value_name = "0..1", allow_negative_numbers = true, value_parser = fairness,
+          conflicts_with = "training_limit")]
     pub(crate) fairness: Option<TrainingLimit>,
     /// Find that out for whoever comes first, and not for those of whom least is known (fair-progress).
     #[arg(long)]
@@ -126,7 +127,10 @@ fn fairness(text: &str) -> Result<TrainingLimit, String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn a_limit_is_told_in_percent_or_there_is_none() {
@@ -137,5 +141,19 @@ mod tests {
         assert_eq!(fairness("1"), Ok(TrainingLimit(None)));
         assert!(fairness("1.1").is_err() && fairness("-0.1").is_err());
         assert!(training("-1").is_err() && training("2%").is_err() && peak("0").is_err());
+    }
+
+    #[test]
+    fn a_negative_number_is_told_what_may_be_written() {
+        for (option, value, told) in [
+            ("--training-limit", "-1", "percent from 0 to 100, or unlimited"),
+            ("--fairness", "-0.1", "a number from 0 to 1"),
+            ("--peak-bandwidth", "-5", "lines per microsecond"),
+        ] {
+            let words =
+                ["cosched", "run", "--policy", "fair-progress", option, value, "--", "true"];
+            let error = Cli::try_parse_from(words).unwrap_err().to_string();
+            assert!(error.contains(told), "{option}: {error}");
+        }
     }
 }

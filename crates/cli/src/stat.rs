@@ -30,7 +30,7 @@ use crate::session::{print_if_read, say};
 use arrivals::Arrivals;
 use counted::Counted;
 use show::Document;
-use subjects::Subjects;
+use subjects::{Subjects, Wanted};
 
 /// Intervals are not shorter: reading takes time, too.
 const SHORTEST: Duration = Duration::from_millis(10);
@@ -100,6 +100,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     }
     let groups = args.groups()?;
     let proc = Proc::own().map_err(Failure::input)?;
+    let wanted = Wanted::check(&args.pids, &args.command, &proc)?;
     let (mut monitor, lack) =
         if args.sampled { (Monitor::sampled(&proc), None) } else { Monitor::open(&proc) };
     if let Some(lack) = lack {
@@ -108,13 +109,10 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
     let transfers = !args.no_transfers && counts_transfers(&mut monitor, &groups);
     let (mut counted, lack) = Counted::new(Events::HARDWARE);
     lack.iter().for_each(|lack| say(format_args!("{}", uncounted(lack))));
-    // Signals wait in here from now on; what is started does not inherit that.
+    // Signals wait in here from now on; what is started blocks none.
     let ends = [Signal::INT, Signal::TERM, Signal::HUP].map(Signal::as_raw);
     let mut poll = Poll::new(&ends).map_err(Failure::broken)?;
-    let mut subjects = match args.command.is_empty() {
-        true => Subjects::running(&args.pids, &proc, &mut monitor, &mut counted, &poll)?,
-        false => Subjects::start(&args.command, &proc, &mut monitor, &mut counted, &poll)?,
-    };
+    let mut subjects = Subjects::watched(wanted, &proc, &mut monitor, &mut counted, &poll)?;
     let clock = Clock::start();
     let mut reading = Vec::new();
     let mut intervals = Intervals::default();

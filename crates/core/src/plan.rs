@@ -298,7 +298,7 @@ pub enum Why {
         /// How.
         actuator: Actuator,
     },
-    /// Earlier runs of the program have shown this to be best: it is not tried again for now.
+    /// Earlier runs of the program, or repetitions in this one, have shown this to be best: it is not tried again for now.
     Recalled {
         /// What is in force from now on.
         actuator: Actuator,
@@ -365,7 +365,8 @@ pub enum Why {
         /// Over how many sockets.
         groups: u16,
     },
-    /// Earlier runs of the program have shown whether such groups help it: that is not tried again for now.
+    /// Earlier runs of the program, or repetitions in this one, have shown whether such groups help it: that is not tried
+    /// again for now.
     GroupsRecalled {
         /// Whether they do; then they are in force from now on.
         helped: bool,

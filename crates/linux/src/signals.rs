@@ -6,6 +6,8 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use cosched_core::Interruption;
 use rustix::process::Signal;
@@ -71,6 +73,12 @@ pub fn reset() -> io::Result<()> {
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
     unblock()
+}
+
+/// Has what this command will start block no signal, whatever the caller waits for by then (see [`poll`](crate::poll)).
+pub fn unblock_in(command: &mut Command) -> &mut Command {
+    // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and takes no lock.
+    unsafe { command.pre_exec(unblock) }
 }
 
 /// Blocks no signal; the rest stays as it is. As safe between `fork` and `exec` as [`reset`].

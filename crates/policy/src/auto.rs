@@ -97,8 +97,6 @@ const SCALES: f64 = 0.9;
 struct Seen {
     /// It hardly uses CPUs.
     idles: bool,
-    /// How many threads it had at work side by side.
-    at_work: Option<f64>,
     /// How many CPUs it used while it had all of them, and how many of these outside the kernel.
     alone: Option<(f64, f64)>,
 }
@@ -106,7 +104,9 @@ struct Seen {
 impl Seen {
     /// How many CPUs it uses alone, where these are much fewer than it asks for.
     fn narrow(&self, asked: usize) -> Option<usize> {
-        narrow(self.alone?.0, asked)
+        let (width, _) = self.alone.filter(|(width, _)| *width < NARROW * asked as f64)?;
+        // A little more than a whole number is noise.
+        Some(((width - 0.25).ceil().max(1.0) as usize).min(asked))
     }
 
     /// By what it did alone.
@@ -115,18 +115,11 @@ impl Seen {
         Rival { threads, rate: self.alone.map_or(threads as f64, |(_, rate)| rate) }
     }
 
-    /// By what it did side by side.
+    /// By what it asks for. What it did side by side tells nothing here: threads that wait for a sibling without a CPU may
+    /// sleep, so that a wide program looks narrow just where it suffers most.
     fn beside(&self, asked: usize) -> Rival {
-        let threads = self.at_work.and_then(|at_work| narrow(at_work, asked)).unwrap_or(asked);
-        Rival { threads, rate: threads as f64 }
+        Rival { threads: asked, rate: asked as f64 }
     }
-}
-
-/// A number of threads, where it is much smaller than what is asked for.
-fn narrow(threads: f64, asked: usize) -> Option<usize> {
-    // A little more than a whole number is noise.
-    let whole = (threads - 0.25).ceil().max(1.0) as usize;
-    (threads < NARROW * asked as f64).then_some(whole.min(asked))
 }
 
 /// Where it is in the picture above.
@@ -220,9 +213,8 @@ impl Auto {
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
             seen.idles = did.width() < idles;
-            match self.phase {
-                Phase::SideBySide => seen.at_work = did.at_work(),
-                _ => seen.alone = Some((did.width(), did.rate())),
+            if self.phase != Phase::SideBySide {
+                seen.alone = Some((did.width(), did.rate(world.cpus.len())));
             }
         }
     }
@@ -230,7 +222,7 @@ impl Auto {
     /// CPUs for those who wait for their start.
     fn room(&self, did: &Interval, world: &World<'_>) -> Room {
         let (cpus, programs) = (world.cpus.len() as f64, did.0.len());
-        let idle = cpus - did.useful();
+        let idle = cpus - did.useful(world.cpus.len());
         let is_idle = idle >= (cpus * (1.0 - BUSY)).max(0.5) && !is_short(did, world);
         if self.phase != Phase::SideBySide || self.disturbed || programs == 0 || !is_idle {
             return Room::default();
@@ -261,7 +253,7 @@ impl Auto {
         if self.disturbed {
             return self.look_in(LOOK, world);
         }
-        self.side_by_side = Some(did.useful());
+        self.side_by_side = Some(did.useful(world.cpus.len()));
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
@@ -291,7 +283,7 @@ impl Auto {
     }
 
     fn end_trial(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
-        self.pay(did);
+        self.pay(did, world);
         let rivals = self.rivals(Seen::alone, world);
         let reference = self.side_by_side.unwrap_or_default();
         let most_lost = self.options.goal.most_lost();
@@ -308,7 +300,7 @@ impl Auto {
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let reference = self.side_by_side.unwrap_or_default();
         let most_lost = self.options.goal.most_lost();
-        let is_as_much = did.useful() >= (1.0 - most_lost) * reference;
+        let is_as_much = did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference;
         if self.disturbed || (is_as_much && !self.somebody_woke(world)) {
             return self.look_in(CHECK, world);
         }
@@ -319,12 +311,12 @@ impl Auto {
             Manner::InGangs if is_new => self.make_gangs(verdict, world, plan),
             // What was expected did not come.
             _ => {
-                self.pay(did);
+                self.pay(did, world);
                 let ground = match verdict.ground {
                     Ground::GangsFill => Ground::GangsIdle,
                     other => other,
                 };
-                let in_gangs = Some(did.useful());
+                let in_gangs = Some(did.useful(world.cpus.len()));
                 let verdict = Verdict { manner: Manner::SideBySide, ground, in_gangs };
                 self.go_side_by_side(verdict, world, plan);
             }
@@ -370,10 +362,11 @@ impl Auto {
     }
 
     /// An interval has cost what was not done in it of what is done side by side.
-    fn pay(&mut self, did: &Interval) {
+    fn pay(&mut self, did: &Interval, world: &World<'_>) {
         let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
         let reference = self.side_by_side.filter(|rate| *rate > 0.0);
-        let lost = reference.map_or(0.0, |rate| (1.0 - did.useful() / rate).clamp(0.0, 1.0));
+        let lost = reference
+            .map_or(0.0, |rate| (1.0 - did.useful(world.cpus.len()) / rate).clamp(0.0, 1.0));
         self.explored += Nanos((length * lost * 1e9) as u64);
     }
 

@@ -62,7 +62,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::Slice { .. } => "this is the slice that its locks and cache misses ask for",
         Why::Given { .. } => "this is how its threads are scheduled, without a trial",
-        Why::Recalled { .. } => "earlier runs have shown how its threads are scheduled best",
+        Why::Recalled { .. } => "it was found out before how its threads are scheduled best",
         Why::Tried { .. } => {
             "it is being tried whether another way to schedule its threads is faster"
         }
@@ -79,7 +79,7 @@ pub fn in_general(why: &Why) -> &'static str {
             "it is being tried whether it is faster with threads that wait alike at locks on one socket"
         }
         Why::GroupsRecalled { .. } => {
-            "earlier runs have shown whether it helps to have threads that wait alike at locks on one socket"
+            "it was found out before whether it helps to have threads that wait alike at locks on one socket"
         }
         Why::GroupsKept { .. } => "other groups of its threads were tried, and are kept",
         Why::GroupsPutBack { .. } => {

@@ -1,18 +1,74 @@
 //! Who is looked at: processes that run already, or one that is started here.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode};
 
 use cosched_core::workload::Workload;
+use cosched_linux::children::exit_of;
 use cosched_linux::monitor::{Monitor, ThreadUse};
 use cosched_linux::poll::Poll;
 use cosched_linux::procfs::Proc;
+use cosched_linux::signals;
 use cosched_linux::tree::Process;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open};
 
 use super::counted::Counted;
-use crate::failure::Failure;
+use crate::args::twice;
+use crate::failure::{Failure, exit_code_of};
+
+/// Who is to be looked at. What can be wrong with that is told before anybody is watched.
+#[derive(Debug)]
+pub(super) enum Wanted<'a> {
+    /// Processes that run already, with their names.
+    Running(Vec<(i32, String)>),
+    /// A program that is to be started.
+    Command(&'a [String]),
+}
+
+impl<'a> Wanted<'a> {
+    /// The command if there is one, else the processes.
+    pub(super) fn check(
+        pids: &[i32],
+        command: &'a [String],
+        proc: &Proc,
+    ) -> Result<Wanted<'a>, Failure> {
+        if command.is_empty() {
+            if let Some(pid) = twice(pids) {
+                return Err(Failure::Input(format!("--pid {pid} is there twice")));
+            }
+            let named = |pid: &i32| Ok((*pid, name_of(*pid, proc)?));
+            return Ok(Wanted::Running(pids.iter().map(named).collect::<Result<_, Failure>>()?));
+        }
+        let here = std::env::current_dir().map_err(Failure::input)?;
+        let workload =
+            Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
+        let path = std::env::var_os("PATH");
+        workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
+        Ok(Wanted::Command(command))
+    }
+}
+
+/// What a process is called; refused if there is none, or only a thread of another one.
+fn name_of(pid: i32, proc: &Proc) -> Result<String, Failure> {
+    let name = proc.name(pid).map_err(|error| match error.is_gone() {
+        true => refused(pid, "there is no such process"),
+        false => refused(pid, error),
+    })?;
+    let process = proc.process_of(pid).map_err(|error| refused(pid, error))?;
+    match process == pid {
+        true => Ok(format!("{name} ({pid})")),
+        false => Err(refused(
+            pid,
+            format_args!("it is a thread of process {process}: name that, and use --threads"),
+        )),
+    }
+}
+
+fn refused(pid: i32, why: impl std::fmt::Display) -> Failure {
+    Failure::Input(format!("--pid {pid}: {why}"))
+}
 
 /// The processes and what ended of them.
 #[derive(Debug)]
@@ -24,60 +80,53 @@ pub(super) struct Subjects {
 }
 
 impl Subjects {
-    /// Processes that run already.
-    pub(super) fn running(
-        pids: &[i32],
+    /// Watches them from now on.
+    pub(super) fn watched(
+        wanted: Wanted<'_>,
+        proc: &Proc,
+        monitor: &mut Monitor,
+        counted: &mut Counted,
+        poll: &Poll,
+    ) -> Result<Subjects, Failure> {
+        match wanted {
+            Wanted::Running(processes) => {
+                Subjects::running(processes, proc, monitor, counted, poll)
+            }
+            Wanted::Command(command) => Subjects::start(command, proc, monitor, counted, poll),
+        }
+    }
+
+    fn running(
+        processes: Vec<(i32, String)>,
         proc: &Proc,
         monitor: &mut Monitor,
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
         let mut subjects = Subjects { names: Vec::new(), processes: Vec::new(), child: None };
-        for (program, pid) in pids.iter().enumerate() {
-            if pids[..program].contains(pid) {
-                return Err(Failure::Input(format!("--pid {pid} is there twice")));
-            }
-            let refused =
-                |error: &dyn std::fmt::Display| Failure::Input(format!("--pid {pid}: {error}"));
-            let name = proc.name(*pid).map_err(|error| match error.is_gone() {
-                true => refused(&"there is no such process"),
-                false => refused(&error),
-            })?;
-            let process = proc.process_of(*pid).map_err(|error| refused(&error))?;
-            if process != *pid {
-                return Err(refused(&format_args!(
-                    "it is a thread of process {process}: name that, and use --threads"
-                )));
-            }
-            subjects.watch(*pid, poll)?;
-            monitor.add(program as u32, *pid).map_err(|error| refused(&error))?;
-            counted.running(&proc.threads(*pid).map_err(|error| refused(&error))?);
-            subjects.names.push(format!("{name} ({pid})"));
+        for (program, (pid, name)) in processes.into_iter().enumerate() {
+            subjects.watch(pid, poll)?;
+            monitor.add(program as u32, pid).map_err(|error| refused(pid, error))?;
+            counted.running(&proc.threads(pid).map_err(|error| refused(pid, error))?);
+            subjects.names.push(name);
         }
         Ok(subjects)
     }
 
     /// Starts a program. It is watched from its first instruction on, since it inherits that from cosched itself,
     /// whose own threads are left out.
-    pub(super) fn start(
+    fn start(
         command: &[String],
         proc: &Proc,
         monitor: &mut Monitor,
         counted: &mut Counted,
         poll: &Poll,
     ) -> Result<Subjects, Failure> {
-        let here = std::env::current_dir().map_err(Failure::input)?;
-        let workload =
-            Workload::from_commands(vec![command.to_vec()], &here).map_err(Failure::input)?;
-        let path = std::env::var_os("PATH");
-        // What is wrong with the command is told as elsewhere, before anybody is watched.
-        workload.programs[0].executable(path.as_deref()).map_err(Failure::input)?;
         let own = std::process::id() as i32;
         monitor.add(0, own).map_err(Failure::broken)?;
         // There is no other thread here: this one starts the program.
         counted.about_to_start(Process::find(proc, own).map_err(Failure::broken)?);
-        let child = Command::new(&command[0])
-            .args(&command[1..])
+        let child = signals::unblock_in(Command::new(&command[0]).args(&command[1..]))
             .spawn()
             .map_err(|error| Failure::Input(format!("cannot start {}: {error}", command[0])))?;
         let file = Path::new(&command[0]).file_name();
@@ -131,10 +180,10 @@ impl Subjects {
         true
     }
 
-    /// Of what was started: whether it succeeded.
+    /// That of what was started; of what ran already it says nothing.
     pub(super) fn exit_code(mut self) -> Result<ExitCode, Failure> {
         let Some(child) = &mut self.child else { return Ok(ExitCode::SUCCESS) };
         let status = child.wait().map_err(Failure::broken)?;
-        Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(exit_code_of(exit_of(status.into_raw())))
     }
 }

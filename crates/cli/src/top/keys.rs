@@ -23,12 +23,15 @@ pub(super) enum Key {
 
 /// What `--help` and the man page say of keys and columns.
 pub(super) fn help() -> String {
-    let orders = Order::KEYS.map(|(key, order)| format!("{key} {}", order.name())).join(", ");
+    // Two lines, so that none is broken between a key and what it stands for.
+    let orders = Order::KEYS.map(|(key, order)| format!("{key} {}", order.name()));
+    let (first, rest) = orders.split_at(orders.len() / 2);
     let mut lines = vec![
         "Keys:".to_owned(),
         "  q, Ctrl-C         leave; the run goes on".to_owned(),
         "  Ctrl-Z            stop, until the shell lets it go on".to_owned(),
-        format!("  {orders}:"),
+        format!("  {},", first.join(", ")),
+        format!("  {}:", rest.join(", ")),
         "                    order the programs by that; the same key again turns the order round"
             .to_owned(),
         "  Up, Down, PgUp, PgDn, Home, End    scroll".to_owned(),

@@ -121,3 +121,15 @@ fn what_cannot_be_executed_is_bad_input_and_policies_that_freeze_are_refused() {
     place.cosched(&gang).ended().with(2).saying(&["policy 'gang' cannot run a program"]);
     assert!(!place.path("started").exists());
 }
+
+#[test]
+fn nothing_is_tried_afresh_where_nothing_is_tried_or_known_from_before() {
+    let place = Place::new();
+    for command in ["run", "exec"] {
+        let both = [command, "--policy", "faithful", "--no-guard", "--afresh", "--", "true"];
+        place.cosched(&both).ended().with(2).saying(&["'--no-guard'", "'--afresh'"]);
+    }
+    let own = std::process::id().to_string();
+    let why = "`cosched attach` has no use for --afresh: leave it out";
+    place.cosched(&["attach", "--afresh", &own]).ended().with(2).saying(&[why]);
+}

@@ -30,6 +30,7 @@ mod outputs;
 mod policies;
 mod rights;
 mod shuffling;
+mod stat;
 mod support;
 mod top;
 mod traps;

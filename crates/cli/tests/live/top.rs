@@ -172,7 +172,7 @@ fn in_a_terminal_it_follows_the_run_the_keys_and_the_size() {
     terminal.press("nn");
     terminal.shows("order by o n s r w t l c a d: name, turned round");
     // Room for one of the two.
-    resize(&terminal.master, 7, 70);
+    resize(&terminal.master, 7, 72);
     let pid = Pid::from_child(&terminal.child);
     kill_process(pid, Signal::WINCH).unwrap();
     terminal.shows("; 1 to 1 of 2");

@@ -11,7 +11,7 @@ use crate::kind::UnknownName;
 const MOST_LOST: f64 = 0.07;
 /// The same where equal turns are worth a price.
 const MOST_LOST_FOR_FAIRNESS: f64 = 0.25;
-/// Switching costs under one per cent of this.
+/// With a cgroup freezer, switching costs about one per cent of this (docs/benchmarks.md).
 const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
 
 /// What `auto` is to achieve before anything else.

@@ -3,6 +3,9 @@
 //! CPU time, the part of it outside the kernel, and the time without a CPU are the evidence that may be had without any right.
 //! A program that spins is as busy by it as one that computes; one that yields, or sleeps and is woken, is not. Threads that
 //! wait for CPUs tell that these are short, also where somebody else uses them.
+//!
+//! *Other people's programs* take CPUs from ours, more of them while few of our threads run. So where the time without a CPU is known,
+//! a program counts for all threads that it had at work, on a CPU or not: for what it would have done on CPUs of its own.
 
 use std::collections::BTreeMap;
 
@@ -40,14 +43,14 @@ impl Did {
         self.on_cpu / self.seconds
     }
 
-    /// How many CPUs it used while it might run.
+    /// How many threads it had at work while it might run; where that is not known, how many had a CPU.
     pub(super) fn width(&self) -> f64 {
-        self.on_cpu / self.running
+        self.at_work().unwrap_or(self.on_cpu / self.running)
     }
 
-    /// The same outside the kernel.
-    pub(super) fn rate(&self) -> f64 {
-        self.outside / self.running
+    /// How many CPUs it would have kept busy outside the kernel, of so many.
+    pub(super) fn rate(&self, cpus: usize) -> f64 {
+        self.width().min(cpus as f64) * part(self.outside, self.on_cpu)
     }
 
     /// How many threads it had at work, with a CPU or without.
@@ -92,8 +95,40 @@ impl Interval {
         self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
     }
 
-    /// How many CPUs they used together outside the kernel.
-    pub(super) fn useful(&self) -> f64 {
-        self.0.values().map(|did| did.outside / did.seconds).sum()
+    /// How many CPUs they would have kept busy outside the kernel together, of so many.
+    pub(super) fn useful(&self, cpus: usize) -> f64 {
+        let sum = |of: fn(&Did) -> f64| -> f64 { self.0.values().map(of).sum() };
+        let cpus = cpus as f64;
+        let width = |did: &Did| did.width().min(cpus) * did.running / did.seconds;
+        let at_work: f64 = self.0.values().map(width).sum();
+        at_work.min(cpus) * part(sum(|did| did.outside), sum(|did| did.on_cpu))
+    }
+}
+
+/// Nothing of nothing is nothing.
+fn part(one: f64, all: f64) -> f64 {
+    if all > 0.0 { one / all } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A second in which so many threads of two at work have had a CPU, this part of it outside the kernel.
+    fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
+        let one = |slot| {
+            let queued = Some(2.0 - on_cpu);
+            (ProgramId::first(slot), Did { seconds: 1.0, running: 1.0, on_cpu, outside, queued })
+        };
+        Interval((0..programs).map(one).collect())
+    }
+
+    #[test]
+    fn what_others_use_makes_no_difference() {
+        let alone = |on_cpu| interval(1, on_cpu, 0.8 * on_cpu).useful(2);
+        assert!((alone(2.0) - 1.6).abs() < 1e-9 && (alone(0.5) - 1.6).abs() < 1e-9);
+        let beside = interval(4, 0.5, 0.4);
+        assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
+        assert_eq!(beside.waiting(), Some(6.0));
     }
 }

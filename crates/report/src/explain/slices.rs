@@ -93,7 +93,7 @@ pub(super) fn scheduled(result: &RunResult, slot: usize) -> Option<Actuator> {
     treatment::changes(result, slot).last().and_then(|change| change.now.in_force)
 }
 
-/// What earlier runs had shown to be best, where that was taken.
+/// What had been found best before, in earlier runs or repetitions, where that was taken.
 pub(super) fn recalled(result: &RunResult, slot: usize) -> Option<Actuator> {
     reasons(result, slot).find_map(|(_, why)| match why {
         Why::Recalled { actuator } => Some(actuator),
@@ -116,11 +116,14 @@ pub(super) fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<Str
         format!("  from {from} on {} ({why}).", words::span(nanos(choice.slice_seconds)))
     };
     lines.extend(told(choices, slice));
-    lines.extend(story.recalled.map(|way| match way {
-        Actuator::None => {
-            "Earlier runs had shown that no other way to schedule its threads helps.".to_owned()
+    lines.extend(story.recalled.map(|way| {
+        match way {
+            Actuator::None => {
+                "It had been found out before that no other way to schedule its threads helps."
+                    .to_owned()
+            }
+            way => format!("It had been found out before that {way} helps, so it was taken."),
         }
-        way => format!("Earlier runs had shown that {way} helps, so it was taken."),
     }));
     if trials.is_empty() {
         lines.extend(story.scheduled.map(|way| match way {

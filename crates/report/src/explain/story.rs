@@ -76,7 +76,7 @@ pub struct ProgramStory {
     pub slices: Vec<SliceChoice>,
     /// The ways to schedule its threads that were tried, in order of time; empty under policies that try none.
     pub trials: Vec<TriedWay>,
-    /// How earlier runs had shown that its threads are scheduled best, where that was taken.
+    /// How its threads are scheduled best by what earlier runs or repetitions had shown, where that was taken.
     pub recalled: Option<Actuator>,
     /// How its threads were scheduled at last, where that was told.
     pub scheduled: Option<Actuator>,

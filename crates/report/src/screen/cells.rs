@@ -68,11 +68,7 @@ const COLUMNS: [Column; COUNT] = [
         6,
         "how often a thread was moved to another group of CPUs; in the place of SLICE",
     ),
-    right(
-        "PROGR s",
-        7,
-        "time alone that its work was worth, by its weight, since programs last came; in the place of GANG",
-    ),
+    right("PROGR s", 7, "time alone that its work was worth, by its weight; in the place of GANG"),
     right(
         "SLOWED",
         6,

@@ -14,6 +14,7 @@ use std::fmt::Write;
 
 use cosched_core::Nanos;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::super::training::{Basis, Row};
 use super::{Quanta, QuantaError};
@@ -23,10 +24,17 @@ const SCHEMA: &str = "cosched-quanta/1";
 /// Nobody means a longer slice.
 const LONGEST_MILLISECONDS: f64 = 10_000.0;
 
+/// What every version begins with.
+#[derive(Deserialize)]
+struct Version {
+    schema: String,
+}
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    schema: String,
+    #[serde(rename = "schema")]
+    _schema: String,
     #[serde(default, rename = "machine")]
     _machine: Option<String>,
     row: Vec<Entry>,
@@ -50,11 +58,12 @@ impl Quanta {
     /// # Errors
     /// When the text is not TOML, or a key is missing, unknown, or has a value that makes no sense.
     pub fn parse(text: &str) -> Result<Quanta, QuantaError> {
-        let file: File = toml::from_str(text)
-            .map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))?;
-        if file.schema != SCHEMA {
-            return Err(QuantaError::Schema { found: file.schema, known: SCHEMA });
+        let Version { schema } = read(text)?;
+        // Another version may have other keys.
+        if schema != SCHEMA {
+            return Err(QuantaError::Schema { found: schema, known: SCHEMA });
         }
+        let file: File = read(text)?;
         let row = |(i, entry): (usize, &Entry)| {
             let milliseconds = entry.slice_milliseconds;
             let fits = milliseconds > 0.0 && milliseconds <= LONGEST_MILLISECONDS;
@@ -88,6 +97,10 @@ impl Quanta {
         }
         text
     }
+}
+
+fn read<T: DeserializeOwned>(text: &str) -> Result<T, QuantaError> {
+    toml::from_str(text).map_err(|error| QuantaError::Toml(error.to_string().trim_end().to_owned()))
 }
 
 /// What a row is based on, in words.
@@ -148,6 +161,9 @@ mod tests {
             assert!(error.contains(told), "{told}: {error}");
         }
         assert!(Quanta::parse("schema = 'cosched-quanta/1'\nrow = []").is_err());
+        // Whatever a later version is made of.
+        let later = Quanta::parse("schema = 'cosched-quanta/9'\nlines = 3").unwrap_err();
+        assert!(matches!(later, QuantaError::Schema { .. }), "{later}");
     }
 
     #[test]

@@ -1,0 +1,59 @@
+//! `cosched stat` of a program that it starts: the program is as it would be without, and cosched ends as it does.
+
+use std::os::unix::process::CommandExt;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::support::{Cosched, Place, eventually};
+
+/// Whoever started the tests may have had Ctrl-C ignored.
+const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; exec env --default-signal=INT sleep 1000";
+
+#[test]
+fn its_status_is_that_of_the_program_and_of_a_signal_128_more() {
+    let place = Place::new();
+    for (script, code) in [("exit 0", 0), ("exit 7", 7), ("kill -KILL $$", 128 + 9)] {
+        place.cosched(&["stat", "--sampled", "--", "sh", "-c", script]).ended().with(code);
+    }
+}
+
+#[test]
+fn what_it_starts_blocks_no_signal_and_ends_by_ctrl_c() {
+    let place = Place::new();
+    let mut command = place.user.command(&place.executable);
+    // What the terminal sends reaches the whole group.
+    command.args(["stat", "--", "sh", "-c", ENDLESS]).process_group(0);
+    let cosched = Cosched::start(command, &place);
+    eventually("the program", || place.path("ready").exists());
+    assert_eq!(place.read("blocked"), "SigBlk:\t0000000000000000\n");
+    // Not yet the shell, which may have it ignored.
+    eventually("the sleep", || !place.marked().named("sleep").is_empty());
+    kill_process_group(Pid::from_raw(cosched.pid()).unwrap(), Signal::INT).unwrap();
+    cosched.ended().with(130);
+    assert!(place.marked().programs().is_empty());
+}
+
+#[test]
+fn sigterm_is_passed_on_to_what_it_starts() {
+    let place = Place::new();
+    let cosched = place.cosched(&["stat", "--", "sh", "-c", ENDLESS]);
+    eventually("the program", || place.path("ready").exists());
+    cosched.signal(Signal::TERM);
+    cosched.ended().with(143);
+    assert!(place.marked().programs().is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_the_request_is_all_that_is_said() {
+    let place = Place::new();
+    let own = std::process::id().to_string();
+    let wrong: [(&[&str], &str); 3] = [
+        (&["stat", "--pid", "99999999"], "no such process"),
+        (&["stat", "--pid", &own, "--pid", &own], "is there twice"),
+        (&["stat", "--", "/nonexistent"], "/nonexistent"),
+    ];
+    for (arguments, why) in wrong {
+        let ended = place.cosched(arguments).ended().with(2).saying(&[why]);
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
+}
