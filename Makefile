@@ -12,7 +12,7 @@
 #   make test-aa    whether comparisons claim differences between equal things, and say the same each time; on the idle
 #                machine
 #   make bench-barrier  measures barriers that know which threads run against those that do not: half a day; RUNS=7
-#                SECONDS=1.5 CELLS="omp 2us,groups" choose; target/bench/barrier.json and .md
+#                SECONDS=1.5 CELLS="omp 2us,groups" choose, SAMPLE=60 draws cells by lot; target/bench/barrier.json and .md
 #   make bench-malleable  what it costs a program to be malleable, where that brings it nothing: ten minutes; on the idle
 #                machine; RUNS=15 SECONDS=10
 #   make bench-fairness  how equal slowdowns are under fair progress, and what that costs: 35 minutes; RUNS=7
@@ -103,7 +103,8 @@ bench-lock: setup build kernels
 bench-barrier: PACKAGES += libomp5
 bench-barrier: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/barrier.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") $(if $(RESUME),--resume)
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") $(if $(SAMPLE),--sample $(SAMPLE)) \
+	    $(if $(RESUME),--resume)
 
 bench-malleable: build kernels
 	@cargo build --release --locked -p cosched-hook --examples

@@ -2,6 +2,7 @@
 interrupted is resumed."""
 
 import argparse
+import hashlib
 import json
 import os
 import pathlib
@@ -20,6 +21,8 @@ def common(about, seconds, of, resumable=False):
     parser.add_argument("--runs", type=int, default=7, help="rounds of each cell; below 7 nothing can be told apart")
     parser.add_argument("--seconds", type=float, default=seconds, help=of)
     parser.add_argument("--cells", default="", help="only those whose names contain one of these, separated by commas")
+    parser.add_argument("--sample", type=int, help="only so many of these, drawn by lot: always the same ones, and a larger "
+                        "sample has all those of a smaller one")
     parser.set_defaults(resume=False)
     if resumable:
         parser.add_argument("--resume", action="store_true", help="go on where an earlier one, asked in the same way, ended")
@@ -32,6 +35,8 @@ def parsed(parser, name, endings):
     options = parser.parse_args()
     if not os.access(options.cosched, os.X_OK):
         parser.error(f"--cosched {options.cosched}: no executable file; make build makes one")
+    if options.sample is not None and options.sample < 1:
+        parser.error(f"--sample {options.sample}: at least 1")
     if options.runs < ratio.FEWEST:
         say(f"{options.runs} rounds show no difference with certainty: that takes {ratio.FEWEST}")
     options.cosched = Cosched(options.cosched.resolve())
@@ -75,7 +80,12 @@ def chosen(cells, options):
     found = [cell for cell in cells if any(part in cell.name for part in parts)]
     if not found:
         sys.exit("bench: --cells: no cell is called like that")
-    return found
+    return sample(found, options.sample) if options.sample else found
+
+
+def sample(cells, many):
+    """So many of the cells, drawn by lot. The lots are their names' hashes, so that what else there is changes nothing."""
+    return sorted(cells, key=lambda cell: hashlib.sha256(cell.name.encode()).digest())[:many]
 
 
 def chosen_ways(asked, always, usual, further=()):

@@ -73,6 +73,14 @@ class CommandLine(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "--ways: btach is none; there are linux, "):
             chosen("btach")
 
+    def test_a_larger_sample_has_the_cells_of_a_smaller_one_and_is_no_run_of_neighbours(self):
+        drawn = {many: [cell.name for cell in command_line.sample(storms.all_cells(1.0), many)] for many in [1, 40, 438]}
+        self.assertEqual(drawn[40][:1], drawn[1])
+        self.assertEqual(drawn[438][:40], drawn[40])
+        self.assertEqual(len(set(drawn[438])), 438)
+        for half in ["omp", "groups", "compute"]:
+            self.assertTrue(8 <= sum(half in name for name in drawn[40]) <= 32, half)
+
     def test_what_was_asked_for_otherwise_is_not_resumed(self):
         earlier = report(cell(linux=2.0, faithful=2.0, batch=2.0))
         with self.assertRaisesRegex(SystemExit, "--resume: rounds was 7 and is 3 now"):
