@@ -1,6 +1,8 @@
-use cosched_core::{Quality, Sample, Speedup};
+use cosched_core::{Program, ProgramId, Quality, Sample, Speedup, Why};
 use proptest::prelude::*;
 
+use super::budget::BUDGET;
+use super::phases::LOOK;
 use super::*;
 use crate::testkit::{Lab, cases, program};
 
