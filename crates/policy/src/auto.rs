@@ -1,4 +1,4 @@
-//! `auto`: chooses between side by side, gangs, and one after another, by what it sees.
+//! `auto`: chooses between side by side, gangs, fewer threads, and one after another, by what it sees.
 //!
 //! *Problem.* Which policy is best depends on the programs, and most people do not know theirs in these terms. What they would
 //! do without cosched is `a & b & wait`, or one after another; what is chosen for them must not be worse than the better of these.
@@ -17,22 +17,27 @@
 //!              nobody competes any more, or they do less than they did side by side
 //! ```
 //!
+//! Out of gangs, all may run side by side again for a moment, to compare. And where programs are malleable, both ways lead to
+//! [fewer threads](ways) instead, and from there back if that does less.
+//!
 //! *Algorithm.* 1. [Whoever comes](line) starts: everybody at once, or with the goal `throughput` as long as CPUs are idle. 2. After
 //! [`LOOK`](phases), and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
 //! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
 //! [not short](phases), nothing is done. 3. A trial: each program runs alone for a moment, [`TRIAL`](phases) in all where that goes. It tells how
 //! many CPUs each uses, and how many it keeps busy outside the kernel. 4. Gangs are made by the CPUs that programs use, not by those
 //! that they ask for: by `minwait`, for the goal `fair` by `greedy`. Each [`CHECK`](phases) it is looked whether as much is done as side by
-//! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again.
+//! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again. 5. Programs that tell
+//! of their [progress] show whether they spin. Where that is certain enough, it decides instead of CPU time.
 //!
 //! *Bounds.* A trial costs what it leaves undone of what is done side by side. After one, there is none before its cost is a
 //! [20th](budget) of the run so far, nor before a pause that doubles each time; other programs make it short again. Only the
 //! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 2.4 s it may cost more than 5 %.
 //!
 //! *Profiles.* Programs that are known to scale well, by times alone with several thread counts, take turns at once.
+//! Where the last threads bring some of them little and they may have fewer, they have fewer at once.
 //!
 //! *What it composes:* [`unmanaged`](crate::unmanaged), [`gang`](crate::gang) for trials, [`minwait`](crate::minwait),
-//! [`greedy`](crate::greedy); each [sees](inner) what is known of programs, and does what it always does.
+//! [`greedy`](crate::greedy), and both with [`grants`](crate::grants); each [sees](inner) what is known of programs, and does what it always does.
 //!
 //! Ours; none of the papers chooses between policies.
 
@@ -43,8 +48,10 @@ mod interval;
 mod judgement;
 mod line;
 mod phases;
+mod progress;
 mod seen;
 mod telling;
+mod ways;
 
 use std::collections::BTreeMap;
 
@@ -58,7 +65,8 @@ use crate::unmanaged::Unmanaged;
 use budget::Budget;
 pub use goal::Goal;
 use inner::Inner;
-use interval::Interval;
+use interval::Going;
+use judgement::Verdict;
 use line::{Line, Room};
 use phases::Phase;
 use seen::Seen;
@@ -66,7 +74,7 @@ use seen::Seen;
 /// The wake-up at which everything is read; those of other policies have small numbers.
 const LOOKS: Token = Token(100);
 /// What is read of each program, at the wake-ups for that only.
-const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
+const MEASURES: [Measure; 3] = [Measure::UserTime, Measure::CpuTime, Measure::Progress];
 
 /// The policy that needs no name.
 pub(crate) struct Auto {
@@ -77,7 +85,14 @@ pub(crate) struct Auto {
     phase: Phase,
     /// CPUs busy outside the kernel while all ran side by side, when that was last looked at.
     side_by_side: Option<f64>,
-    looked_at: Nanos,
+    /// The weighted speedup in turns, when all began to run side by side for a moment.
+    in_turns: f64,
+    /// What was judged last.
+    verdict: Option<Verdict>,
+    /// Fewer threads did not help these programs; or they did, by what these tell.
+    fewer_did_less: bool,
+    fewer_did_more: bool,
+    interval: Going,
     look_at: Nanos,
     /// The wake-up that was asked for last.
     asked_for: Nanos,
@@ -96,7 +111,11 @@ impl Auto {
             inner: Inner::new(Unmanaged::together()),
             phase: Phase::SideBySide,
             side_by_side: None,
-            looked_at: Nanos::ZERO,
+            in_turns: 0.0,
+            verdict: None,
+            fewer_did_less: false,
+            fewer_did_more: false,
+            interval: Going::default(),
             look_at: Nanos::NEVER,
             asked_for: Nanos::NEVER,
             disturbed: false,
@@ -126,7 +145,8 @@ impl Policy for Auto {
         }
         self.budget.runs(world.now);
         let looked = causes.contains(&Cause::Woke(LOOKS));
-        let did = looked.then(|| Interval::of(world.samples, self.looked_at));
+        self.interval.add(causes, world.samples);
+        let did = looked.then(|| self.interval.end());
         let room = did.as_ref().map_or_else(Room::default, |did| self.room(did, world));
         let was_empty = self.line.is_empty();
         let new = self.line.update(room, world, plan);
@@ -135,7 +155,7 @@ impl Policy for Auto {
             plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
         }
         if let Some(did) = did {
-            (self.looked_at, self.asked_for) = (world.now, Nanos::NEVER);
+            self.asked_for = Nanos::NEVER;
             self.looked(&did, world, plan);
             self.disturbed = false;
         }

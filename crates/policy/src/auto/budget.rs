@@ -4,7 +4,8 @@
 //!
 //! *Idea.* What a try leaves undone of what is done otherwise is its cost, as time of the whole machine. It is added up. After
 //! a try there is no other before all of them together are a small part of the run, nor before a pause that doubles each time:
-//! where nothing changes, the same will be found again. Other programs make the pause short again.
+//! where nothing changes, the same will be found again. Other programs make the pause short again. Whoever takes turns and looks
+//! back pays half as much, since turns may be what is best.
 
 use cosched_core::Nanos;
 
@@ -50,6 +51,12 @@ impl Budget {
     /// From when on trials have cost little enough of the run.
     fn affordable(&self) -> Nanos {
         self.began.unwrap_or_default() + self.explored * BUDGET
+    }
+
+    /// Whether all may run side by side again for such a moment, even if nothing comes of it.
+    pub(super) fn allows_looking_back(&self, now: Nanos, moment: Nanos) -> bool {
+        let cost = (self.explored + moment) * (2 * BUDGET);
+        now >= self.next.max(self.began.unwrap_or_default() + cost)
     }
 
     /// Something was tried: there is a pause now.

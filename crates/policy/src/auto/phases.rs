@@ -1,31 +1,30 @@
 //! From one way to run to another, by what was seen: the picture at the top of `auto.rs`.
 
-use cosched_core::{Ground, Manner, Nanos, Plan, Program, ProgramId, Why, World};
+use cosched_core::{Ground, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
 
-use super::inner::{Inner, Known};
+use super::Auto;
+use super::inner::Known;
 use super::interval::Interval;
-use super::judgement::{Verdict, is_settled, judge};
+use super::judgement::{Verdict, by_progress, is_settled, judge, speedup_in_turns};
 use super::line::Room;
+use super::progress;
 use super::seen::Seen;
-use super::{Auto, Goal};
+use crate::gang;
 use crate::kind::Options;
-use crate::minwait::Minwait;
 use crate::rounds::Rounds;
-use crate::unmanaged::Unmanaged;
-use crate::{gang, greedy};
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(100);
 /// How soon after somebody came or went an interval begins that has nothing of before.
 const SOON: Nanos = Nanos::from_millis(10);
 /// How long it is until the next look where CPUs are idle.
-const NEXT_LOOK: Nanos = Nanos::from_millis(500);
+pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
 /// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
 const TRIAL: Nanos = Nanos::from_millis(120);
 /// The shortest moment of one program alone, and the longest.
 pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
 /// How often gangs are looked at.
-const CHECK: Nanos = Nanos::from_secs(1);
+pub(super) const CHECK: Nanos = Nanos::from_secs(1);
 /// CPUs are short where so many threads wait for one, as part of the CPUs that there are,
 const SHORT: f64 = 0.1;
 /// and if that is not known, where this part of them is used.
@@ -35,8 +34,13 @@ const BUSY: f64 = 0.9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     SideBySide,
-    Trial { moment: Nanos },
+    Trial {
+        moment: Nanos,
+    },
     InGangs,
+    /// Side by side for a moment, out of gangs.
+    LooksBack,
+    FewerThreads,
 }
 
 impl Auto {
@@ -60,6 +64,8 @@ impl Auto {
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
             Phase::Trial { .. } => self.end_trial(&own, world, plan),
             Phase::InGangs => self.looked_at_gangs(&own, world, plan),
+            Phase::LooksBack => self.looked_back(&own, world, plan),
+            Phase::FewerThreads => self.looked_at_fewer_threads(&own, world, plan),
         }
     }
 
@@ -78,8 +84,10 @@ impl Auto {
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
-            self.tell(Manner::SideBySide, ground, None, plan);
+            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
             self.look_in(soon, world);
+        } else if let Some(verdict) = self.overruled(world) {
+            self.follow(verdict, world, plan);
         } else if world.now < self.budget.next() {
             self.look_at = self.budget.next();
             if self.line.waits() {
@@ -90,6 +98,16 @@ impl Auto {
         }
     }
 
+    /// What programs tell against a judgement by CPU time that turns would leave CPUs idle: what they did alone is known from
+    /// the trial, and what they do side by side since then. So that needs no other trial.
+    fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
+        self.verdict.filter(|verdict| verdict.ground == Ground::GangsIdle)?;
+        let rivals = self.rivals(Seen::alone, world);
+        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let told = self.by_what_they_tell(in_turns, world)?;
+        (told.manner == Manner::InGangs).then_some(told)
+    }
+
     fn begin_trial(&mut self, world: &World<'_>, plan: &mut Plan) {
         let moments = self.rivals(Seen::beside, world).len() as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
@@ -98,79 +116,155 @@ impl Auto {
         let known =
             |p: &Program| Known { idles: self.seen(p).idles, threads: None, unweighted: true };
         let known = self.candidates(world).map(|p| (p.id, known(p))).collect();
-        self.inner = Inner::new(Rounds::new(&options, gang::cut, None)).knowing(known);
+        self.inner.change(Box::new(Rounds::new(&options, gang::cut, None)), known, false);
         plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
         self.look_in(moment * moments, world);
     }
 
     fn end_trial(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
-        self.pay(did, world);
-        let rivals = self.rivals(Seen::alone, world);
-        let reference = self.side_by_side.unwrap_or_default();
-        let most_lost = self.options.goal.most_lost();
+        self.pay(did, None, world);
         let verdict = match self.candidates(world).any(|p| self.seen(p).alone.is_some()) {
-            true => judge(&rivals, world.cpus.len(), reference, most_lost),
+            true => self.by_cpu_time(world),
             false => Verdict::UNSEEN,
         };
-        match verdict.manner {
-            Manner::InGangs => self.make_gangs(verdict, world, plan),
-            Manner::SideBySide => self.go_side_by_side(verdict, world, plan),
-        }
+        let rivals = self.rivals(Seen::alone, world);
+        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let verdict =
+            self.by_what_they_tell(in_turns, world).filter(|_| is_open(verdict)).unwrap_or(verdict);
+        self.follow(verdict, world, plan);
+    }
+
+    /// By CPU time.
+    fn by_cpu_time(&self, world: &World<'_>) -> Verdict {
+        let rivals = self.rivals(Seen::alone, world);
+        let reference = self.side_by_side.unwrap_or_default();
+        judge(&rivals, world.cpus.len(), reference, self.options.goal.most_lost())
+    }
+
+    /// By what programs tell of their progress, if that is enough.
+    fn by_what_they_tell(&self, in_turns: f64, world: &World<'_>) -> Option<Verdict> {
+        by_progress(self.speedup_side_by_side(world)?, in_turns, self.options.goal.worth())
+    }
+
+    /// Whether as much is done as side by side, by CPU time.
+    fn is_as_much(&self, did: &Interval, world: &World<'_>) -> bool {
+        let reference = self.side_by_side.unwrap_or_default();
+        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost()) * reference
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
-        let reference = self.side_by_side.unwrap_or_default();
-        let most_lost = self.options.goal.most_lost();
-        let is_as_much = did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference;
-        if self.disturbed || (is_as_much && !self.somebody_woke(world)) {
+        if self.disturbed {
             return self.look_in(CHECK, world);
         }
-        let verdict =
-            judge(&self.rivals(Seen::alone, world), world.cpus.len(), reference, most_lost);
-        let is_new = self.known(world) != *self.inner.known();
-        match verdict.manner {
-            Manner::InGangs if is_new => self.make_gangs(verdict, world, plan),
-            // What was expected did not come.
-            _ => {
-                self.pay(did, world);
-                let ground = match verdict.ground {
-                    Ground::GangsFill => Ground::GangsIdle,
-                    other => other,
-                };
-                let in_gangs = Some(did.useful(world.cpus.len()));
-                let verdict = Verdict { manner: Manner::SideBySide, ground, in_gangs };
-                self.go_side_by_side(verdict, world, plan);
+        let in_turns = self.share_of_turns(did, world);
+        let told = self.by_what_they_tell(in_turns, world);
+        let stays = match told {
+            Some(told) => told.manner == Manner::InGangs,
+            None => self.progress_decided(world) || self.is_as_much(did, world),
+        };
+        if stays && !self.somebody_woke(world) {
+            self.look_in(CHECK, world);
+            return self.look_back(in_turns, world, plan);
+        }
+        let verdict = told.unwrap_or_else(|| self.by_cpu_time(world));
+        let is_new = self.known(false, world) != *self.inner.known();
+        if verdict.manner == Manner::InGangs && (is_new || told.is_some()) {
+            return self.make_gangs(verdict, world, plan);
+        }
+        // What was expected did not come.
+        self.pay(did, verdict.speedups, world);
+        let ground = match verdict.ground {
+            Ground::GangsFill => Ground::GangsIdle,
+            other => other,
+        };
+        let in_gangs = Some(did.useful(world.cpus.len()));
+        let verdict = Verdict { manner: Manner::SideBySide, ground, in_gangs, ..verdict };
+        self.follow(verdict, world, plan);
+    }
+
+    /// Whether gangs were chosen for what programs tell, and they still tell something: then only that may end it, and CPU
+    /// time does not.
+    fn progress_decided(&self, world: &World<'_>) -> bool {
+        let decided = |verdict: Verdict| verdict.ground == Ground::FurtherInTurns;
+        self.verdict.is_some_and(decided) && self.somebody_tells(world)
+    }
+
+    /// The weighted speedup in turns, by the turns that those had who compete.
+    fn share_of_turns(&self, did: &Interval, world: &World<'_>) -> f64 {
+        let shares = self.competing(world).filter_map(|p| did.0.get(&p.id));
+        shares.map(|did| did.running / did.seconds).sum()
+    }
+
+    /// Lets all run side by side for a moment, if their progress can tell in that whether turns are the better way.
+    fn look_back(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
+        let alone = self.competing(world).map(|p| self.seen(p).in_turns);
+        let Some(moment) = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK)
+        else {
+            return;
+        };
+        let moment = moment.max(MOMENT.1);
+        if self.budget.allows_looking_back(world.now, moment) {
+            self.in_turns = in_turns;
+            self.leave_to_kernel(Phase::LooksBack);
+            plan.because(None, Why::LooksBack { moment });
+            self.look_in(moment, world);
+        }
+    }
+
+    fn looked_back(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        let least = self.speedup_side_by_side(world).map_or(0.0, |speedup| speedup.least);
+        let seconds = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
+        self.budget.pay(seconds, 1.0 - least / self.in_turns);
+        match self.by_what_they_tell(self.in_turns, world).filter(|_| !self.disturbed) {
+            Some(verdict) if verdict.manner == Manner::SideBySide => {
+                self.side_by_side = Some(did.useful(world.cpus.len()));
+                self.follow(verdict, world, plan);
+            }
+            told => {
+                self.budget.pause(world.now);
+                let verdict = told.or(self.verdict).unwrap_or(Verdict::UNSEEN);
+                self.make_gangs(verdict, world, plan);
             }
         }
     }
 
-    fn make_gangs(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
-        let quantum = self.options.goal.quantum(self.options.quantum);
-        let options = Options { quantum, ..self.options.clone() };
-        let inner = match self.options.goal {
-            Goal::Fair => Inner::new(Rounds::new(&options, greedy::cut, None)),
-            _ => Inner::new(Minwait::new(&options)),
-        };
-        self.inner = inner.knowing(self.known(world));
-        self.phase = Phase::InGangs;
-        self.tell(verdict.manner, verdict.ground, verdict.in_gangs, plan);
-        self.look_in(CHECK, world);
+    /// Fewer threads have to do as much as all of them side by side. What their progress has shown once, CPU time does not
+    /// deny later.
+    fn looked_at_fewer_threads(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        if self.disturbed {
+            return self.look_in(CHECK, world);
+        }
+        let worth = self.options.goal.worth().min(1.0);
+        let with_all = self.speedup_side_by_side(world);
+        let with_fewer = self.speedup_with_fewer(world);
+        let told = with_all.zip(with_fewer).and_then(|(all, fewer)| match () {
+            () if fewer.least >= worth * all.most => Some(true),
+            () if fewer.most < worth * all.least => Some(false),
+            () => None,
+        });
+        self.fewer_did_more |= told == Some(true);
+        if told.unwrap_or_else(|| self.fewer_did_more || self.is_as_much(did, world)) {
+            if self.somebody_woke(world) {
+                let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);
+                return self.give_fewer_threads(verdict, world, plan);
+            }
+            return self.look_in(CHECK, world);
+        }
+        self.pay(did, None, world);
+        self.fewer_did_less = true;
+        let manner = self.verdict.map_or(Manner::SideBySide, |verdict| verdict.manner);
+        let in_gangs = Some(did.useful(world.cpus.len()));
+        let verdict = Verdict { in_gangs, ..Verdict::new(manner, Ground::FewerDidLess) };
+        self.follow(verdict, world, plan);
     }
 
-    fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
-        self.inner = Inner::new(Unmanaged::together());
-        self.phase = Phase::SideBySide;
-        self.budget.pause(world.now);
-        self.tell(Manner::SideBySide, verdict.ground, verdict.in_gangs, plan);
-        self.look_in(if self.line.waits() { LOOK } else { NEXT_LOOK }, world);
-    }
-
-    /// An interval has cost what was not done in it of what is done side by side.
-    fn pay(&mut self, did: &Interval, world: &World<'_>) {
+    /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
+    fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
         let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
         let reference = self.side_by_side.filter(|rate| *rate > 0.0);
         let lost = reference.map_or(0.0, |rate| 1.0 - did.useful(world.cpus.len()) / rate);
-        self.budget.pay(length, lost);
+        let further = speedups.map_or(0.0, |told| 1.0 - told.in_turns / told.side_by_side);
+        self.budget.pay(length, lost.max(further));
     }
 
     /// Somebody came or went.
@@ -178,10 +272,9 @@ impl Auto {
         let cpus = world.cpus.len();
         if let Some(ground) = is_settled(&self.in_the_dark(world), cpus) {
             if self.phase != Phase::SideBySide {
-                self.inner = Inner::new(Unmanaged::together());
-                self.phase = Phase::SideBySide;
+                self.leave_to_kernel(Phase::SideBySide);
             }
-            self.tell(Manner::SideBySide, ground, None, plan);
+            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
             self.look_at = Nanos::NEVER;
             if self.line.waits() {
                 self.look_in(LOOK, world);
@@ -189,28 +282,39 @@ impl Auto {
             return;
         }
         self.budget.renew(world.now);
+        self.fewer_did_less = false;
         if self.phase != Phase::SideBySide {
             return;
         }
-        if self.told.is_none() && self.all_scale(world) {
-            self.side_by_side = Some(cpus as f64);
-            let ground = Ground::KnownToScale;
-            return self.make_gangs(
-                Verdict { manner: Manner::InGangs, ground, in_gangs: None },
-                world,
-                plan,
-            );
-        }
         if self.told.is_none() {
-            self.tell(Manner::SideBySide, Ground::Begins, None, plan);
+            let is_known = match () {
+                () if self.all_scale(world) => Some((Manner::InGangs, Ground::KnownToScale)),
+                () if self.some_scale_badly(world) => {
+                    Some((Manner::SideBySide, Ground::KnownToScaleBadly))
+                }
+                () => None,
+            };
+            let is_known = is_known.filter(|(manner, _)| {
+                *manner == Manner::InGangs || self.may_have_fewer(*manner, world)
+            });
+            if let Some((manner, ground)) = is_known {
+                self.side_by_side = Some(cpus as f64);
+                return self.follow(Verdict::new(manner, ground), world, plan);
+            }
+            self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);
         }
         let next = if self.disturbed { SOON } else { LOOK };
         self.look_at = self.look_at.min(world.now + next);
     }
 
-    fn look_in(&mut self, time: Nanos, world: &World<'_>) {
+    pub(super) fn look_in(&mut self, time: Nanos, world: &World<'_>) {
         self.look_at = world.now + time;
     }
+}
+
+/// Whether the judgement is open to what programs tell: there is something to decide, and something was seen.
+fn is_open(verdict: Verdict) -> bool {
+    verdict.in_gangs.is_some()
 }
 
 /// Whether threads wait for CPUs.
