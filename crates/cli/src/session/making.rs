@@ -208,7 +208,7 @@ impl Session {
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
-            progress: request.kind.equalises(),
+            progress: request.kind.hears_progress(),
         };
         let is_inside = sources::is_inside(spec, request);
         let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
