@@ -414,6 +414,14 @@ class Barriers(unittest.TestCase):
         found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
 
+    def test_a_way_that_is_quick_at_its_companys_expense_is_left_out_of_one_figure(self):
+        greedy = storm("a", "compute", default=(1.0, 9.0), block=(3.0, 3.0), donate=(2.9, 2.9))
+        lonely = storm("b", "compute", default=(1.0, 9.0), block=(1.0, 8.0), donate=(2.0, 2.0))
+        found = of_storms(greedy, lonely, storm("c", default=1.0, block=2.0, donate=1.0))
+        self.assertEqual([cell["best"] for cell in found["cells"]], ["default", "default", "default"])
+        self.assertEqual([cell["best_fair"] for cell in found["cells"]], ["block", None, "default"])
+        self.assertAlmostEqual(found["summary"]["geometric_mean_of_fair"], (2.9 / 3.0) ** 0.5)
+
     def test_a_cell_whose_programs_failed_counts_nowhere_and_rows_have_as_many_columns(self):
         found = of_storms(storm(default=1.0, block=1.0, donate=0.9), storm("b", failed=True))
         self.assertEqual(found["summary"]["cells"], 1)
