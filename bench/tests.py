@@ -136,6 +136,10 @@ class Auto(unittest.TestCase):
 
 
 class Fairness(unittest.TestCase):
+    def test_amounts_are_written_as_programs_take_them(self):
+        self.assertEqual([fairness.written_amount("numpy", work) for work in (924.861, 1234567.8)], ["925", "1234568"])
+        self.assertEqual(fairness.written_amount("triad", 1.23456), "1.235")
+
     def verdict(self, linux, ours, seconds=6, failed=0, alone=3.0):
         cell = fairness.judged({"cell": "a", "alone_seconds": {"a": 3.0, "b": alone},
                                 "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
