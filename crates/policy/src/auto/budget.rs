@@ -3,7 +3,7 @@
 //! *Problem.* Only trying tells which way is the better one, and while it is tried, the worse one is in force.
 //!
 //! *Idea.* What a try leaves undone of what is done otherwise is its cost, as time of the whole machine. It is added up. After
-//! a try there is no other before all of them together are a small part of the run, nor before a pause that doubles each time:
+//! a try there is no other before all of them together, and another one that costs as much as the last, are a small part of the run, nor before a pause that doubles each time:
 //! where nothing changes, the same will be found again. Other programs make the pause short again. Whoever takes turns and looks
 //! back pays half as much, since turns may be what is best.
 
@@ -19,13 +19,21 @@ pub(super) const BUDGET: u64 = 20;
 pub(super) struct Budget {
     began: Option<Nanos>,
     explored: Nanos,
+    /// What the last one of them has cost.
+    last: Nanos,
     pause: Nanos,
     next: Nanos,
 }
 
 impl Budget {
     pub(super) fn new() -> Budget {
-        Budget { began: None, explored: Nanos::ZERO, pause: PAUSES.0, next: Nanos::ZERO }
+        Budget {
+            began: None,
+            explored: Nanos::ZERO,
+            last: Nanos::ZERO,
+            pause: PAUSES.0,
+            next: Nanos::ZERO,
+        }
     }
 
     /// The run goes on, or begins.
@@ -45,12 +53,13 @@ impl Budget {
 
     /// For so long this part of the machine's work, 0 to 1, was not done.
     pub(super) fn pay(&mut self, seconds: f64, lost: f64) {
-        self.explored += Nanos((seconds * lost.clamp(0.0, 1.0) * 1e9) as u64);
+        self.last = Nanos((seconds * lost.clamp(0.0, 1.0) * 1e9) as u64);
+        self.explored += self.last;
     }
 
-    /// From when on trials have cost little enough of the run.
+    /// From when on trials have cost little enough of the run, with the next one.
     fn affordable(&self) -> Nanos {
-        self.began.unwrap_or_default() + self.explored * BUDGET
+        self.began.unwrap_or_default() + (self.explored + self.last) * BUDGET
     }
 
     /// Whether all may run side by side again for such a moment, even if nothing comes of it.

@@ -7,11 +7,11 @@ use super::inner::Known;
 use super::interval::Interval;
 use super::judgement::{Verdict, by_progress, is_settled, judge, speedup_in_turns};
 use super::line::Room;
-use super::progress;
+use super::progress::{self, Bounds};
 use super::seen::Seen;
-use crate::gang;
 use crate::kind::Options;
-use crate::rounds::Rounds;
+use crate::rounds::{Gang, Rounds};
+use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(100);
@@ -109,14 +109,17 @@ impl Auto {
     }
 
     fn begin_trial(&mut self, world: &World<'_>, plan: &mut Plan) {
-        let moments = self.rivals(Seen::beside, world).len() as u64;
+        let rivals = self.rivals(Seen::beside, world);
+        let single = rivals.iter().filter(|rival| rival.threads < 2).count();
+        let moments = rivals.len() - single + single.div_ceil(world.cpus.len().max(1));
+        let moments = moments as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
             |p: &Program| Known { idles: self.seen(p).idles, threads: None, unweighted: true };
         let known = self.candidates(world).map(|p| (p.id, known(p))).collect();
-        self.inner.change(Box::new(Rounds::new(&options, gang::cut, None)), known, false);
+        self.inner.change(Box::new(Rounds::new(&options, moments_of, None)), known, false);
         plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
         self.look_in(moment * moments, world);
     }
@@ -235,7 +238,7 @@ impl Auto {
             return self.look_in(CHECK, world);
         }
         let worth = self.options.goal.worth().min(1.0);
-        let with_all = self.speedup_side_by_side(world);
+        let with_all = self.speedup_with_all(world);
         let with_fewer = self.speedup_with_fewer(world);
         let told = with_all.zip(with_fewer).and_then(|(all, fewer)| match () {
             () if fewer.least >= worth * all.most => Some(true),
@@ -256,6 +259,18 @@ impl Auto {
         let in_gangs = Some(did.useful(world.cpus.len()));
         let verdict = Verdict { in_gangs, ..Verdict::new(manner, Ground::FewerDidLess) };
         self.follow(verdict, world, plan);
+    }
+
+    /// The weighted speedup with all threads: side by side, or where turns were judged to be better, what these would
+    /// bring if that is more.
+    fn speedup_with_all(&self, world: &World<'_>) -> Option<Bounds> {
+        let beside = self.speedup_side_by_side(world);
+        if self.verdict.is_none_or(|verdict| verdict.manner != Manner::InGangs) {
+            return beside;
+        }
+        let in_turns = speedup_in_turns(&self.rivals(Seen::alone, world), world.cpus.len());
+        let Bounds { least, most } = beside.unwrap_or_default();
+        Some(Bounds { least: least.max(in_turns), most: most.max(in_turns) })
     }
 
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
@@ -310,6 +325,16 @@ impl Auto {
     pub(super) fn look_in(&mut self, time: Nanos, world: &World<'_>) {
         self.look_at = world.now + time;
     }
+}
+
+/// Whose moments are those of a trial: whoever has several threads is alone, and those of one thread have a CPU each.
+fn moments_of(units: &[Unit], cpus: usize) -> Vec<Gang> {
+    let in_gang = |unit| (unit, Why::InGang);
+    let (wide, single): (Vec<usize>, Vec<usize>) =
+        (0..units.len()).partition(|unit| units[*unit].threads > 1);
+    let together = single.chunks(cpus.max(1));
+    let together = together.map(|units| units.iter().copied().map(in_gang).collect());
+    wide.into_iter().map(|unit| vec![in_gang(unit)]).chain(together).collect()
 }
 
 /// Whether the judgement is open to what programs tell: there is something to decide, and something was seen.

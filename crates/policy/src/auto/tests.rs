@@ -139,6 +139,16 @@ fn programs_that_use_one_cpu_each_run_side_by_side_whatever_they_ask_for() {
 }
 
 #[test]
+fn programs_of_one_thread_share_a_moment_with_a_cpu_each() {
+    let mut lab = lab(Goal::Balanced, 2, (0..5).map(|slot| program(slot, 1 + slot % 2)).collect());
+    look_alike(&mut lab, 0.4, 1.0);
+    assert!(is_trial(&lab));
+    let mut moments = lab.quanta(4);
+    moments.sort();
+    assert_eq!(moments, [vec![0, 2], vec![1], vec![3], vec![4]]);
+}
+
+#[test]
 fn whoever_hardly_runs_is_never_frozen_and_gangs_are_made_by_the_cpus_that_are_used() {
     // 0 and 1 use one CPU of the two that they ask for, 2 and 3 both, 4 none.
     let mut lab = lab(Goal::Balanced, 2, wide(5));

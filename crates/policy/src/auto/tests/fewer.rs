@@ -121,6 +121,24 @@ fn progress_tells_whether_fewer_threads_do_as_much() {
 }
 
 #[test]
+fn fewer_threads_that_come_less_far_than_turns_would_are_taken_back() {
+    let begin = || {
+        let mut lab = lab(Goal::Balanced, 2, malleable(4));
+        look_telling(&mut lab, 0.5, 1.0, 1500.0);
+        look_telling(&mut lab, 1.98, 0.25, 2500.0);
+        assert_eq!(chosen(&lab), Some((Manner::FewerThreads, Ground::GangsFill)));
+        lab
+    };
+    // By CPU time they do as much in both cases.
+    let mut better = begin();
+    look_telling(&mut better, 1.0, 0.5, 2700.0);
+    assert_eq!((chosen(&better), better.running().len()), (None, 2));
+    let mut worse = begin();
+    look_telling(&mut worse, 1.0, 0.5, 2000.0);
+    assert_eq!(chosen(&worse), Some((Manner::InGangs, Ground::FewerDidLess)));
+}
+
+#[test]
 fn what_auto_measures_stays_measured_and_what_only_grants_need_ends_with_them() {
     let mut lab = seen_alone(malleable(4), 1.4);
     let mut measured = std::collections::BTreeSet::new();
