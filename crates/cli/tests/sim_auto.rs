@@ -149,12 +149,13 @@ fn programs_that_spin_and_sleep_by_turns_are_better_off_if_they_tell() {
 }
 
 #[test]
-fn malleable_programs_that_spin_have_fewer_threads_and_lose_nothing_by_it() {
-    let keys = "malleable = true\nspin = 'forever'\nimbalance = 0.02";
-    let one = || program(24, 3.0, keys, "repeat = 40\nbarriers = 50");
-    let mix: Vec<String> = (0..4).map(|_| one()).collect();
-    let auto = as_good_as_the_better(&mix, "");
-    assert!(choices(&auto).contains(&(Manner::FewerThreads, Ground::GangsFill)));
+fn malleable_programs_whose_other_threads_spin_take_turns_with_all_of_them() {
+    let fewer = |told: &[(Manner, Ground)]| told.iter().any(|(m, _)| *m == Manner::FewerThreads);
+    let mix = || (0..6).map(|_| serial(24, 30.0, "forever"));
+    let told = choices(&as_good_as_the_better(&mix().map(telling).collect::<Vec<_>>(), ""));
+    assert!(fewer(&told) && told.contains(&(Manner::InGangs, Ground::FewerDidLess)), "{told:?}");
+    let untold = choices(&as_good_as_the_better(&mix().collect::<Vec<_>>(), ""));
+    assert!(!fewer(&untold) && untold.contains(&(Manner::InGangs, Ground::GangsFill)));
 }
 
 #[test]

@@ -231,7 +231,8 @@ impl Auto {
         }
     }
 
-    /// Fewer threads have to do as much as all of them side by side. What their progress has shown once, CPU time does not
+    /// Fewer threads have to do as much as all of them side by side; and in the place of gangs, which fill the CPUs, they have to
+    /// be seen to come as far as these would, since threads that spin outside of regions look as busy as others. What their progress has shown once, CPU time does not
     /// deny later.
     fn looked_at_fewer_threads(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         if self.disturbed {
@@ -246,7 +247,9 @@ impl Auto {
             () => None,
         });
         self.fewer_did_more |= told == Some(true);
-        if told.unwrap_or_else(|| self.fewer_did_more || self.is_as_much(did, world)) {
+        let instead_of_gangs = self.verdict.is_some_and(|one| one.manner == Manner::InGangs);
+        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, world);
+        if told.unwrap_or_else(|| self.fewer_did_more || by_cpu_time()) {
             if self.somebody_woke(world) {
                 let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);
                 return self.give_fewer_threads(verdict, world, plan);

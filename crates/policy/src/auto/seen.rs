@@ -173,13 +173,17 @@ impl Auto {
             && self.candidates(world).any(badly)
     }
 
-    /// Whether fewer threads may be better where programs would be run in this manner: in turns, where some can have fewer;
-    /// side by side, where all can that use several CPUs, since for the others turns are known to be worse.
+    /// Whether fewer threads may be better where programs would be run in this manner: in turns, where some can have fewer
+    /// and tell whether that helps, since threads that spin look as busy as others; side by side, where all can that use
+    /// several CPUs, since for the others turns are known to be worse.
     pub(super) fn may_have_fewer(&self, manner: Manner, world: &World<'_>) -> bool {
         let wide: Vec<&Program> = self.competing(world).filter(|p| asked(p, world) > 1).collect();
         match manner {
             Manner::SideBySide => !wide.is_empty() && wide.iter().all(|p| p.malleable),
-            Manner::InGangs | Manner::FewerThreads => wide.iter().any(|p| p.malleable),
+            Manner::InGangs | Manner::FewerThreads => {
+                let mut malleable = wide.iter().filter(|p| p.malleable).peekable();
+                malleable.peek().is_some() && malleable.all(|p| self.seen(p).tells())
+            }
         }
     }
 }

@@ -4,7 +4,7 @@
 //! side by side. With as many threads as bring most ([`grants`](crate::grants)) they may be better still: programs that use their CPUs
 //! fully lose nothing by fewer threads, and each thread less is one for which nobody waits; and those that leave
 //! CPUs idle, or yield to each other, fill them with fewer. So gangs become gangs with chosen thread counts where any program can
-//! have fewer. Side by side becomes that only where all programs with several threads can, since the others would take turns in which
+//! have fewer, and tells of its progress: CPU time would not show if that were worse. Side by side becomes that only where all programs with several threads can, since the others would take turns in which
 //! they are known to lose. Whether as much is done so is [looked at](super::phases) as in gangs, and if not, it is as if nobody could
 //! have fewer until others come.
 

@@ -20,6 +20,14 @@ fn seen_alone(programs: Vec<Program>, cpus: f64) -> Lab<Auto> {
     lab
 }
 
+/// The same for four programs that fill them, and tell of their progress.
+fn telling(programs: Vec<Program>) -> Lab<Auto> {
+    let mut lab = lab(Goal::Balanced, 2, programs);
+    look_telling(&mut lab, 0.5, 1.0, 1500.0);
+    look_telling(&mut lab, 1.98, 0.25, 2500.0);
+    lab
+}
+
 #[test]
 fn programs_that_leave_cpus_idle_with_all_their_threads_have_fewer() {
     let mut lab = seen_alone(malleable(4), 1.4);
@@ -36,7 +44,10 @@ fn programs_that_leave_cpus_idle_with_all_their_threads_have_fewer() {
 #[test]
 fn where_fewer_threads_do_less_it_is_as_if_nobody_could_have_fewer() {
     for (cpus, manner) in [(1.4, Manner::SideBySide), (1.98, Manner::InGangs)] {
-        let mut lab = seen_alone(malleable(4), cpus);
+        let mut lab = match manner {
+            Manner::InGangs => telling(malleable(4)),
+            _ => seen_alone(malleable(4), cpus),
+        };
         assert_eq!(chosen(&lab).map(|(manner, _)| manner), Some(Manner::FewerThreads));
         look_alike(&mut lab, 0.8, 0.5);
         assert_eq!(chosen(&lab), Some((manner, Ground::FewerDidLess)));
@@ -60,8 +71,9 @@ fn where_fewer_threads_do_less_it_is_as_if_nobody_could_have_fewer() {
 #[test]
 fn in_turns_some_may_have_fewer_and_side_by_side_only_all() {
     let some = || malleable(2).into_iter().chain([program(2, 2), program(3, 2)]).collect();
-    let fills = seen_alone(some(), 1.98);
-    assert_eq!(chosen(&fills), Some((Manner::FewerThreads, Ground::GangsFill)));
+    assert_eq!(chosen(&telling(some())), Some((Manner::FewerThreads, Ground::GangsFill)));
+    let silent = seen_alone(some(), 1.98);
+    assert_eq!(chosen(&silent), Some((Manner::InGangs, Ground::GangsFill)), "who could tell?");
     let idles = seen_alone(some(), 1.4);
     assert_eq!(chosen(&idles), Some((Manner::SideBySide, Ground::GangsIdle)));
     assert_eq!(granted(&idles), [2; 4]);
@@ -123,9 +135,7 @@ fn progress_tells_whether_fewer_threads_do_as_much() {
 #[test]
 fn fewer_threads_that_come_less_far_than_turns_would_are_taken_back() {
     let begin = || {
-        let mut lab = lab(Goal::Balanced, 2, malleable(4));
-        look_telling(&mut lab, 0.5, 1.0, 1500.0);
-        look_telling(&mut lab, 1.98, 0.25, 2500.0);
+        let lab = telling(malleable(4));
         assert_eq!(chosen(&lab), Some((Manner::FewerThreads, Ground::GangsFill)));
         lab
     };
