@@ -98,6 +98,11 @@ pub(crate) fn is_grouped() -> bool {
     connected().is_some_and(|page| page.rule().grouped)
 }
 
+/// Whether cosched says that barriers of POSIX are left to the C library.
+pub(crate) fn spares_posix() -> bool {
+    page().is_some_and(|page| page.rule().only_teams)
+}
+
 /// The program has begun a region, or all of its threads have met at a barrier: counted where cosched asks for that.
 #[inline]
 pub(crate) fn passes() {
