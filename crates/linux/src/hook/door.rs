@@ -111,6 +111,8 @@ impl Uses {
 #[derive(Debug)]
 pub struct Door {
     uses: Uses,
+    /// The program has a CPU group of its own.
+    grouped: bool,
     /// The states of threads, for barriers, where they are written down.
     table: Option<OwnedFd>,
     name: String,
@@ -144,6 +146,7 @@ impl Door {
         listen_to(&epoll, LISTENER, &listener)?;
         Ok(Door {
             uses,
+            grouped: false,
             table: None,
             name,
             epoll,
@@ -281,10 +284,16 @@ impl Door {
         }
     }
 
+    /// The program has a CPU group of its own. Holds from the next grant on.
+    pub fn group(&mut self) {
+        self.grouped = true;
+    }
+
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        self.set(Rule { grant, cpus, ..self.uses.rule() });
+        let Door { grouped, uses, .. } = *self;
+        self.set(Rule { grouped, grant, cpus, ..uses.rule() });
     }
 
     /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
