@@ -1,7 +1,8 @@
 """barrier_verdicts.py: what the rounds of the barrier bench say. Everything here follows from the report alone.
 
 The time of a way is that of a round of the main program, so below 1 is faster. The *best* way of a cell is that of the others
-with the least median time; as in verdicts.py, there is a second figure with the one that was best in all other rounds.
+with the least median time; as in verdicts.py, there is a second figure with the one that was best in all other rounds. A third one
+leaves out ways that are quick at their company's expense: those that are more unfair than donate is, and than is good enough.
 Unfairness is the paper's (section 5.2): the larger speed-up over the smaller one, each relative to the same program alone with the
 runtime's own barrier, in the same round.
 """
@@ -37,6 +38,14 @@ def judge_cell(cell):
                           "unfairness": unfairness(cell, way)} for way, times in rounds.items()}
     cell["ours_to_best"] = cell["ways"][cell["best"]]["ours"]
     cell["ours_to_best_of_other_rounds"] = verdicts.apart(others, rounds, OURS)
+    fair = [way for way in others if is_fair(cell["ways"], way)]
+    cell["best_fair"] = verdicts.best(fair, rounds) if fair else None
+
+
+def is_fair(ways, way):
+    """Whether a way leaves company as much as donate does, or enough; alone there is none."""
+    ours = ways[OURS]["unfairness"]
+    return ours is None or ways[way]["unfairness"] <= max(ours, UNFAIR)
 
 
 def unfairness(cell, way):
@@ -57,6 +66,7 @@ def summary(cells):
     mean = geometric_mean(cell["ours_to_best"]["value"] for cell in cells)
     worst = max(cells, key=lambda cell: cell["ours_to_best"]["value"])
     others = [cell["ours_to_best_of_other_rounds"] for cell in cells]
+    fair = [cell["ways"][cell["best_fair"]]["ours"]["value"] for cell in cells if cell["best_fair"]]
     names = dict.fromkeys(way for cell in cells for way in cell["ways"] if way != OURS)
     to_each = {way: geometric_mean(cell["ways"][way]["ours"]["value"] for cell in cells if way in cell["ways"])
                for way in names}
@@ -68,6 +78,7 @@ def summary(cells):
         "cells": len(cells),
         "geometric_mean": mean,
         "geometric_mean_of_other_rounds": geometric_mean(others) if None not in others else None,
+        "geometric_mean_of_fair": geometric_mean(fair) if fair else None,
         "worst": {"cell": worst["cell"], "best": worst["best"], **worst["ours_to_best"]},
         "ours_to_each_way": to_each,
         "unfairest": unfair and {"cell": unfair["cell"], "unfairness": unfair["ways"][OURS]["unfairness"]},
@@ -91,6 +102,8 @@ def sentences(report):
     other = found["geometric_mean_of_other_rounds"]
     yield (f"donate over the best way, geometric mean of {found['cells']} cells: {found['geometric_mean']:.3f}; at most "
            f"{MEAN:.2f}: {bars['geometric_mean']}." + (f" Over what was best in the other rounds: {other:.3f}." if other else ""))
+    if fair := found["geometric_mean_of_fair"]:
+        yield f"Over the best of the ways that are no more unfair than donate, or than {UNFAIR:.2f}: {fair:.3f}."
     yield f"The worst cell, {worst['cell']} (best: {worst['best']}): {interval(worst)}; at most {WORST:.2f}: {bars['worst']}."
     each = ", ".join(f"{way} {value:.3f}" for way, value in found["ours_to_each_way"].items())
     yield f"donate over each way, geometric means: {each}; all below 1: {bars['every_fixed_way']}."

@@ -120,7 +120,7 @@ def amount(kind, threads, seconds):
 
     def took(work):
         began = time.perf_counter()
-        subprocess.run([*words, f"{work:g}"], cwd=WORKLOADS, env=os.environ | set_threads, check=True,
+        subprocess.run([*words, written_amount(kind, work)], cwd=WORKLOADS, env=os.environ | set_threads, check=True,
                        stdout=subprocess.DEVNULL)
         return time.perf_counter() - began
 
@@ -132,6 +132,11 @@ def amount(kind, threads, seconds):
     for _ in range(2):
         work = max(base, work * seconds / min(took(work) for _ in range(2)))
     return work
+
+
+def written_amount(kind, work):
+    """An amount as the program takes it: numpy's are whole repetitions."""
+    return str(round(work)) if kind == "numpy" else f"{work:.4g}"
 
 
 def measured(options, cell, amounts, cpus, report):
@@ -179,7 +184,7 @@ def workload(cell, amounts, cpus):
     tables = []
     for number, (kind, threads) in enumerate(cell.programs(cpus), 1):
         work = amounts[kind, threads]
-        words = [*KINDS[kind][0], str(round(work)) if kind == "numpy" else f"{work:.4g}"]
+        words = [*KINDS[kind][0], written_amount(kind, work)]
         tables.append(f'[[program]]\nname = "{kind}-{number}"\ncommand = {json.dumps(words)}\n'
                       f'cwd = {json.dumps(str(WORKLOADS))}\nthreads = {threads}\nprogress = true\n')
     return "\n".join(tables)

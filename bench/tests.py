@@ -136,6 +136,10 @@ class Auto(unittest.TestCase):
 
 
 class Fairness(unittest.TestCase):
+    def test_amounts_are_written_as_programs_take_them(self):
+        self.assertEqual([fairness.written_amount("numpy", work) for work in (924.861, 1234567.8)], ["925", "1234568"])
+        self.assertEqual(fairness.written_amount("triad", 1.23456), "1.235")
+
     def verdict(self, linux, ours, seconds=6, failed=0, alone=3.0):
         cell = fairness.judged({"cell": "a", "alone_seconds": {"a": 3.0, "b": alone},
                                 "ways": {"linux": way(linux, 6), "fair-progress": way(ours, seconds, failed)}})
@@ -413,6 +417,14 @@ class Barriers(unittest.TestCase):
         self.assertEqual(found["summary"]["unfairest"]["cell"], "a")
         found = of_storms(storm("a", "compute", False, default=(9.0, 1.0), block=(3.0, 3.0), donate=(3.0, 2.0)), fair)
         self.assertEqual(found["summary"]["unfairest"]["cell"], "b")
+
+    def test_a_way_that_is_quick_at_its_companys_expense_is_left_out_of_one_figure(self):
+        greedy = storm("a", "compute", default=(1.0, 9.0), block=(3.0, 3.0), donate=(2.9, 2.9))
+        lonely = storm("b", "compute", default=(1.0, 9.0), block=(1.0, 8.0), donate=(2.0, 2.0))
+        found = of_storms(greedy, lonely, storm("c", default=1.0, block=2.0, donate=1.0))
+        self.assertEqual([cell["best"] for cell in found["cells"]], ["default", "default", "default"])
+        self.assertEqual([cell["best_fair"] for cell in found["cells"]], ["block", None, "default"])
+        self.assertAlmostEqual(found["summary"]["geometric_mean_of_fair"], (2.9 / 3.0) ** 0.5)
 
     def test_a_cell_whose_programs_failed_counts_nowhere_and_rows_have_as_many_columns(self):
         found = of_storms(storm(default=1.0, block=1.0, donate=0.9), storm("b", failed=True))

@@ -97,6 +97,12 @@ pub(crate) fn spares_posix() -> bool {
     page().is_some_and(|page| page.rule().only_teams)
 }
 
+/// Whether cosched says that this program has a CPU group of its own.
+#[inline]
+pub(crate) fn is_grouped() -> bool {
+    connected().is_some_and(|page| page.rule().grouped)
+}
+
 /// The program has begun a region, or all of its threads have met at a barrier: counted where cosched asks for that.
 #[inline]
 pub(crate) fn passes() {

@@ -32,13 +32,14 @@ use way::{Laggards, Way};
 
 const WAYS: [Way; 6] =
     [Way::Spin, Way::Block, Way::SpinThenBlock, Way::Yield, Way::Donate, Way::Spread];
-const LAGGARDS: [Laggards; 6] = [
+const LAGGARDS: [Laggards; 7] = [
     Laggards::Run,
     Laggards::Unknown,
     Laggards::WokenElsewhere,
     Laggards::QueuedElsewhere,
     Laggards::Blocked,
     Laggards::QueuedHere,
+    Laggards::NextHere,
 ];
 
 /// A kernel with one word to sleep on.

@@ -27,6 +27,20 @@ fn a_waiter_leaves_its_cpu_at_once_where_that_may_help_a_laggard_or_none_can_be_
 }
 
 #[test]
+fn a_waiter_gives_way_where_only_threads_of_its_program_come_next_and_not_for_ever() {
+    assert_eq!(donating(PATIENCE.running - 1, Laggards::NextHere), Act::GiveWay);
+    assert_eq!(donating(PATIENCE.running, Laggards::NextHere), Act::Sleep);
+    assert!(Laggards::NextHere > Laggards::Blocked, "it can be helped");
+}
+
+#[test]
+fn only_ways_that_learn_take_fewer_first_looks() {
+    let looks = |way: Way| way.first_looks(3, 64);
+    assert_eq!([Way::Donate, Way::Spread].map(looks), [3, 3]);
+    assert_eq!([Way::Spin, Way::SpinThenBlock, Way::Block, Way::Yield].map(looks), [64, 64, 1, 1]);
+}
+
+#[test]
 fn a_waiter_looks_on_for_longer_while_every_laggard_runs_and_never_for_ever() {
     for laggards in [Laggards::Unknown, Laggards::WokenElsewhere, Laggards::QueuedElsewhere] {
         assert_eq!(donating(PATIENCE.unknown - 1, laggards), Act::LookOn);

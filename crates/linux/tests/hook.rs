@@ -316,7 +316,10 @@ fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
     assert!(rule.donate && !rule.managed && process.table.is_none());
     door.grant(Some(1), 2);
     let rule = process.page().rule();
-    assert!(rule.donate && rule.cpus == 2);
+    assert!(rule.donate && rule.cpus == 2 && !rule.grouped);
+    door.group();
+    door.grant(Some(1), 2);
+    assert!(process.page().rule().grouped);
     assert_eq!(rule.bound(4), 4, "what is granted is not for it");
     door.release();
     assert!(!process.page().rule().donate);

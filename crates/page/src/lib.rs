@@ -190,6 +190,9 @@ pub struct Rule {
     pub only_teams: bool,
     /// Whether regions and barriers are to be counted.
     pub counts: bool,
+    /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): who gives way in it gives its CPU to
+    /// another thread of the program first.
+    pub grouped: bool,
     /// The most threads that a region may have; `None`: as many as it wants.
     pub grant: Option<u16>,
     /// How many CPUs the program has; 0: not known.
@@ -208,16 +211,17 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        let flags = [self.managed, self.donate, self.counts, self.only_teams];
-        let flags = flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag));
+        let Rule { managed, donate, counts, grouped, only_teams, .. } = self;
+        let set = [managed, donate, counts, grouped, only_teams].into_iter().zip(0..);
+        let flags = set.fold(0, |flags, (is_set, bit)| flags | u64::from(is_set) << bit);
         flags << 32 | u64::from(self.cpus) << 16 | grant
     }
 
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
-        let [managed, donate, counts, only_teams] = [32, 33, 34, 35].map(is_set);
-        Rule { managed, donate, only_teams, counts, grant, cpus: (word >> 16) as u16 }
+        let [managed, donate, counts, grouped, only_teams] = [32, 33, 34, 35, 36].map(is_set);
+        Rule { managed, donate, only_teams, counts, grouped, grant, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -294,6 +298,7 @@ mod tests {
             Rule { donate: true, counts: true, grant: Some(1), cpus: 3, ..Rule::default() },
             Rule { donate: true, only_teams: true, ..Rule::default() },
             Rule { counts: true, ..Rule::default() },
+            Rule { donate: true, grouped: true, ..Rule::default() },
         ] {
             page.set_rule(rule);
             assert_eq!(page.rule(), rule);

@@ -178,6 +178,28 @@ fn what_threads_did_at_barriers_is_in_the_result_of_all_runs_and_is_explained() 
 }
 
 #[test]
+fn threads_on_one_cpu_give_way_to_each_other_in_a_cpu_group_of_their_own_and_sleep_elsewhere() {
+    if let Err(why) = RunStates::load(&Proc::default()) {
+        return skip(why);
+    }
+    let place = Place::new();
+    place.bring_hook();
+    let Some(()) = meets(&place) else { return };
+    let cpu = affinity::get(0).unwrap().iter().next().unwrap();
+    let tables = [program("a", "barrier = 'donate'", &format!("exec taskset -c {cpu} ./meets"))];
+    for policy in ["linux", "linux-groups"] {
+        let ended = place.run(&tables, &format!("--policy {policy}")).ended();
+        if policy == "linux-groups" && ended.code() == Some(2) {
+            return skip(format!("programs get no CPU groups here: {}", ended.stderr));
+        }
+        let programs = ended.with(0).result().programs;
+        let met = programs[0].barrier.as_ref().and_then(|barrier| barrier.meetings).unwrap();
+        assert_eq!((met.barriers, met.waits()), (5000, 5000), "{met:?}");
+        assert_eq!(met.gave_way > 1000, policy == "linux-groups", "{met:?}");
+    }
+}
+
+#[test]
 fn a_program_in_the_place_of_cosched_has_the_library_and_a_door_too() {
     let place = Place::new();
     let script = r#"echo "$LD_PRELOAD $COSCHED_HOOK" > told"#;

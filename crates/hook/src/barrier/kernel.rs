@@ -38,6 +38,7 @@ impl Waiting for Kernel {
 
     fn knowledge(&self) -> impl Fn(u32) -> Laggards {
         let table = link::threads();
+        let here = if link::is_grouped() { Laggards::NextHere } else { Laggards::QueuedHere };
         move |tid| {
             let Some(entry) = table.and_then(|table| table.entry(tid)) else {
                 return Laggards::Unknown;
@@ -46,9 +47,7 @@ impl Waiting for Kernel {
                 RunState::Unknown => Laggards::Unknown,
                 RunState::Running => Laggards::Run,
                 RunState::Blocked => Laggards::Blocked,
-                RunState::Preempted | RunState::Woken if sys::is_here(entry.cpu) => {
-                    Laggards::QueuedHere
-                }
+                RunState::Preempted | RunState::Woken if sys::is_here(entry.cpu) => here,
                 RunState::Preempted => Laggards::QueuedElsewhere,
                 RunState::Woken => Laggards::WokenElsewhere,
             }

@@ -47,10 +47,12 @@ const LEAST: u64 = 5_000;
 const MOST: u64 = 50_000;
 /// Looking on that was in vain halves the patience for it down to this, ns: about as long as the first looks take.
 const SHORTEST: u64 = 1_000;
+/// First looks that were in vain halve their number down to this.
+const FEWEST: u32 = 2;
 
 /// What waiting needs of the world around.
 pub(crate) trait Waiting {
-    /// How many times to look before anything else is done.
+    /// How many times to look before anything else is done, at most.
     const LOOKS: u32;
     /// Passes a moment.
     fn pause(&self);
@@ -145,6 +147,8 @@ pub(crate) struct Barrier {
     cost: AtomicU64,
     /// How long to look on where nothing is known, ns; 0: for one wake-up.
     patience: AtomicU64,
+    /// How many first looks have paid of late; 0: all.
+    glance: AtomicU64,
     seats: [Line<AtomicU64>; SEATS],
 }
 
@@ -159,6 +163,7 @@ impl Barrier {
             woken: AtomicU64::new(0),
             cost: AtomicU64::new(0),
             patience: AtomicU64::new(0),
+            glance: AtomicU64::new(0),
             seats: [const { Line(AtomicU64::new(0)) }; SEATS],
         }
     }
@@ -256,13 +261,14 @@ impl Barrier {
     /// Waits until the round is over.
     #[inline]
     fn wait<W: Waiting>(&self, round: u64, way: Way, wait: &mut Wait, by: &W) -> Passed {
-        let looks = if way.looks_first() { W::LOOKS } else { 1 };
+        let mut looks = way.first_looks(self.glance(W::LOOKS), W::LOOKS);
         loop {
             for _ in 0..looks {
                 if let Some(passed) = self.outcome(round) {
                     if wait.is_long() && !wait.slept {
                         self.judge(true);
                     }
+                    self.judge_glance(!wait.slept && !wait.gave_way, W::LOOKS);
                     // To give way may have taken long.
                     if wait.gave_way {
                         wait.spent_by(by.now());
@@ -280,9 +286,9 @@ impl Barrier {
                 laggards
             });
             match act {
-                Act::LookOn => {}
+                Act::LookOn => looks = W::LOOKS,
                 Act::GiveWay => {
-                    wait.gave_way = true;
+                    (wait.gave_way, looks) = (true, 1);
                     by.give_way();
                 }
                 Act::Spread if self.spread(round, by) => {}
@@ -318,6 +324,26 @@ impl Barrier {
         let new = new.clamp(SHORTEST, MOST);
         if new != known {
             self.patience.store(new, Relaxed);
+        }
+    }
+
+    /// How many first looks have paid of late.
+    #[inline]
+    fn glance(&self, most: u32) -> u32 {
+        match self.glance.load(Relaxed) as u32 {
+            0 => most,
+            glance => glance.min(most),
+        }
+    }
+
+    /// A wait was short enough for first looks, or a little more, or they were in vain. Where nothing changes nothing is
+    /// written: threads that have the CPUs to themselves share this line.
+    #[inline]
+    fn judge_glance(&self, paid: bool, most: u32) {
+        let known = self.glance(most);
+        let new = if paid { known * 2 } else { known / 2 }.clamp(FEWEST.min(most), most);
+        if new != known {
+            self.glance.store(new.into(), Relaxed);
         }
     }
 

@@ -13,6 +13,7 @@
 //! | one was woken, or preempted, and waits for another CPU | the same |
 //! | one is blocked | sleeps |
 //! | one is queued for this CPU | sleeps: its turn may be next |
+//! | the same, in a program with a CPU group of its own | gives way to it, for four wake-ups at most, then sleeps |
 //!
 //! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
 //! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
@@ -20,7 +21,8 @@
 //!
 //! The paper's waiter never sleeps: it hands over and looks again (line 10), and stays in the queue. The nearest thing here,
 //! `sched_yield`, gives the CPU to whoever is next, which beside a program that computes is that one, for a whole slice;
-//! who sleeps instead is put in front of it when woken.
+//! who sleeps instead is put in front of it when woken. Where the program has a CPU group of its own, whoever is next is another
+//! thread of the program, and to give way is all that the paper asks for.
 
 /// A way to wait. All but [`Way::Donate`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,6 +69,8 @@ pub(crate) enum Laggards {
     Blocked,
     /// One waits for the CPU of who asks.
     QueuedHere,
+    /// The same, and only threads of this program come before it.
+    NextHere,
 }
 
 /// What a waiter does next.
@@ -105,9 +109,13 @@ impl Way {
         Way::NAMES.get(usize::from(number)).map(|(_, way)| *way)
     }
 
-    /// Whether it looks some times before it does anything else.
-    pub(crate) fn looks_first(self) -> bool {
-        !matches!(self, Way::Block | Way::Yield)
+    /// How many times it looks before it does anything else; `of_late` is what has paid of late, and not more than `most`.
+    pub(crate) fn first_looks(self, of_late: u32, most: u32) -> u32 {
+        match self {
+            Way::Block | Way::Yield => 1,
+            Way::Spin | Way::SpinThenBlock => most,
+            Way::Donate | Way::Spread => of_late,
+        }
     }
 
     /// What to do after so many nanoseconds of waiting.
@@ -123,14 +131,15 @@ impl Way {
                 Laggards::Unknown | Laggards::WokenElsewhere => look_on(patience.unknown),
                 Laggards::QueuedElsewhere => Act::Join,
                 Laggards::Blocked => Act::Sleep,
-                Laggards::QueuedHere => Act::Spread,
+                Laggards::QueuedHere | Laggards::NextHere => Act::Spread,
             },
             Way::Donate => match ask() {
                 Laggards::Run => look_on(patience.running),
                 Laggards::Unknown | Laggards::WokenElsewhere | Laggards::QueuedElsewhere => {
                     look_on(patience.unknown)
                 }
-                Laggards::Blocked | Laggards::QueuedHere => Act::Sleep,
+                Laggards::NextHere if spent < patience.running => Act::GiveWay,
+                Laggards::Blocked | Laggards::QueuedHere | Laggards::NextHere => Act::Sleep,
             },
         }
     }

@@ -116,6 +116,8 @@ impl Uses {
 #[derive(Debug)]
 pub struct Door {
     uses: Uses,
+    /// The program has a CPU group of its own.
+    grouped: bool,
     /// The states of threads, for barriers, where they are written down.
     table: Option<OwnedFd>,
     name: String,
@@ -152,6 +154,7 @@ impl Door {
         listen_to(&epoll, LISTENER, &listener)?;
         Ok(Door {
             uses,
+            grouped: false,
             table: None,
             name,
             epoll,
@@ -291,11 +294,18 @@ impl Door {
         }
     }
 
+    /// The program has a CPU group of its own. Holds from the next grant on.
+    pub fn group(&mut self) {
+        self.grouped = true;
+    }
+
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        let rule = self.uses.rule();
-        self.set(Rule { grant, cpus, donate: rule.donate && self.has_barriers(), ..rule });
+        let Door { grouped, uses, .. } = *self;
+        let rule = uses.rule();
+        let donate = rule.donate && self.has_barriers();
+        self.set(Rule { grouped, grant, cpus, donate, ..rule });
     }
 
     /// From now on the program shares its CPUs with others, or has them for itself. Regions that begin from now on go by that.

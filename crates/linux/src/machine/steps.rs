@@ -16,6 +16,7 @@ use crate::counters::{Counters, Events};
 use crate::freezer::Freezer;
 use crate::ground::{PinningRung, ShareRung};
 use crate::helper::HelperError;
+use crate::hook::Door;
 use crate::launch::{LaunchError, Output, Spec};
 use crate::pinning::PinError;
 use crate::undo::Record;
@@ -42,6 +43,8 @@ impl Linux {
             Some(Err(error)) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             opened => opened.and_then(Result::ok),
         };
+        // Sessions are made where they are CPU groups.
+        let grouped = own_share || order.new_session;
         let append = id.generation > 0;
         let spec =
             Spec { order, stdout: again(&job.stdout, append), stderr: again(&job.stderr, append) };
@@ -56,6 +59,7 @@ impl Linux {
             };
         live.at_start = settings;
         live.door = door;
+        live.door.iter_mut().filter(|_| grouped).for_each(Door::group);
         self.grant(&mut live, &settings);
         self.punctual.spare(prepared.shim());
         self.log.note(live.record())?;
