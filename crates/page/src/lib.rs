@@ -211,15 +211,16 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        let flags = [self.managed, self.donate, self.counts, self.only_teams, self.grouped];
-        let flags = flags.iter().rev().fold(0, |word, flag| word << 1 | u64::from(*flag));
+        let Rule { managed, donate, counts, grouped, only_teams, .. } = self;
+        let set = [managed, donate, counts, grouped, only_teams].into_iter().zip(0..);
+        let flags = set.fold(0, |flags, (is_set, bit)| flags | u64::from(is_set) << bit);
         flags << 32 | u64::from(self.cpus) << 16 | grant
     }
 
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
-        let [managed, donate, counts, only_teams, grouped] = [32, 33, 34, 35, 36].map(is_set);
+        let [managed, donate, counts, grouped, only_teams] = [32, 33, 34, 35, 36].map(is_set);
         Rule { managed, donate, only_teams, counts, grouped, grant, cpus: (word >> 16) as u16 }
     }
 }

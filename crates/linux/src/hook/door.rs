@@ -302,9 +302,10 @@ impl Door {
     /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
-        let rule = self.uses.rule();
+        let Door { grouped, uses, .. } = *self;
+        let rule = uses.rule();
         let donate = rule.donate && self.has_barriers();
-        self.set(Rule { grouped: self.grouped, grant, cpus, donate, ..rule });
+        self.set(Rule { grouped, grant, cpus, donate, ..rule });
     }
 
     /// From now on the program shares its CPUs with others, or has them for itself. Regions that begin from now on go by that.
