@@ -29,6 +29,23 @@ fn computing(threads: u16, billions: f64) -> String {
     program(threads, billions, "", "barriers = 1")
 }
 
+/// The same programs, which tell how often they have met.
+fn telling(program: String) -> String {
+    program.replace("[program.model]", "[program.model]\nprogress = true")
+}
+
+/// Threads that spin at barriers, and between many of these all sleep.
+fn spinning_and_sleeping(threads: u16, billions: f64) -> String {
+    let keys = "spin = 'forever'\nimbalance = 0.02";
+    program(threads, billions / 200.0, keys, "repeat = 200\nbarriers = 100\nsleep = '3ms'")
+}
+
+/// Malleable, with a part that one thread does alone, for which the others wait in this way.
+fn serial(threads: u16, billions: f64, spin: &str) -> String {
+    let keys = format!("malleable = true\nspin = '{spin}'");
+    program(threads, billions / 400.0, &keys, "repeat = 400\nserial = 0.1")
+}
+
 fn sleeping() -> String {
     program(1, 0.01, "", "repeat = 100\nsleep = '20ms'")
 }
@@ -95,4 +112,58 @@ fn short_programs_beside_a_long_one_and_single_threads_lose_nothing() {
     let single: Vec<String> = (0..30).map(|_| computing(1, 6.0)).collect();
     let auto = as_good_as_the_better(&single, "");
     assert!(choices(&auto).iter().all(|(manner, _)| *manner == Manner::SideBySide));
+}
+
+#[test]
+fn who_tells_that_it_comes_further_in_turns_takes_turns_and_few_ticks_decide_nothing() {
+    let spins = || {
+        let keys = "spin = 'forever'\nimbalance = 0.02";
+        telling(program(24, 120.0, keys, "barriers = 4000"))
+    };
+    let fine: Vec<String> = (0..4).map(|_| spins()).collect();
+    let auto = as_good_as_the_better(&fine, "");
+    let told = choices(&auto);
+    assert!(told.contains(&(Manner::InGangs, Ground::FurtherInTurns)), "{told:?}");
+    assert!(!told.iter().any(|(_, ground)| *ground == Ground::FurtherTogether), "{told:?}");
+    let coarse: Vec<String> = (0..4).map(|_| telling(spinning(24, 120.0))).collect();
+    let untold: Vec<String> = (0..4).map(|_| spinning(24, 120.0)).collect();
+    let [coarse, untold] = [coarse, untold].map(|mix| as_good_as_the_better(&mix, ""));
+    assert_eq!(choices(&coarse), choices(&untold));
+}
+
+#[test]
+fn who_loses_nothing_beside_others_is_left_side_by_side() {
+    let computes = || telling(program(24, 120.0, "imbalance = 0.02", "barriers = 4000"));
+    let mix: Vec<String> = (0..4).map(|_| computes()).collect();
+    let auto = as_good_as_the_better(&mix, "");
+    let told = choices(&auto);
+    assert!(told.contains(&(Manner::SideBySide, Ground::FurtherTogether)), "{told:?}");
+}
+
+#[test]
+fn programs_that_spin_and_sleep_by_turns_are_better_off_if_they_tell() {
+    let mix: Vec<String> = (0..3).map(|_| telling(spinning_and_sleeping(24, 160.0))).collect();
+    let told = choices(&as_good_as_the_better(&mix, ""));
+    assert!(told.contains(&(Manner::SideBySide, Ground::GangsIdle)), "by CPU time: {told:?}");
+    assert!(told.contains(&(Manner::InGangs, Ground::FurtherInTurns)), "{told:?}");
+}
+
+#[test]
+fn malleable_programs_that_spin_have_fewer_threads_and_lose_nothing_by_it() {
+    let keys = "malleable = true\nspin = 'forever'\nimbalance = 0.02";
+    let one = || program(24, 3.0, keys, "repeat = 40\nbarriers = 50");
+    let mix: Vec<String> = (0..4).map(|_| one()).collect();
+    let auto = as_good_as_the_better(&mix, "");
+    assert!(choices(&auto).contains(&(Manner::FewerThreads, Ground::GangsFill)));
+}
+
+#[test]
+fn malleable_programs_that_lose_by_fewer_threads_have_all_of_them_again() {
+    let mix: Vec<String> = (0..6).map(|_| serial(24, 60.0, "0s")).collect();
+    let auto = as_good_as_the_better(&mix, "");
+    let told = choices(&auto);
+    let tried = told.iter().any(|(manner, _)| *manner == Manner::FewerThreads);
+    assert!(tried && told.contains(&(Manner::SideBySide, Ground::FewerDidLess)), "{told:?}");
+    let alone = as_good_as_the_better(&mix[..1], "");
+    assert_eq!(choices(&alone), [(Manner::SideBySide, Ground::OneCompetes)]);
 }

@@ -12,6 +12,8 @@ pub enum Manner {
     SideBySide,
     /// In turns.
     InGangs,
+    /// In turns where that is needed, and malleable programs have as many threads as bring most.
+    FewerThreads,
 }
 
 impl Manner {
@@ -20,6 +22,7 @@ impl Manner {
         match self {
             Manner::SideBySide => "side-by-side",
             Manner::InGangs => "in-gangs",
+            Manner::FewerThreads => "fewer-threads",
         }
     }
 }
@@ -48,6 +51,25 @@ pub enum Ground {
     GangsIdle,
     /// Alone, the programs use all CPUs: in turns nothing is lost that can be measured, and nobody waits for a sibling.
     GangsFill,
+    /// By what they tell of their progress, the programs come further side by side than in turns.
+    FurtherTogether,
+    /// By what they tell of their progress, they come further in turns.
+    FurtherInTurns,
+    /// With fewer threads, they did less than side by side with all of them.
+    FewerDidLess,
     /// Runs alone with several thread counts have shown that the programs use all CPUs well.
     KnownToScale,
+    /// Runs alone with several thread counts have shown that the last threads bring a program little.
+    KnownToScaleBadly,
+}
+
+/// How far programs come in two ways, by what they tell: the sum over the programs of how fast each is, of its speed alone
+/// (the weighted speedup). As much as is certain: what they come side by side at most, where that decided for turns, else at
+/// least.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speedups {
+    /// Side by side.
+    pub side_by_side: f64,
+    /// In turns.
+    pub in_turns: f64,
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actuator::Actuator;
 use crate::cause::{Aspect, Refusal, Token};
-use crate::choice::{Ground, Manner};
+use crate::choice::{Ground, Manner, Speedups};
 use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
@@ -400,6 +400,9 @@ pub enum Why {
         side_by_side: Option<f64>,
         /// How many they are expected to keep busy so in gangs, from what each did alone.
         in_gangs: Option<f64>,
+        /// How far they come in both ways, where they tell enough of their progress to decide by that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        speedups: Option<Speedups>,
         /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
         explored: Nanos,
     },
@@ -409,6 +412,11 @@ pub enum Why {
         moment: Nanos,
         /// How many there are.
         moments: u16,
+    },
+    /// All run side by side for a moment, to see how far they come so.
+    LooksBack {
+        /// How long the moment is.
+        moment: Nanos,
     },
     /// It hardly uses CPUs, so it always runs.
     HardlyRuns,

@@ -314,6 +314,11 @@ impl Kind {
         matches!(self, Kind::FairProgress)
     }
 
+    /// Whether it decides by what programs tell of their progress, where the library is inside them.
+    pub const fn hears_progress(self) -> bool {
+        self.equalises() || self.chooses()
+    }
+
     /// Whether it moves threads between sockets ([`Options::shuffling`]).
     pub const fn shuffles(self) -> bool {
         matches!(self, Kind::Shuffling)

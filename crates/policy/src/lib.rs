@@ -18,7 +18,7 @@
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
-//! | `auto` | as `linux` or `minwait`, whichever is better by what is seen | `auto.rs` |
+//! | `auto` | as `linux`, `minwait` or `adaptive-minwait`, whichever is better by what is seen | `auto.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on

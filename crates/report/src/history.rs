@@ -124,6 +124,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::TriesThreads { .. }
         | Why::Chosen { .. }
         | Why::LooksAtEach { .. }
+        | Why::LooksBack { .. }
         | Why::Deviation { .. } => None,
     }
 }

@@ -7,7 +7,7 @@
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Speedups, Why};
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
 pub fn reason(why: &Why) -> String {
@@ -90,6 +90,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
         Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
+        Why::LooksBack { .. } => "all run side by side for a moment, to see how far they come so",
         Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
         Why::Admitted { .. } => "it is next in the queue, and those that run leave CPUs idle",
         Why::Deviation { .. } => "something was not as wanted",
@@ -140,12 +141,22 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
         Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
+        Why::Chosen { manner: Manner::FewerThreads, .. } => "fewer threads",
         Why::LooksAtEach { .. } => "looks at each",
+        Why::LooksBack { .. } => "looks back",
         Why::HardlyRuns => "hardly runs",
         Why::Admitted { .. } => "fills idle CPUs",
         Why::Deviation { .. } => "not as wanted",
     };
     words.into()
+}
+
+/// How far programs come together, as much as is certain.
+fn as_far(ground: Ground, Speedups { side_by_side, in_turns }: Speedups) -> String {
+    let bound = if ground == Ground::FurtherInTurns { "most" } else { "least" };
+    format!(
+        "together at {bound} {side_by_side:.2} times the progress of one alone side by side, {in_turns:.2} in turns"
+    )
 }
 
 /// How programs are run from now on, and why.
@@ -166,11 +177,32 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         (Manner::SideBySide, Ground::NobodyWide) => {
             "all run side by side, since none of them uses several CPUs at once"
         }
+        (Manner::SideBySide, Ground::FurtherTogether) => {
+            "all run side by side, since by what they tell of their progress they come further so than in turns"
+        }
+        (Manner::SideBySide, Ground::FewerDidLess) => {
+            "all run side by side with all their threads, since with fewer they did less"
+        }
         (Manner::SideBySide, _) => {
             "all run side by side, since in turns they would do less: alone, they leave CPUs idle, or are in the kernel much"
         }
         (Manner::InGangs, Ground::KnownToScale) => {
             "they take turns, since by their runs alone they use all CPUs well"
+        }
+        (Manner::InGangs, Ground::FurtherInTurns) => {
+            "they take turns, since by what they tell of their progress they come further so than side by side"
+        }
+        (Manner::InGangs, Ground::FewerDidLess) => {
+            "they take turns with all their threads, since with fewer they did less"
+        }
+        (Manner::FewerThreads, Ground::KnownToScaleBadly) => {
+            "they have as many threads as bring most, since by their runs alone the last ones bring little"
+        }
+        (Manner::FewerThreads, Ground::GangsIdle | Ground::FurtherTogether) => {
+            "they have fewer threads each, since with all of them in turns they would do less than side by side"
+        }
+        (Manner::FewerThreads, _) => {
+            "they take turns with as many threads each as bring most, since so nobody waits for a sibling without a CPU"
         }
         (Manner::InGangs, _) => {
             "they take turns, since alone each uses its CPUs fully, and then nobody waits for a sibling without a CPU"
@@ -244,16 +276,18 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
-        Why::Chosen { side_by_side, in_gangs, explored, .. } => {
+        Why::Chosen { ground, side_by_side, in_gangs, speedups, explored, .. } => {
             let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
             let busy = side_by_side
                 .map(|cpus| format!("{cpus:.2} CPUs busy outside the kernel side by side{turns}"));
+            let busy = speedups.map(|speedups| as_far(*ground, speedups)).or(busy);
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
             let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
             let told: Vec<String> = busy.into_iter().chain(cost).collect();
             (!told.is_empty()).then(|| told.join("; "))
         }
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
+        Why::LooksBack { moment } => Some(span(*moment)),
         Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))

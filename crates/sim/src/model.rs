@@ -143,6 +143,8 @@ pub struct Model {
     /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so long at most (the
     /// adaptive mutexes of Solaris).
     pub adaptive: Option<Nanos>,
+    /// Whether it tells how often its barriers have opened and its regions begun.
+    pub tells: bool,
     /// How many barriers the script names.
     pub barriers: u16,
     /// How many locks.
@@ -162,6 +164,7 @@ impl Model {
             spin: Nanos::ZERO,
             barrier: None,
             adaptive: None,
+            tells: false,
             barriers: 0,
             locks: 0,
             queues: Vec::new(),

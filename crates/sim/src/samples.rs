@@ -3,7 +3,8 @@
 //! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
 //! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
 //! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
-//! mix always looks the same. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
+//! mix always looks the same. A program whose model says `progress = true` tells how often its threads have met at barriers or begun a
+//! region, as the library inside real programs does. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
@@ -25,13 +26,14 @@ pub(crate) struct Reading {
     used: Vec<Used>,
     locks: Vec<u64>,
     mixes: Vec<f64>,
+    passages: u64,
 }
 
 impl Reading {
     /// Of a program that begins.
     pub(crate) fn new(at: u64, threads: usize) -> Reading {
         let (used, locks, mixes) = (vec![Used::default(); threads], Vec::new(), Vec::new());
-        Reading { at, frozen: 0, used, locks, mixes }
+        Reading { at, frozen: 0, used, locks, mixes, passages: 0 }
     }
 }
 
@@ -77,6 +79,7 @@ impl World {
             used: self.programs[run].tids().map(|tid| self.used(tid)).collect(),
             locks: self.lock_waits(run),
             mixes: if by_mix { self.by_mix(run) } else { Vec::new() },
+            passages: self.programs[run].sync.passages(),
         };
         let last = std::mem::replace(&mut self.programs[run].reading, fresh);
         let now = &self.programs[run].reading;
@@ -87,7 +90,9 @@ impl World {
         let computed: Vec<f64> =
             now.mixes.iter().zip(before).map(|(now, last)| now - last).collect();
         let alone = asked(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
-        let missing = asked(Measure::Progress);
+        let tells = self.programs[run].model.tells && now.passages > 0;
+        let progress = (tells && asked(Measure::Progress)).then(|| now.passages - last.passages);
+        let missing = asked(Measure::Progress) && !self.programs[run].model.tells;
         let frozen = Nanos(now.frozen - last.frozen);
         let sample = |thread: Option<ThreadId>, used: Used| Sample {
             program: id,
@@ -105,7 +110,7 @@ impl World {
             llc_references: asked(Measure::Counters).then_some(used.references as u64),
             llc_misses: asked(Measure::Counters).then_some(used.misses as u64),
             memory_bytes: asked(Measure::Counters).then_some((used.misses * LINE) as u64),
-            progress: None,
+            progress: progress.filter(|_| thread.is_none()),
             alone: alone.filter(|_| thread.is_none()),
             voluntary_switches: asked(Measure::CpuTime).then_some(used.switches[0]),
             involuntary_switches: asked(Measure::CpuTime).then_some(used.switches[1]),

@@ -107,6 +107,12 @@ impl Sync {
         }
     }
 
+    /// How often all threads have met, or begun a region together.
+    pub(crate) fn passages(&self) -> u64 {
+        let met: u64 = self.barriers.iter().map(|barrier| barrier.round).sum();
+        met + self.team.entry.round + self.team.meeting.round
+    }
+
     pub(crate) fn barrier(&mut self, gate: Gate) -> &mut Barrier {
         match gate {
             Gate::Numbered(number) => &mut self.barriers[usize::from(number)],

@@ -219,7 +219,7 @@ impl Session {
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
-            progress: request.kind.equalises(),
+            progress: request.kind.hears_progress(),
             chosen: waiting.is_chosen(),
         };
         let is_inside = waiting.is_chosen() || sources::is_inside(spec, request);

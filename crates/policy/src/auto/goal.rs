@@ -11,6 +11,10 @@ use crate::kind::UnknownName;
 const MOST_LOST: f64 = 0.07;
 /// The same where equal turns are worth a price.
 const MOST_LOST_FOR_FAIRNESS: f64 = 0.25;
+/// How much further programs have to come in turns than side by side, where they tell: less is noise, or lost to switching.
+const WORTH: f64 = 1.03;
+/// The same where equal turns are worth a price.
+const WORTH_FOR_FAIRNESS: f64 = 1.0 - MOST_LOST_FOR_FAIRNESS;
 /// With a cgroup freezer, switching costs about one per cent of this (docs/benchmarks.md).
 const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
 
@@ -45,6 +49,11 @@ impl Goal {
     /// Which part of the work that is done side by side may be lost in gangs, 0 to 1.
     pub(super) fn most_lost(self) -> f64 {
         if self == Goal::Fair { MOST_LOST_FOR_FAIRNESS } else { MOST_LOST }
+    }
+
+    /// How far programs have to come in turns, relative to side by side, where they tell that.
+    pub(super) fn worth(self) -> f64 {
+        if self == Goal::Fair { WORTH_FOR_FAIRNESS } else { WORTH }
     }
 
     /// How long a gang runs at a time, if so much is asked for.

@@ -6,10 +6,12 @@
 //!
 //! *Other people's programs* take CPUs from ours, more of them while few of our threads run. So where the time without a CPU is known,
 //! a program counts for all threads that it had at work, on a CPU or not: for what it would have done on CPUs of its own.
+//!
+//! The policy in force may have programs read, too, and then an interval comes in several samples.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use cosched_core::{Nanos, ProgramId, Sample};
+use cosched_core::{Cause, Nanos, ProgramId, Sample};
 
 /// What one program did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +26,8 @@ pub(super) struct Did {
     pub(super) outside: f64,
     /// For how long its threads were ready to run and had no CPU, all together; where that is known.
     pub(super) queued: Option<f64>,
+    /// How far it came by its own account, where it had told anything by the end of each part of the interval.
+    pub(super) ticks: Option<f64>,
 }
 
 impl Did {
@@ -35,6 +39,20 @@ impl Did {
             on_cpu: sample.on_cpu.as_secs_f64(),
             queued: sample.run_delay.map(Nanos::as_secs_f64),
             outside: sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64(),
+            ticks: sample.progress.map(|ticks| ticks as f64),
+        }
+    }
+
+    /// With what it did afterwards.
+    fn plus(self, then: Did) -> Did {
+        let both = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        Did {
+            seconds: self.seconds + then.seconds,
+            running: self.running + then.running,
+            on_cpu: self.on_cpu + then.on_cpu,
+            outside: self.outside + then.outside,
+            queued: both(self.queued, then.queued),
+            ticks: both(self.ticks, then.ticks),
         }
     }
 
@@ -60,24 +78,48 @@ impl Did {
 }
 
 /// What all did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Interval(pub(super) BTreeMap<ProgramId, Did>);
 
-impl Interval {
-    /// By samples that were taken after `since`.
-    pub(super) fn of(samples: &[Sample], since: Nanos) -> Interval {
-        let whole = samples.iter().filter(|sample| {
-            sample.thread.is_none() && sample.to > since && sample.to > sample.from
+/// An interval that is not over.
+#[derive(Debug, Default)]
+pub(super) struct Going {
+    so_far: Interval,
+    /// When the latest sample of it ended.
+    until: Nanos,
+}
+
+impl Going {
+    /// Takes in what was read just now.
+    pub(super) fn add(&mut self, causes: &[Cause], samples: &[Sample]) {
+        let read = causes.iter().filter_map(|cause| match cause {
+            Cause::Sampled(id) => Some(*id),
+            _ => None,
         });
-        let mut all: BTreeMap<_, _> =
-            whole.map(|sample| (sample.program, Did::of(sample))).collect();
-        // A kernel that keeps no such account tells that nobody ever waits.
-        if all.values().all(|did| did.queued.is_none_or(|queued| queued == 0.0)) {
-            all.values_mut().for_each(|did| did.queued = None);
+        let read: BTreeSet<ProgramId> = read.collect();
+        let is_new = |sample: &&Sample| sample.to > self.until && sample.to > sample.from;
+        let whole = samples.iter().filter(|sample| sample.thread.is_none()).filter(is_new);
+        let new: Vec<&Sample> = whole.filter(|sample| read.contains(&sample.program)).collect();
+        for sample in new {
+            let did = Did::of(sample);
+            let all = self.so_far.0.entry(sample.program);
+            all.and_modify(|before| *before = before.plus(did)).or_insert(did);
+            self.until = self.until.max(sample.to);
         }
-        Interval(all)
     }
 
+    /// Ends it, and begins another one.
+    pub(super) fn end(&mut self) -> Interval {
+        let mut did = std::mem::take(&mut self.so_far);
+        // A kernel that keeps no such account tells that nobody ever waits.
+        if did.0.values().all(|did| did.queued.is_none_or(|queued| queued == 0.0)) {
+            did.0.values_mut().for_each(|did| did.queued = None);
+        }
+        did
+    }
+}
+
+impl Interval {
     /// Of these programs only.
     pub(super) fn of_those(&self, is_one: impl Fn(ProgramId) -> bool) -> Interval {
         Interval(
@@ -118,7 +160,8 @@ mod tests {
     fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
         let one = |slot| {
             let queued = Some(2.0 - on_cpu);
-            (ProgramId::first(slot), Did { seconds: 1.0, running: 1.0, on_cpu, outside, queued })
+            let did = Did { seconds: 1.0, running: 1.0, on_cpu, outside, queued, ticks: None };
+            (ProgramId::first(slot), did)
         };
         Interval((0..programs).map(one).collect())
     }
@@ -130,5 +173,25 @@ mod tests {
         let beside = interval(4, 0.5, 0.4);
         assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
         assert_eq!(beside.waiting(), Some(6.0));
+    }
+
+    #[test]
+    fn an_interval_may_come_in_several_samples_and_no_sample_counts_twice() {
+        let (id, second) = (ProgramId::first(0), Nanos::from_secs(1));
+        let sample = |from, progress| {
+            let empty = Sample::empty(id, second * from, second * (from + 1));
+            Sample { on_cpu: second / 2, frozen: second / 4, progress, ..empty }
+        };
+        let (mut going, read) = (Going::default(), [Cause::Sampled(id)]);
+        going.add(&read, &[sample(0, Some(3))]);
+        going.add(&read, &[sample(0, Some(3))]);
+        going.add(&read, &[sample(1, Some(4))]);
+        going.add(&[], &[sample(2, Some(5))]);
+        let did = going.end().0[&id];
+        assert_eq!((did.seconds, did.running, did.on_cpu, did.ticks), (2.0, 1.5, 1.0, Some(7.0)));
+        going.add(&read, &[sample(2, None)]);
+        going.add(&read, &[sample(3, Some(4))]);
+        assert_eq!(going.end().0[&id].ticks, None, "it had not told anything at first");
+        assert_eq!(going.end(), Interval::default());
     }
 }

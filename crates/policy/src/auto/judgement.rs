@@ -1,5 +1,8 @@
 //! Side by side or in gangs: what follows from what each program does alone.
 //!
+//! *Progress* decides where programs tell enough of it: whatever is done with the CPUs, the way in which they come further is the better one
+//! ([`progress`](super::progress) tells how that is compared). Otherwise, CPU time has to do:
+//!
 //! *Where gangs lose.* While one gang runs, the others do nothing. If its threads sleep, wait for files, or ask the kernel
 //! again and again whether they may go on, CPUs do nothing useful that somebody else would have used. That can be measured:
 //! what the programs do outside the kernel alone, shared out over the turns that they would take, against what they do side by
@@ -12,8 +15,9 @@
 //! *So* what can be measured decides, and where it sees no loss, programs with several threads take turns: if their
 //! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
 
-use cosched_core::{Ground, Manner};
+use cosched_core::{Ground, Manner, Speedups};
 
+use super::progress::Bounds;
 use crate::greedy;
 
 /// A program that competes for CPUs.
@@ -32,12 +36,18 @@ pub(super) struct Verdict {
     pub(super) ground: Ground,
     /// How many CPUs are expected to be busy outside the kernel in gangs.
     pub(super) in_gangs: Option<f64>,
+    /// How far they come in both ways, where that decided.
+    pub(super) speedups: Option<Speedups>,
 }
 
 impl Verdict {
     /// Where nothing could be measured, nothing is changed.
-    pub(super) const UNSEEN: Verdict =
-        Verdict { manner: Manner::SideBySide, ground: Ground::GangsIdle, in_gangs: None };
+    pub(super) const UNSEEN: Verdict = Verdict::new(Manner::SideBySide, Ground::GangsIdle);
+
+    /// Without figures.
+    pub(super) const fn new(manner: Manner, ground: Ground) -> Verdict {
+        Verdict { manner, ground, in_gangs: None, speedups: None }
+    }
 }
 
 /// Whether there is nothing to decide, by thread counts alone.
@@ -54,16 +64,41 @@ pub(super) fn is_settled(rivals: &[Rival], cpus: usize) -> Option<Ground> {
 /// What is better on so many CPUs, where so much was done side by side and this part of it may be lost.
 pub(super) fn judge(rivals: &[Rival], cpus: usize, side_by_side: f64, most_lost: f64) -> Verdict {
     if let Some(ground) = is_settled(rivals, cpus) {
-        return Verdict { manner: Manner::SideBySide, ground, in_gangs: None };
+        return Verdict::new(Manner::SideBySide, ground);
     }
-    let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
     let rates: f64 = rivals.iter().map(|rival| rival.rate).sum();
-    let in_gangs = rates / greedy::turns(&sizes, cpus).max(1.0);
+    let in_gangs = rates / turns(rivals, cpus);
     let (manner, ground) = match in_gangs < (1.0 - most_lost) * side_by_side {
         true => (Manner::SideBySide, Ground::GangsIdle),
         false => (Manner::InGangs, Ground::GangsFill),
     };
-    Verdict { manner, ground, in_gangs: Some(in_gangs) }
+    Verdict { in_gangs: Some(in_gangs), ..Verdict::new(manner, ground) }
+}
+
+/// How many turns it takes to serve all of them once, from 1.
+fn turns(rivals: &[Rival], cpus: usize) -> f64 {
+    let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+    greedy::turns(&sizes, cpus).max(1.0)
+}
+
+/// The weighted speedup that is expected in turns.
+pub(super) fn speedup_in_turns(rivals: &[Rival], cpus: usize) -> f64 {
+    rivals.len() as f64 / turns(rivals, cpus)
+}
+
+/// What is better by the weighted speedups, if that is so for all that they can be. Turns have to bring `worth` times as much.
+pub(super) fn by_progress(side_by_side: Bounds, in_turns: f64, worth: f64) -> Option<Verdict> {
+    let (manner, ground, side_by_side) = match () {
+        () if in_turns >= worth * side_by_side.most => {
+            (Manner::InGangs, Ground::FurtherInTurns, side_by_side.most)
+        }
+        () if in_turns < worth * side_by_side.least => {
+            (Manner::SideBySide, Ground::FurtherTogether, side_by_side.least)
+        }
+        () => return None,
+    };
+    let speedups = Some(Speedups { side_by_side, in_turns });
+    Some(Verdict { speedups, ..Verdict::new(manner, ground) })
 }
 
 #[cfg(test)]
@@ -105,5 +140,23 @@ mod tests {
         let some = rivals(&[(2, 1.7); 2]);
         assert_eq!(judge(&some, 2, 2.0, 0.07).manner, Manner::SideBySide);
         assert_eq!(judge(&some, 2, 2.0, 0.25).manner, Manner::InGangs);
+    }
+
+    #[test]
+    fn progress_decides_only_where_it_leaves_nothing_open() {
+        let decided = |least, most, worth| {
+            let verdict = by_progress(Bounds { least, most }, 1.0, worth);
+            verdict.map(|verdict| (verdict.manner, verdict.ground))
+        };
+        let together = Some((Manner::SideBySide, Ground::FurtherTogether));
+        let in_turns = Some((Manner::InGangs, Ground::FurtherInTurns));
+        assert_eq!(decided(0.2, 0.5, 1.03), in_turns);
+        assert_eq!(decided(0.99, 1.01, 1.03), together, "turns have to bring something");
+        assert_eq!(decided(0.9, 1.1, 1.03), None);
+        assert_eq!(decided(1.2, 1.3, 0.75), in_turns);
+        assert_eq!(
+            speedup_in_turns(&rivals(&[(4, 4.0), (4, 4.0), (2, 2.0), (2, 2.0)]), 4),
+            4.0 / 3.0
+        );
     }
 }

@@ -1,8 +1,13 @@
-use cosched_core::{Quality, Sample, Speedup};
+use cosched_core::{Program, ProgramId, Quality, Sample, Speedup, Why};
 use proptest::prelude::*;
 
+use super::budget::BUDGET;
+use super::phases::LOOK;
 use super::*;
 use crate::testkit::{Lab, cases, program};
+
+mod fewer;
+mod progress;
 
 fn lab(goal: Goal, cpus: u16, programs: Vec<Program>) -> Lab<Auto> {
     Lab::new(Auto::new(&Options { goal, ..Options::default() }), cpus, programs)
@@ -12,42 +17,59 @@ fn wide(n: u16) -> Vec<Program> {
     (0..n).map(|slot| program(slot, 2)).collect()
 }
 
-/// Goes on to the next look, at which each of these programs has used so many CPUs while it might run, that part of the time.
-fn look(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
-    let from = lab.policy.looked_at;
+/// When something was measured last.
+fn looked_at(lab: &Lab<Auto>) -> Nanos {
+    lab.scene.samples.iter().map(|sample| sample.to).max().unwrap_or_default()
+}
+
+/// Goes on to the next look, at which this is measured, for a stretch that ends then.
+fn look_by(lab: &mut Lab<Auto>, sample: impl Fn(&Program, Sample) -> Option<Sample>) {
+    let from = looked_at(lab);
     let at = lab.wake_of(LOOKS).unwrap();
     while lab.next_wake() < Some(at) {
         lab.wake();
     }
-    let length = at - from;
-    let part = |part: f64| Nanos((length.0 as f64 * part) as u64);
-    let sample = |(slot, used, running): &(u16, f64, f64)| Sample {
-        on_cpu: part(used * running),
-        user_time: Some(part(used * running)),
-        frozen: part(1.0 - running),
-        quality: Quality::Exact,
-        ..Sample::empty(ProgramId::first(*slot), from, at)
-    };
-    lab.scene.samples = did.iter().map(sample).collect();
+    let empty = |p: &Program| Sample { quality: Quality::Exact, ..Sample::empty(p.id, from, at) };
+    lab.scene.samples = lab.scene.programs.iter().filter_map(|p| sample(p, empty(p))).collect();
     lab.wake_reading();
+}
+
+/// A part of a sample's time, or a multiple of it.
+fn part(sample: &Sample, part: f64) -> Nanos {
+    Nanos(((sample.to - sample.from).0 as f64 * part) as u64)
+}
+
+/// A program that has used so many CPUs while it might run, that part of the time.
+fn used(empty: Sample, cpus: f64, running: f64) -> Sample {
+    let on_cpu = part(&empty, cpus * running);
+    Sample { on_cpu, user_time: Some(on_cpu), frozen: part(&empty, 1.0 - running), ..empty }
+}
+
+/// Goes on to the next look, at which each of these programs has used so many CPUs while it might run, that part of the time.
+fn look(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
+    look_by(lab, |p, empty| {
+        let (_, cpus, running) = did.iter().find(|(slot, ..)| *slot == p.id.slot)?;
+        Some(used(empty, *cpus, *running))
+    });
 }
 
 /// The same, where it is known how many of each program's threads waited for a CPU.
-fn look_at_queues(lab: &mut Lab<Auto>, used: f64, waiting: f64) {
-    let (from, at) = (lab.policy.looked_at, lab.wake_of(LOOKS).unwrap());
-    let part = |threads: f64| Nanos(((at - from).0 as f64 * threads) as u64);
-    let sample = |p: &Program| Sample {
-        on_cpu: part(used),
-        user_time: Some(part(used)),
-        run_delay: Some(part(waiting)),
-        quality: Quality::Exact,
-        ..Sample::empty(p.id, from, at)
-    };
-    lab.scene.samples = lab.scene.programs.iter().map(sample).collect();
-    lab.wake_reading();
+fn look_at_queues(lab: &mut Lab<Auto>, cpus: f64, waiting: f64) {
+    look_by(lab, |_, empty| {
+        let run_delay = Some(part(&empty, waiting));
+        Some(Sample { run_delay, ..used(empty, cpus, 1.0) })
+    });
 }
 
-/// The same for programs that are all alike.
+/// The same for programs that are all alike, and come so far in a second.
+fn look_telling(lab: &mut Lab<Auto>, cpus: f64, running: f64, a_second: f64) {
+    look_by(lab, |_, empty| {
+        let ticks = part(&empty, a_second).as_secs_f64() as u64;
+        Some(Sample { progress: Some(ticks), ..used(empty, cpus, running) })
+    });
+}
+
+/// The same for programs that are all alike, and tell nothing.
 fn look_alike(lab: &mut Lab<Auto>, used: f64, running: f64) {
     let did: Vec<_> = lab.scene.programs.iter().map(|p| (p.id.slot, used, running)).collect();
     look(lab, &did);
@@ -114,6 +136,16 @@ fn programs_that_use_one_cpu_each_run_side_by_side_whatever_they_ask_for() {
     look_alike(&mut lab, 1.0, 0.25);
     assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::NobodyWide)));
     assert_eq!(lab.running(), [0, 1, 2, 3]);
+}
+
+#[test]
+fn programs_of_one_thread_share_a_moment_with_a_cpu_each() {
+    let mut lab = lab(Goal::Balanced, 2, (0..5).map(|slot| program(slot, 1 + slot % 2)).collect());
+    look_alike(&mut lab, 0.4, 1.0);
+    assert!(is_trial(&lab));
+    let mut moments = lab.quanta(4);
+    moments.sort();
+    assert_eq!(moments, [vec![0, 2], vec![1], vec![3], vec![4]]);
 }
 
 #[test]
@@ -231,16 +263,18 @@ fn where_nothing_can_be_measured_all_run_side_by_side() {
 #[derive(Clone, Debug)]
 enum Happens {
     Wakes,
-    Looks(f64, f64),
-    Arrives(u16, bool),
+    Looks(f64, f64, Option<u64>),
+    Arrives(u16, bool, bool),
     Exits(usize),
 }
 
 fn happens() -> impl Strategy<Value = Happens> {
     prop_oneof![
         4 => Just(Happens::Wakes),
-        4 => (0.0..6.0f64, 0.01..1.0f64).prop_map(|(used, running)| Happens::Looks(used, running)),
-        2 => (1u16..9, any::<bool>()).prop_map(|(threads, free)| Happens::Arrives(threads, free)),
+        4 => (0.0..6.0f64, 0.01..1.0f64, prop::option::of(0u64..5000))
+            .prop_map(|(used, running, ticks)| Happens::Looks(used, running, ticks)),
+        2 => (1u16..9, any::<bool>(), any::<bool>())
+            .prop_map(|(threads, free, malleable)| Happens::Arrives(threads, free, malleable)),
         1 => (0usize..20).prop_map(Happens::Exits),
     ]
 }
@@ -257,13 +291,15 @@ proptest! {
         for (slot, what) in (0u16..).zip(story) {
             match what {
                 Happens::Wakes => _ = lab.wake(),
-                Happens::Looks(used, running) => {
+                Happens::Looks(cpus, running, progress) => {
                     if lab.wake_of(LOOKS).is_some() {
-                        look_alike(&mut lab, used, running);
+                        look_by(&mut lab, |_, empty| {
+                            Some(Sample { progress, ..used(empty, cpus, running) })
+                        });
                     }
                 }
-                Happens::Arrives(threads, freezable) => {
-                    lab.arrive(Program { freezable, ..program(slot, threads) });
+                Happens::Arrives(threads, freezable, malleable) => {
+                    lab.arrive(Program { freezable, malleable, ..program(slot, threads) });
                 }
                 Happens::Exits(which) if !lab.scene.programs.is_empty() => {
                     let slot = lab.scene.programs[which % lab.scene.programs.len()].id.slot;

@@ -1,7 +1,7 @@
 //! How programs were run, where the policy chose that by itself: from when on, how, and why.
 
 use cosched_core::result::RunResult;
-use cosched_core::{Ground, Manner, Nanos, Why};
+use cosched_core::{Ground, Manner, Nanos, Speedups, Why};
 use serde::Serialize;
 
 use super::slices::told;
@@ -21,6 +21,8 @@ pub struct Choice {
     pub side_by_side_cpus: Option<f64>,
     /// The same as expected in gangs.
     pub in_gangs_cpus: Option<f64>,
+    /// How far they come in both ways, relative to one alone, where they tell that.
+    pub speedups: Option<Speedups>,
     /// What finding out had cost by then: time of the whole machine.
     pub explored_seconds: f64,
 }
@@ -32,6 +34,7 @@ impl Choice {
             ground: self.ground,
             side_by_side: self.side_by_side_cpus,
             in_gangs: self.in_gangs_cpus,
+            speedups: self.speedups,
             explored: nanos(self.explored_seconds),
         }
     }
@@ -43,14 +46,17 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
         decision.reasons.iter().map(|reason| (decision.at_seconds, reason.why))
     });
     let choice = |(from_seconds, why)| match why {
-        Why::Chosen { manner, ground, side_by_side, in_gangs, explored } => Some(Choice {
-            from_seconds,
-            manner,
-            ground,
-            side_by_side_cpus: side_by_side,
-            in_gangs_cpus: in_gangs,
-            explored_seconds: explored.as_secs_f64(),
-        }),
+        Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored } => {
+            Some(Choice {
+                from_seconds,
+                manner,
+                ground,
+                side_by_side_cpus: side_by_side,
+                in_gangs_cpus: in_gangs,
+                speedups,
+                explored_seconds: explored.as_secs_f64(),
+            })
+        }
         _ => None,
     };
     reasons.filter_map(choice).collect()
@@ -82,6 +88,7 @@ mod tests {
             ground: Ground::Begins,
             side_by_side_cpus: None,
             in_gangs_cpus: None,
+            speedups: None,
             explored_seconds: 0.0,
         };
         let gangs = Choice {
@@ -90,6 +97,7 @@ mod tests {
             ground: Ground::GangsFill,
             side_by_side_cpus: Some(2.0),
             in_gangs_cpus: Some(1.96),
+            speedups: None,
             explored_seconds: 0.02,
         };
         let told = in_words(&[begins, gangs], Nanos::from_secs(4));
@@ -103,6 +111,19 @@ mod tests {
                  cost 20 ms so far).",
                 "  Finding that out has cost 0.5 % of the run's time.",
             ]
+        );
+        let (side_by_side, in_turns) = (0.312, 1.0);
+        let by_progress = Choice {
+            ground: Ground::FurtherInTurns,
+            speedups: Some(Speedups { side_by_side, in_turns }),
+            ..gangs
+        };
+        let told = in_words(&[by_progress], Nanos::from_secs(4));
+        assert_eq!(
+            told[1],
+            "  from 0.220 s on they take turns, since by what they tell of their progress they come further so than side \
+             by side (together at most 0.31 times the progress of one alone side by side, 1.00 in turns; finding out has \
+             cost 20 ms so far)."
         );
         assert!(in_words(&[], Nanos::from_secs(4)).is_empty());
     }

@@ -52,6 +52,9 @@ struct Description {
     /// Whether it asks for threads at the beginning of each parallel part.
     #[serde(default)]
     malleable: bool,
+    /// Whether it tells how far it has come.
+    #[serde(default)]
+    progress: bool,
     /// How often all phases are gone through.
     #[serde(default = "once")]
     repeat: u32,
@@ -150,6 +153,7 @@ impl Model {
             imbalance: read.imbalance,
             spin: time("spin", &read.spin)?,
             barrier: read.barrier.map(|text| at_barrier(&text)).transpose()?,
+            tells: read.progress,
             barriers: u16::from(barriers),
             adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
             locks: 2,

@@ -1,0 +1,352 @@
+//! From one way to run to another, by what was seen: the picture at the top of `auto.rs`.
+
+use cosched_core::{Ground, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
+
+use super::Auto;
+use super::inner::Known;
+use super::interval::Interval;
+use super::judgement::{Verdict, by_progress, is_settled, judge, speedup_in_turns};
+use super::line::Room;
+use super::progress::{self, Bounds};
+use super::seen::Seen;
+use crate::kind::Options;
+use crate::rounds::{Gang, Rounds};
+use crate::unit::Unit;
+
+/// How long programs run before they are looked at.
+pub(super) const LOOK: Nanos = Nanos::from_millis(100);
+/// How soon after somebody came or went an interval begins that has nothing of before.
+const SOON: Nanos = Nanos::from_millis(10);
+/// How long it is until the next look where CPUs are idle.
+pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
+/// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
+const TRIAL: Nanos = Nanos::from_millis(120);
+/// The shortest moment of one program alone, and the longest.
+pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
+/// How often gangs are looked at.
+pub(super) const CHECK: Nanos = Nanos::from_secs(1);
+/// CPUs are short where so many threads wait for one, as part of the CPUs that there are,
+const SHORT: f64 = 0.1;
+/// and if that is not known, where this part of them is used.
+const BUSY: f64 = 0.9;
+
+/// Where it is in the picture above.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    SideBySide,
+    Trial {
+        moment: Nanos,
+    },
+    InGangs,
+    /// Side by side for a moment, out of gangs.
+    LooksBack,
+    FewerThreads,
+}
+
+impl Auto {
+    /// CPUs for those who wait for their start.
+    pub(super) fn room(&self, did: &Interval, world: &World<'_>) -> Room {
+        let (cpus, programs) = (world.cpus.len() as f64, did.0.len());
+        let idle = cpus - did.useful(world.cpus.len());
+        let is_idle = idle >= (cpus * (1.0 - BUSY)).max(0.5) && !is_short(did, world);
+        if self.phase != Phase::SideBySide || self.disturbed || programs == 0 || !is_idle {
+            return Room::default();
+        }
+        let each = (did.used() / programs as f64).max(1.0);
+        Room { idle, programs: ((idle / each) as usize).max(1) }
+    }
+
+    pub(super) fn looked(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
+        let own = did.of_those(|id| ids.contains(&id));
+        self.learn(&own, world);
+        match self.phase {
+            Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
+            Phase::Trial { .. } => self.end_trial(&own, world, plan),
+            Phase::InGangs => self.looked_at_gangs(&own, world, plan),
+            Phase::LooksBack => self.looked_back(&own, world, plan),
+            Phase::FewerThreads => self.looked_at_fewer_threads(&own, world, plan),
+        }
+    }
+
+    /// CPUs are short or not, and this is what those did that could take turns.
+    fn looked_side_by_side(
+        &mut self,
+        is_short: bool,
+        did: &Interval,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        if self.disturbed {
+            return self.look_in(LOOK, world);
+        }
+        self.side_by_side = Some(did.useful(world.cpus.len()));
+        let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
+        let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
+        if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
+            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+            self.look_in(soon, world);
+        } else if let Some(verdict) = self.overruled(world) {
+            self.follow(verdict, world, plan);
+        } else if world.now < self.budget.next() {
+            self.look_at = self.budget.next();
+            if self.line.waits() {
+                self.look_in(LOOK, world);
+            }
+        } else {
+            self.begin_trial(world, plan);
+        }
+    }
+
+    /// What programs tell against a judgement by CPU time that turns would leave CPUs idle: what they did alone is known from
+    /// the trial, and what they do side by side since then. So that needs no other trial.
+    fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
+        self.verdict.filter(|verdict| verdict.ground == Ground::GangsIdle)?;
+        let rivals = self.rivals(Seen::alone, world);
+        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let told = self.by_what_they_tell(in_turns, world)?;
+        (told.manner == Manner::InGangs).then_some(told)
+    }
+
+    fn begin_trial(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let rivals = self.rivals(Seen::beside, world);
+        let single = rivals.iter().filter(|rival| rival.threads < 2).count();
+        let moments = rivals.len() - single + single.div_ceil(world.cpus.len().max(1));
+        let moments = moments as u64;
+        let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
+        self.phase = Phase::Trial { moment };
+        let options = Options { quantum: moment, ..self.options.clone() };
+        let known =
+            |p: &Program| Known { idles: self.seen(p).idles, threads: None, unweighted: true };
+        let known = self.candidates(world).map(|p| (p.id, known(p))).collect();
+        self.inner.change(Box::new(Rounds::new(&options, moments_of, None)), known, false);
+        plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
+        self.look_in(moment * moments, world);
+    }
+
+    fn end_trial(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        self.pay(did, None, world);
+        let verdict = match self.candidates(world).any(|p| self.seen(p).alone.is_some()) {
+            true => self.by_cpu_time(world),
+            false => Verdict::UNSEEN,
+        };
+        let rivals = self.rivals(Seen::alone, world);
+        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let verdict =
+            self.by_what_they_tell(in_turns, world).filter(|_| is_open(verdict)).unwrap_or(verdict);
+        self.follow(verdict, world, plan);
+    }
+
+    /// By CPU time.
+    fn by_cpu_time(&self, world: &World<'_>) -> Verdict {
+        let rivals = self.rivals(Seen::alone, world);
+        let reference = self.side_by_side.unwrap_or_default();
+        judge(&rivals, world.cpus.len(), reference, self.options.goal.most_lost())
+    }
+
+    /// By what programs tell of their progress, if that is enough.
+    fn by_what_they_tell(&self, in_turns: f64, world: &World<'_>) -> Option<Verdict> {
+        by_progress(self.speedup_side_by_side(world)?, in_turns, self.options.goal.worth())
+    }
+
+    /// Whether as much is done as side by side, by CPU time.
+    fn is_as_much(&self, did: &Interval, world: &World<'_>) -> bool {
+        let reference = self.side_by_side.unwrap_or_default();
+        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost()) * reference
+    }
+
+    fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        if self.disturbed {
+            return self.look_in(CHECK, world);
+        }
+        let in_turns = self.share_of_turns(did, world);
+        let told = self.by_what_they_tell(in_turns, world);
+        let stays = match told {
+            Some(told) => told.manner == Manner::InGangs,
+            None => self.progress_decided(world) || self.is_as_much(did, world),
+        };
+        if stays && !self.somebody_woke(world) {
+            self.look_in(CHECK, world);
+            return self.look_back(in_turns, world, plan);
+        }
+        let verdict = told.unwrap_or_else(|| self.by_cpu_time(world));
+        let is_new = self.known(false, world) != *self.inner.known();
+        if verdict.manner == Manner::InGangs && (is_new || told.is_some()) {
+            return self.make_gangs(verdict, world, plan);
+        }
+        // What was expected did not come.
+        self.pay(did, verdict.speedups, world);
+        let ground = match verdict.ground {
+            Ground::GangsFill => Ground::GangsIdle,
+            other => other,
+        };
+        let in_gangs = Some(did.useful(world.cpus.len()));
+        let verdict = Verdict { manner: Manner::SideBySide, ground, in_gangs, ..verdict };
+        self.follow(verdict, world, plan);
+    }
+
+    /// Whether gangs were chosen for what programs tell, and they still tell something: then only that may end it, and CPU
+    /// time does not.
+    fn progress_decided(&self, world: &World<'_>) -> bool {
+        let decided = |verdict: Verdict| verdict.ground == Ground::FurtherInTurns;
+        self.verdict.is_some_and(decided) && self.somebody_tells(world)
+    }
+
+    /// The weighted speedup in turns, by the turns that those had who compete.
+    fn share_of_turns(&self, did: &Interval, world: &World<'_>) -> f64 {
+        let shares = self.competing(world).filter_map(|p| did.0.get(&p.id));
+        shares.map(|did| did.running / did.seconds).sum()
+    }
+
+    /// Lets all run side by side for a moment, if their progress can tell in that whether turns are the better way.
+    fn look_back(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
+        let alone = self.competing(world).map(|p| self.seen(p).in_turns);
+        let Some(moment) = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK)
+        else {
+            return;
+        };
+        let moment = moment.max(MOMENT.1);
+        if self.budget.allows_looking_back(world.now, moment) {
+            self.in_turns = in_turns;
+            self.leave_to_kernel(Phase::LooksBack);
+            plan.because(None, Why::LooksBack { moment });
+            self.look_in(moment, world);
+        }
+    }
+
+    fn looked_back(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        let least = self.speedup_side_by_side(world).map_or(0.0, |speedup| speedup.least);
+        let seconds = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
+        self.budget.pay(seconds, 1.0 - least / self.in_turns);
+        match self.by_what_they_tell(self.in_turns, world).filter(|_| !self.disturbed) {
+            Some(verdict) if verdict.manner == Manner::SideBySide => {
+                self.side_by_side = Some(did.useful(world.cpus.len()));
+                self.follow(verdict, world, plan);
+            }
+            told => {
+                self.budget.pause(world.now);
+                let verdict = told.or(self.verdict).unwrap_or(Verdict::UNSEEN);
+                self.make_gangs(verdict, world, plan);
+            }
+        }
+    }
+
+    /// Fewer threads have to do as much as all of them side by side. What their progress has shown once, CPU time does not
+    /// deny later.
+    fn looked_at_fewer_threads(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        if self.disturbed {
+            return self.look_in(CHECK, world);
+        }
+        let worth = self.options.goal.worth().min(1.0);
+        let with_all = self.speedup_with_all(world);
+        let with_fewer = self.speedup_with_fewer(world);
+        let told = with_all.zip(with_fewer).and_then(|(all, fewer)| match () {
+            () if fewer.least >= worth * all.most => Some(true),
+            () if fewer.most < worth * all.least => Some(false),
+            () => None,
+        });
+        self.fewer_did_more |= told == Some(true);
+        if told.unwrap_or_else(|| self.fewer_did_more || self.is_as_much(did, world)) {
+            if self.somebody_woke(world) {
+                let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);
+                return self.give_fewer_threads(verdict, world, plan);
+            }
+            return self.look_in(CHECK, world);
+        }
+        self.pay(did, None, world);
+        self.fewer_did_less = true;
+        let manner = self.verdict.map_or(Manner::SideBySide, |verdict| verdict.manner);
+        let in_gangs = Some(did.useful(world.cpus.len()));
+        let verdict = Verdict { in_gangs, ..Verdict::new(manner, Ground::FewerDidLess) };
+        self.follow(verdict, world, plan);
+    }
+
+    /// The weighted speedup with all threads: side by side, or where turns were judged to be better, what these would
+    /// bring if that is more.
+    fn speedup_with_all(&self, world: &World<'_>) -> Option<Bounds> {
+        let beside = self.speedup_side_by_side(world);
+        if self.verdict.is_none_or(|verdict| verdict.manner != Manner::InGangs) {
+            return beside;
+        }
+        let in_turns = speedup_in_turns(&self.rivals(Seen::alone, world), world.cpus.len());
+        let Bounds { least, most } = beside.unwrap_or_default();
+        Some(Bounds { least: least.max(in_turns), most: most.max(in_turns) })
+    }
+
+    /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
+    fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
+        let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
+        let reference = self.side_by_side.filter(|rate| *rate > 0.0);
+        let lost = reference.map_or(0.0, |rate| 1.0 - did.useful(world.cpus.len()) / rate);
+        let further = speedups.map_or(0.0, |told| 1.0 - told.in_turns / told.side_by_side);
+        self.budget.pay(length, lost.max(further));
+    }
+
+    /// Somebody came or went.
+    pub(super) fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let cpus = world.cpus.len();
+        if let Some(ground) = is_settled(&self.in_the_dark(world), cpus) {
+            if self.phase != Phase::SideBySide {
+                self.leave_to_kernel(Phase::SideBySide);
+            }
+            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+            self.look_at = Nanos::NEVER;
+            if self.line.waits() {
+                self.look_in(LOOK, world);
+            }
+            return;
+        }
+        self.budget.renew(world.now);
+        self.fewer_did_less = false;
+        if self.phase != Phase::SideBySide {
+            return;
+        }
+        if self.told.is_none() {
+            let is_known = match () {
+                () if self.all_scale(world) => Some((Manner::InGangs, Ground::KnownToScale)),
+                () if self.some_scale_badly(world) => {
+                    Some((Manner::SideBySide, Ground::KnownToScaleBadly))
+                }
+                () => None,
+            };
+            let is_known = is_known.filter(|(manner, _)| {
+                *manner == Manner::InGangs || self.may_have_fewer(*manner, world)
+            });
+            if let Some((manner, ground)) = is_known {
+                self.side_by_side = Some(cpus as f64);
+                return self.follow(Verdict::new(manner, ground), world, plan);
+            }
+            self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);
+        }
+        let next = if self.disturbed { SOON } else { LOOK };
+        self.look_at = self.look_at.min(world.now + next);
+    }
+
+    pub(super) fn look_in(&mut self, time: Nanos, world: &World<'_>) {
+        self.look_at = world.now + time;
+    }
+}
+
+/// Whose moments are those of a trial: whoever has several threads is alone, and those of one thread have a CPU each.
+fn moments_of(units: &[Unit], cpus: usize) -> Vec<Gang> {
+    let in_gang = |unit| (unit, Why::InGang);
+    let (wide, single): (Vec<usize>, Vec<usize>) =
+        (0..units.len()).partition(|unit| units[*unit].threads > 1);
+    let together = single.chunks(cpus.max(1));
+    let together = together.map(|units| units.iter().copied().map(in_gang).collect());
+    wide.into_iter().map(|unit| vec![in_gang(unit)]).chain(together).collect()
+}
+
+/// Whether the judgement is open to what programs tell: there is something to decide, and something was seen.
+fn is_open(verdict: Verdict) -> bool {
+    verdict.in_gangs.is_some()
+}
+
+/// Whether threads wait for CPUs.
+fn is_short(did: &Interval, world: &World<'_>) -> bool {
+    let cpus = world.cpus.len() as f64;
+    match did.waiting() {
+        Some(threads) => threads >= SHORT * cpus,
+        None => did.used() >= BUSY * cpus,
+    }
+}

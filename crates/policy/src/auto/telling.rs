@@ -1,0 +1,18 @@
+//! What is said of a choice: once, when it is another way than before or another reason.
+
+use cosched_core::{Plan, Why};
+
+use super::Auto;
+use super::judgement::Verdict;
+
+impl Auto {
+    /// Says how programs are run from now on.
+    pub(super) fn tell(&mut self, verdict: Verdict, plan: &mut Plan) {
+        let Verdict { manner, ground, in_gangs, speedups } = verdict;
+        if self.told.replace((manner, ground)) != Some((manner, ground)) {
+            let (side_by_side, explored) = (self.side_by_side, self.budget.explored());
+            let why = Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored };
+            plan.because(None, why);
+        }
+    }
+}
