@@ -21,6 +21,7 @@
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
 #   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single" choose;
 #                target/bench/auto.json and .md
+#   make bench-auto-sim  the same on modelled machines of 24 and 128 CPUs: some minutes; experiments/auto/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
@@ -44,7 +45,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-auto bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-auto bench-auto-sim bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -72,6 +73,7 @@ test: PACKAGES += gfortran
 test: lint kernels
 	@workloads/check.sh
 	python3 -B bench/tests.py
+	python3 -B experiments/auto/tests.py
 	if cargo nextest --version >/dev/null 2>&1; then
 	    cargo test --workspace --locked --doc
 	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
@@ -126,6 +128,9 @@ bench-auto: setup build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration
 	PYTHONDONTWRITEBYTECODE=1 python3 bench/auto.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+
+bench-auto-sim: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/auto/run --cosched $(TARGET)/release/cosched --out $(TARGET)/auto-sim
 
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration

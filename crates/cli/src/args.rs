@@ -218,7 +218,7 @@ pub(crate) fn useless(command: &str, option: &str) -> Failure {
 pub(crate) struct BarrierArgs {
     /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
     /// where whoever waits knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
-    /// others are there to be compared with [default: own]
+    /// others are there to be compared with [default: own; under the policy auto donate, where CPUs are short]
     #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }
@@ -307,9 +307,14 @@ impl HowArgs {
         self.policy.placement.unwrap_or(Options::default().placement)
     }
 
-    /// How a program waits at barriers.
+    /// How a program waits at barriers, if that was said: by its key, else by the option.
+    pub(crate) fn said_barrier(&self, spec: &ProgramSpec) -> Option<Barrier> {
+        spec.barrier.or(self.waiting.barrier)
+    }
+
+    /// The same where nothing is chosen for programs of which it was not said.
     pub(crate) fn barrier(&self, spec: &ProgramSpec) -> Barrier {
-        spec.barrier.or(self.waiting.barrier).unwrap_or_default()
+        self.said_barrier(spec).unwrap_or_default()
     }
 
     /// No program is frozen longer than this at a time.

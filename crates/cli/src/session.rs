@@ -9,6 +9,7 @@ mod making;
 mod request;
 mod sources;
 mod terms;
+mod waiting;
 mod words;
 
 use std::ffi::OsString;

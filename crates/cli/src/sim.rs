@@ -303,8 +303,15 @@ impl Simulator {
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
         let rungs = Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) };
-        let context =
-            self.session.context(&request, &planned.threads, EPOCH.to_owned(), rungs, 0.0);
+        let waiting = self.session.waiting(&request);
+        let context = self.session.context(
+            &request,
+            &planned.threads,
+            &waiting,
+            EPOCH.to_owned(),
+            rungs,
+            0.0,
+        );
         let context = Context { simulation: Some(self.scene.simulation()), ..context };
         let result = RunResult::new(&outcome, &context);
         Ok((sim, outcome, result))

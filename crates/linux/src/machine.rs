@@ -141,6 +141,8 @@ pub struct Linux {
     inspector: Inspector,
     observer: Observer,
     states: States,
+    /// All programs but one have ended, and none has come since.
+    one_is_left: bool,
     orphanage: Orphanage,
     queue: Vec<Event>,
     asks: Option<Arc<Asks>>,
@@ -209,6 +211,7 @@ impl Linux {
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
             observer: Observer::default(),
             states,
+            one_is_left: false,
             orphanage,
             proc,
             executable: config.executable,

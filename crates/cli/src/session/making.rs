@@ -21,6 +21,7 @@ use cosched_policy::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
+use super::waiting::{Waiting, spare_sanitized};
 use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, between, say};
 use crate::failure::Failure;
 use crate::live::Live;
@@ -31,6 +32,8 @@ use crate::store::{Peak, Store};
 /// What a check has found out on the way.
 pub(crate) struct Checked {
     planned: Planned,
+    /// How each program waits at barriers.
+    waiting: Vec<Waiting>,
     jobs: Vec<Job>,
     /// What tells how far each program comes, where a policy has to know.
     sources: Option<Vec<Source>>,
@@ -55,13 +58,14 @@ impl Session {
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
-        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, request);
+        let waiting = self.waiting(request);
+        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, &waiting[slot], request);
         let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { planned, jobs, sources, peak })
+        Ok(Checked { planned, waiting, jobs, sources, peak })
     }
 
     /// How much memory carries, as it was measured, where the policy asks for it, nobody says it, and traffic is known that
@@ -103,9 +107,11 @@ impl Session {
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, jobs, sources, peak } = checked;
+        let Checked { planned: Planned { threads, policy }, waiting, jobs, sources, peak } =
+            checked;
         let mut setup = self.setup(request, &threads);
-        if live.is_some() {
+        let is_shown = live.is_some();
+        if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
             if let Some(sources) = &sources {
                 say(format_args!("{}", sources::shown(programs, sources)));
@@ -145,13 +151,16 @@ impl Session {
         })?;
         let rungs = rungs(request.kind, &machine);
         let lacks = machine.lacks_states().map(ToString::to_string);
+        if let Some(told) = self.told(request, &waiting, lacks.is_none()).filter(|_| is_shown) {
+            say(format_args!("{told}"));
+        }
         let cpu_before = own_cpu_seconds();
         let progress = match request.origins {
             // The terminal is the program's.
             Origins::Child => Progress::of_notes(programs, notes),
             _ => Progress::new(programs, request.out.is_some(), notes),
         };
-        let mut progress = progress.telling_choices(live.is_some());
+        let mut progress = progress.telling_choices(is_shown);
         let mut nobody = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,
@@ -167,7 +176,8 @@ impl Session {
         for (id, _) in left {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
-        let mut context = self.context(request, &threads, started_at, rungs, own_cpu_seconds);
+        let mut context =
+            self.context(request, &threads, &waiting, started_at, rungs, own_cpu_seconds);
         for (slot, program) in context.programs.iter_mut().enumerate() {
             let Some(barrier) = &mut program.barrier else { continue };
             barrier.meetings = met.of(slot);
@@ -191,6 +201,7 @@ impl Session {
         &self,
         origin: Origin,
         spec: &ProgramSpec,
+        waiting: &Waiting,
         request: &Request<'_>,
     ) -> Result<Job, Failure> {
         if let Origin::Running(_) = origin {
@@ -204,13 +215,14 @@ impl Session {
                 hook: None,
             });
         }
-        let barrier = request.how.barrier(spec);
+        let barrier = waiting.way();
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
             progress: request.kind.hears_progress(),
+            chosen: waiting.is_chosen(),
         };
-        let is_inside = sources::is_inside(spec, request);
+        let is_inside = waiting.is_chosen() || sources::is_inside(spec, request);
         let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
         // What an outer run has told its programs is not meant for those of this one.
@@ -220,6 +232,9 @@ impl Session {
         }
         if uses.barriers {
             env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
+        }
+        if waiting.is_chosen() {
+            spare_sanitized(&mut env);
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

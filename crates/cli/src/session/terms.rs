@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup};
-use cosched_core::result::{BarrierResult, Context, NONE, ProgramContext, Rungs, Terms};
-use cosched_core::workload::{Barrier, ProgramSpec};
+use cosched_core::result::{Context, NONE, ProgramContext, Rungs, Terms};
+use cosched_core::workload::ProgramSpec;
 use cosched_core::{GroupId, Nanos, Profile};
 
-use super::{HEARTBEAT, Origins, Request, Session, between, watched};
+use super::waiting::Waiting;
+use super::{HEARTBEAT, Origins, Request, Session, watched};
 use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
@@ -54,22 +55,14 @@ impl Session {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
-        self.context(request, &threads, String::new(), rungs, 0.0)
-    }
-
-    /// How a program will wait at barriers of cosched, as far as that is known before it is started.
-    fn waiting(&self, spec: &ProgramSpec, way: Barrier) -> BarrierResult {
-        let environment = spec.environment(self.environment.iter().cloned());
-        let bound = between::bound(&environment).filter(|_| way == Barrier::Donate);
-        let bound = bound.map(|(name, value)| (name.into(), value.into()));
-        let between_regions = bound.into_iter().collect();
-        BarrierResult { way, lacks: None, meetings: None, between_regions }
+        self.context(request, &threads, &self.waiting(request), String::new(), rungs, 0.0)
     }
 
     pub(crate) fn context(
         &self,
         request: &Request<'_>,
         threads: &[u16],
+        waiting: &[Waiting],
         started_at: String,
         rungs: Rungs,
         own_cpu_seconds: f64,
@@ -78,24 +71,25 @@ impl Session {
         let options = options.filter(|_| request.kind.makes_gangs());
         let started =
             !self.description.is_simulated() && !matches!(request.origins, Origins::Running(_));
-        let program =
-            |((spec, threads), profile): ((&ProgramSpec, &u16), &Profile)| ProgramContext {
-                name: spec.name.clone(),
-                command: spec.command.clone(),
-                threads: *threads,
-                solo: profile.solo,
-                terms: Some(Terms {
-                    weight: spec.weight,
-                    group: spec.group.clone(),
-                    freezable: spec.freezable,
-                    misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
-                    memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
-                }),
-                environment: started.then(|| environment::given(spec)),
-                barrier: Some(request.how.barrier(spec))
-                    .filter(|way| started && *way != Barrier::Own)
-                    .map(|way| self.waiting(spec, way)),
-            };
+        let environment = |spec: &ProgramSpec| spec.environment(self.environment.iter().cloned());
+        let program = |(((spec, threads), profile), waiting): (
+            ((&ProgramSpec, &u16), &Profile),
+            &Waiting,
+        )| ProgramContext {
+            name: spec.name.clone(),
+            command: spec.command.clone(),
+            threads: *threads,
+            solo: profile.solo,
+            terms: Some(Terms {
+                weight: spec.weight,
+                group: spec.group.clone(),
+                freezable: spec.freezable,
+                misses_per_kilo_instruction: profile.misses_per_kilo_instruction,
+                memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
+            }),
+            environment: started.then(|| environment::given(spec)),
+            barrier: started.then(|| waiting.result(&environment(spec))).flatten(),
+        };
         Context {
             policy: request.kind.to_string(),
             placement: options.as_ref().map(|options| options.placement.to_string()),
@@ -113,6 +107,7 @@ impl Session {
                 .iter()
                 .zip(threads)
                 .zip(request.profiles)
+                .zip(waiting)
                 .map(program)
                 .collect(),
         }

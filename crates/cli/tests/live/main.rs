@@ -14,6 +14,7 @@ mod attach;
 mod auto;
 mod barriers;
 mod bonds;
+mod chosen;
 mod ends;
 mod exec;
 mod fair;

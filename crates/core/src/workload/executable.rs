@@ -140,6 +140,16 @@ impl ProgramSpec {
         )
     }
 
+    /// The program that the kernel runs for a file: of a script its interpreter, else the file itself.
+    pub fn program_of(&self, file: &Path) -> PathBuf {
+        let mut file = file.to_owned();
+        for _ in 0..MOST_SCRIPTS {
+            let Some(Needs::Interpreter(named)) = interpreter::needs(&file) else { break };
+            file = self.cwd.join(named);
+        }
+        file
+    }
+
     fn find(&self, inherited_path: Option<&OsStr>) -> Result<PathBuf, CommandProblem> {
         let command = self.command[0].as_str();
         if command.contains('/') {
@@ -329,6 +339,19 @@ mod tests {
         fs::write(folder.path().join("bin/run"), "#!/no/interp").unwrap();
         let refusal = script("#!bin/run").unwrap_err();
         assert!(refusal.contains("bin/run is a script for /no/interp"), "{refusal}");
+    }
+
+    #[test]
+    fn the_program_of_a_script_is_its_last_interpreter_and_of_another_file_itself() {
+        let folder = folder();
+        let here = folder.path();
+        let workload = Workload::from_commands(vec![vec!["run".to_owned()]], here).unwrap();
+        let program_of = |name: &str| workload.programs[0].program_of(&here.join(name));
+        assert_eq!(program_of("notes"), here.join("notes"));
+        fs::write(here.join("run"), "#!bin/run -x\n").unwrap();
+        assert_eq!(program_of("run"), here.join("bin/run"));
+        fs::write(here.join("bin/run"), "#!/bin/sh\n").unwrap();
+        assert_eq!(program_of("run"), Path::new("/bin/sh"));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. It is made by glibc in any case, so that it stays a good one;
 //! the last eight bytes then say which barrier of the pool stands for it, and the pool says whose address that was: bytes that
 //! only look like ours, or a barrier that was copied, are not taken for one. Left to glibc are: barriers shared among processes,
-//! those that were made before or elsewhere, and those for which no place was free.
+//! those that were made before or elsewhere, those for which no place was free, and all where cosched says so.
 //!
 //! glibc has several versions of each name, and one function behind all versions in any release: the linker's next one
 //! is the right one for every caller.
@@ -73,7 +73,7 @@ unsafe fn adopt(
     }
     // SAFETY: as the caller promises.
     let is_private = unsafe { attributes.is_null() || !is_shared(attributes) };
-    if !is_private || !super::are_ours() {
+    if !is_private || !super::are_ours() || link::spares_posix() {
         return;
     }
     let Some(number) = pool::take(owner) else { return };

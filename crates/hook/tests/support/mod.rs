@@ -44,7 +44,13 @@ impl Host {
 
     /// Says that barriers are cosched's, and grants no threads.
     pub(crate) fn donating() -> Host {
-        let uses = Uses { threads: false, barriers: true, progress: false };
+        let uses = Uses { threads: false, barriers: true, ..Uses::THREADS };
+        Host::with(uses, Duration::ZERO, 1)
+    }
+
+    /// The same, but nobody has asked for it.
+    pub(crate) fn that_chose_to_donate() -> Host {
+        let uses = Uses { threads: false, barriers: true, chosen: true, ..Uses::THREADS };
         Host::with(uses, Duration::ZERO, 1)
     }
 

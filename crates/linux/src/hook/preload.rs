@@ -8,7 +8,8 @@ use cosched_page::SOCKET;
 
 /// The file's name.
 pub const LIBRARY: &str = "libcosched_hook.so";
-const PRELOAD: &str = "LD_PRELOAD";
+/// The variable that names libraries for the dynamic linker to load before all others.
+pub const PRELOAD: &str = "LD_PRELOAD";
 /// Where a package puts it, from the folder of the executable.
 const INSTALLED: &str = "../lib/cosched";
 

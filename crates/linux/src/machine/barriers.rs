@@ -3,6 +3,9 @@
 //! What writes them is loaded before the run begins, since it takes longer than programs should start later. It is
 //! attached when the first such program starts, and detached when the last one has ended or was let go: until then every
 //! context switch of the machine pays for it.
+//!
+//! Barriers that nobody has asked for are the hook's only while their program shares its CPUs: not in a gang, which has its CPUs
+//! for itself, nor once it is the last one. The first to start is not alone for long.
 
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
@@ -12,7 +15,7 @@ use cosched_core::ProgramId;
 use super::program::Live;
 use super::{Job, Linux};
 use crate::files::FileError;
-use crate::hook::Door;
+use crate::hook::{Door, Hook};
 use crate::procfs::Proc;
 use crate::runstate::{RunStates, Unavailable};
 use crate::tree::Tree;
@@ -35,11 +38,12 @@ impl Linux {
         self.states.as_ref().and_then(|states| states.as_ref().err())
     }
 
-    /// Tells each program whose barriers are the hook's what they lack, once.
+    /// Tells each program whose barriers are the hook's, as somebody asked, what they lack, once.
     pub(super) fn tell_of_lacking_states(&self) {
         let Some(why) = self.lacks_states() else { return };
         for (slot, job) in self.jobs.iter().enumerate() {
-            if job.hook.as_ref().is_some_and(|hook| hook.uses.barriers) {
+            let asks = |hook: &Hook| hook.uses.barriers && !hook.uses.chosen;
+            if job.hook.as_ref().is_some_and(asks) {
                 let text = format!("{LACKS}, and waits by time alone: {why}");
                 self.note(ProgramId::first(slot as u16), text);
             }
@@ -59,6 +63,24 @@ impl Linux {
             Err(why) => {
                 self.note(live.id, format!("{LACKS}: {why}"));
             }
+        }
+    }
+
+    /// A program has come: nobody has the machine for itself.
+    pub(super) fn share_with_new(&mut self) {
+        self.one_is_left = false;
+        self.tell_who_shares();
+    }
+
+    /// A program has gone.
+    pub(super) fn share_without_gone(&mut self) {
+        self.one_is_left = self.live.len() == 1;
+        self.tell_who_shares();
+    }
+
+    fn tell_who_shares(&mut self) {
+        for live in self.live.values_mut() {
+            live.share(self.one_is_left);
         }
     }
 

@@ -60,6 +60,8 @@ impl Linux {
         if settings.grant.is_some() && !takes {
             self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
         }
+        live.is_bound = settings.cpus.is_some();
+        live.share(self.one_is_left);
         if let Some(door) = &mut live.door {
             door.grant(settings.grant, u16::try_from(cpus).unwrap_or(u16::MAX));
         }

@@ -43,6 +43,8 @@ pub(super) struct Live {
     pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
+    /// Whether it has CPUs on which no other program is meant to run.
+    pub(super) is_bound: bool,
     /// How its command ended, once it has.
     pub(super) ended: Option<(Exit, Usage)>,
     /// Whether its last process is known to have ended.
@@ -154,10 +156,18 @@ impl Live {
             counters: None,
             pointers: None,
             door: None,
+            is_bound: false,
             ended: None,
             gone: false,
             plot,
         })
+    }
+
+    /// Tells its processes whether it shares its CPUs with others, of which there may be none.
+    pub(super) fn share(&mut self, is_last: bool) {
+        if let Some(door) = &mut self.door {
+            door.share(!self.is_bound && !is_last);
+        }
     }
 
     /// What the undo log has to know before the program starts.

@@ -1,0 +1,76 @@
+#!/usr/bin/env python3
+"""tests.py: the mixes, and the verdicts of made-up results. `make test` runs it."""
+
+import pathlib
+import sys
+import tomllib
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent), str(HERE.parent.parent / "bench")]
+
+import auto_verdicts
+import report
+from common.sim import table
+from mixes import all_mixes
+from programs import Machine, Size, stream
+from results import SOLO, WAYS, figures
+
+
+def result(seconds, alone=None, chosen=()):
+    """A simulated run of two programs."""
+    programs = [{"turnaround_seconds": time, "solo_seconds": alone} for time in (seconds, seconds / 2)]
+    reasons = [{"why": "chosen", "manner": "in-gangs", "ground": ground, "explored": 4_000_000} for ground in chosen]
+    return {"total_seconds": seconds, "metrics": {"mean_turnaround_seconds": seconds * 3 / 4}, "programs": programs,
+            "decisions": [{"at_seconds": 0.2, "reasons": reasons}]}
+
+
+class Mixes(unittest.TestCase):
+    def test_there_are_enough_and_half_are_held_out(self):
+        mixes = all_mixes()
+        self.assertGreaterEqual(len(mixes), 30)
+        self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
+        self.assertEqual(sum(mix.held_out for mix in mixes), len(mixes) // 2)
+        self.assertEqual([mix.held_out for mix in mixes], [mix.held_out for mix in all_mixes()])
+
+    def test_each_is_a_workload_of_two_to_twelve_programs_that_fit(self):
+        for machine in map(Machine.named, ["dunnington-24", "chiplets-128"]):
+            for mix in all_mixes():
+                programs = mix.tables(machine, 1.0)
+                self.assertTrue(2 <= len(programs) <= 12, mix.name)
+                for program in programs:
+                    self.assertTrue(1 <= program["threads"] <= machine.cpus, mix.name)
+                    self.assertEqual(tomllib.loads(table(program)), program, mix.name)
+
+    def test_a_machine_is_read_from_its_file(self):
+        small, large = map(Machine.named, ["dunnington-24", "chiplets-128"])
+        self.assertEqual((small.cpus, small.caches, small.gigabytes_per_second), (24, 4, 10.2))
+        self.assertEqual((large.cpus, large.caches, large.gigabytes_per_second), (128, 16, 300.0))
+
+    def test_what_streams_has_as_much_to_bring_as_the_buses_carry(self):
+        phase, = stream().model(Size(Machine.named("dunnington-24"), 24, 2.0))["phase"]
+        gigabytes = phase["instructions"] / 1000 * phase["misses_per_kilo_instruction"] * 64 / 1e9
+        self.assertAlmostEqual(gigabytes, 2 * 10.2)
+
+
+class Verdicts(unittest.TestCase):
+    def judged(self, **seconds):
+        results = {way: [result(seconds.get(way.replace("-", "_"), 4.0), chosen=["begins", "gangs-fill"])] for way in WAYS}
+        results[SOLO] = [result(seconds.get("linux", 4.0), alone=1.0)]
+        mix = {"mix": "a", "held_out": False, **figures(results)}
+        part = {"machine": {"model": "made-up", "cpus": 2, "kernel": "eevdf"}, "mixes": [mix]}
+        auto_verdicts.judge(part)
+        return {"seconds": 1.0, "seeds": 1, "machines": [part]}
+
+    def test_what_misses_a_bar_is_told(self):
+        text = report.markdown(self.judged(linux=2.0, minwait=1.9, auto=2.04))
+        self.assertIn("| made-up | all (1) | 1.074, missed | 1.020, reached (a) | 0 | 2.000, missed | 1 (0) |", text)
+        self.assertIn("| a |  | 2.00 | 4.00 | minwait | **1.074** | 1.020 | **2.000** |", text)
+        self.assertIn("| in-gangs: gangs-fill |", text)
+
+    def test_the_last_line_says_the_verdict_of_each_machine(self):
+        self.assertEqual(report.last_line(self.judged()), "auto: made-up missed, held out not run")
+
+
+if __name__ == "__main__":
+    unittest.main()
