@@ -1,15 +1,17 @@
 //! From one way to run to another, by what was seen: the picture at the top of `auto.rs`.
 
-use cosched_core::{Ground, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
+use cosched_core::{Ground, Level, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
 
-use super::Auto;
 use super::inner::Known;
 use super::interval::Interval;
-use super::judgement::{Verdict, by_progress, is_settled, judge, speedup_in_turns};
+use super::judgement::{Rival, Verdict, by_progress, is_settled, judge, speedup_in_turns};
 use super::line::Room;
 use super::progress::{self, Bounds};
 use super::seen::Seen;
+use super::{Auto, Goal};
+use crate::greedy;
 use crate::kind::Options;
+use crate::minwait::{self, Share};
 use crate::rounds::{Gang, Rounds};
 use crate::unit::Unit;
 
@@ -103,7 +105,7 @@ impl Auto {
     fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
         self.verdict.filter(|verdict| verdict.ground == Ground::GangsIdle)?;
         let rivals = self.rivals(Seen::alone, world);
-        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let told = self.by_what_they_tell(in_turns, world)?;
         (told.manner == Manner::InGangs).then_some(told)
     }
@@ -117,7 +119,7 @@ impl Auto {
         self.phase = Phase::Trial { moment };
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
-            |p: &Program| Known { idles: self.seen(p).idles, threads: None, unweighted: true };
+            |p: &Program| Known { idles: self.seen(p).idles, threads: None, on_trial: true };
         let known = self.candidates(world).map(|p| (p.id, known(p))).collect();
         self.inner.change(Box::new(Rounds::new(&options, moments_of, None)), known, false);
         plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
@@ -131,7 +133,7 @@ impl Auto {
             false => Verdict::UNSEEN,
         };
         let rivals = self.rivals(Seen::alone, world);
-        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let verdict =
             self.by_what_they_tell(in_turns, world).filter(|_| is_open(verdict)).unwrap_or(verdict);
         self.follow(verdict, world, plan);
@@ -140,8 +142,25 @@ impl Auto {
     /// By CPU time.
     fn by_cpu_time(&self, world: &World<'_>) -> Verdict {
         let rivals = self.rivals(Seen::alone, world);
+        let turns = self.shares(&rivals, world);
         let reference = self.side_by_side.unwrap_or_default();
-        judge(&rivals, world.cpus.len(), reference, self.options.goal.most_lost())
+        judge(&rivals, &turns, world.cpus.len(), reference, self.options.goal.most_lost())
+    }
+
+    /// What these would have of the machine in the gangs that would be made of them.
+    fn shares(&self, rivals: &[Rival], world: &World<'_>) -> Vec<Share> {
+        let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+        let cpus = world.cpus.len();
+        match self.options.goal {
+            Goal::Fair => {
+                let seated = 1.0 / greedy::turns(&sizes, cpus).max(1.0);
+                vec![Share { seated, lent: 0.0 }; sizes.len()]
+            }
+            _ => {
+                let cores = world.topology.spanned(world.cpus, Level::Core);
+                minwait::shares(&sizes, cpus, cpus.div_ceil(cores.max(1)))
+            }
+        }
     }
 
     /// By what programs tell of their progress, if that is enough.
@@ -271,7 +290,7 @@ impl Auto {
         if self.verdict.is_none_or(|verdict| verdict.manner != Manner::InGangs) {
             return beside;
         }
-        let in_turns = speedup_in_turns(&self.rivals(Seen::alone, world), world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&self.rivals(Seen::alone, world), world));
         let Bounds { least, most } = beside.unwrap_or_default();
         Some(Bounds { least: least.max(in_turns), most: most.max(in_turns) })
     }

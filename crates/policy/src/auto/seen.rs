@@ -126,6 +126,7 @@ impl Auto {
             Phase::SideBySide | Phase::LooksBack => IDLES.0.min(IDLES.1 * share),
             _ => IDLES.0,
         };
+        let borrowed = self.inner.take_borrowed();
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
             seen.idles = did.width() < idles;
@@ -136,7 +137,10 @@ impl Auto {
                 Phase::SideBySide | Phase::LooksBack => seen.side_by_side = Some(all),
                 Phase::FewerThreads => seen.fewer = Some(all),
                 Phase::Trial { .. } | Phase::InGangs => {
-                    seen.alone = Some((did.width(), did.rate(world.cpus.len())));
+                    // Threads that share few CPUs may sleep for each other.
+                    if !borrowed.contains(id) {
+                        seen.alone = Some((did.width(), did.rate(world.cpus.len())));
+                    }
                     seen.in_turns = Some(Stretch { seconds: did.running, ..all });
                 }
             }
@@ -155,7 +159,7 @@ impl Auto {
             let seen = self.seen(p);
             let threads = seen.narrow(asked(p, world)).map(|threads| threads as u16);
             let threads = threads.filter(|_| !(fewer && p.malleable));
-            (p.id, Known { idles: seen.idles, threads, unweighted: false })
+            (p.id, Known { idles: seen.idles, threads, on_trial: false })
         };
         self.candidates(world).map(known).collect()
     }

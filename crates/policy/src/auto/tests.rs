@@ -146,6 +146,7 @@ fn programs_of_one_thread_share_a_moment_with_a_cpu_each() {
     let mut moments = lab.quanta(4);
     moments.sort();
     assert_eq!(moments, [vec![0, 2], vec![1], vec![3], vec![4]]);
+    assert!(lab.scene.programs.iter().all(|p| p.cpus.is_none()), "bound for a moment");
 }
 
 #[test]

@@ -52,7 +52,7 @@ impl Auto {
         let options = self.turns();
         let policy: Box<dyn Policy + Send> = match self.options.goal {
             Goal::Fair => Box::new(Rounds::new(&options, greedy::cut, None)),
-            _ => Box::new(Minwait::new(&options)),
+            _ => Box::new(Minwait::lending(&options)),
         };
         self.inner.change(policy, self.known(false, world), false);
         self.phase = Phase::InGangs;
