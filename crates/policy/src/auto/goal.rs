@@ -9,8 +9,11 @@ use crate::kind::UnknownName;
 
 /// Where gangs may lose a little that can be measured, since what spinning threads waste side by side cannot be.
 const MOST_LOST: f64 = 0.07;
+/// The same where programs [may spin](super::judgement::Rival::may_spin) for threads that others keep from their CPUs. In
+/// experiments/auto those that do take 1.3 to 10 times as long side by side, and this is 1.33 times.
+const MOST_LOST_AGAINST_SPINNING: f64 = 0.25;
 /// The same where equal turns are worth a price.
-const MOST_LOST_FOR_FAIRNESS: f64 = 0.25;
+const MOST_LOST_FOR_FAIRNESS: f64 = 0.4;
 /// How much further programs have to come in turns than side by side, where they tell: less is noise, or lost to switching.
 const WORTH: f64 = 1.03;
 /// The same where equal turns are worth a price.
@@ -46,9 +49,14 @@ impl Goal {
         }
     }
 
-    /// Which part of the work that is done side by side may be lost in gangs, 0 to 1.
-    pub(super) fn most_lost(self) -> f64 {
-        if self == Goal::Fair { MOST_LOST_FOR_FAIRNESS } else { MOST_LOST }
+    /// Which part of the work that is done side by side may be lost in gangs, 0 to 1, where programs may spin for each other's
+    /// sake or not.
+    pub(super) fn most_lost(self, may_spin: bool) -> f64 {
+        match self {
+            Goal::Fair => MOST_LOST_FOR_FAIRNESS,
+            _ if may_spin => MOST_LOST_AGAINST_SPINNING,
+            _ => MOST_LOST,
+        }
     }
 
     /// How far programs have to come in turns, relative to side by side, where they tell that.

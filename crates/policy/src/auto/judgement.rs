@@ -14,6 +14,10 @@
 //!
 //! *So* what can be measured decides, and where it sees no loss, programs with several threads take turns: if their
 //! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
+//!
+//! *How much may be lost* depends on whether anything can be won. A program whose threads sleep when it is alone waits by
+//! sleeping, and wastes little beside others. One whose threads never do either never waits or spins. Where two such programs
+//! meet, each may keep CPUs from those for whom the other spins, so that more may be lost to avoid that.
 
 use cosched_core::{Ground, Manner, Speedups};
 
@@ -27,6 +31,21 @@ pub(super) struct Rival {
     pub(super) threads: usize,
     /// How many of them it keeps busy outside the kernel.
     pub(super) rate: f64,
+}
+
+/// Whose threads sleep less than this of the time alone waits without sleeping, or not at all.
+const AWAKE: f64 = 0.97;
+
+impl Rival {
+    /// Whether its threads may spin for each other: there are several, and alone none of them sleeps.
+    fn may_spin(&self) -> bool {
+        self.threads > 1 && self.rate >= AWAKE * self.threads as f64
+    }
+}
+
+/// Whether programs may spin for threads that others keep from their CPUs, who spin as well: that takes two.
+pub(super) fn may_spin(rivals: &[Rival]) -> bool {
+    rivals.iter().filter(|rival| rival.may_spin()).count() > 1
 }
 
 /// What is to be done.
@@ -150,6 +169,12 @@ mod tests {
         assert!((in_gangs(&lending) - 2.0).abs() < 1e-9);
         let none = lending.iter().map(|share| Share { lent: 0.0, ..*share });
         assert!((in_gangs(&none.collect::<Vec<_>>()) - 5.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
+        assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)])));
+        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 22.0), (1, 1.0), (1, 1.0)])));
     }
 
     #[test]

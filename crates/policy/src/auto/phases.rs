@@ -4,7 +4,9 @@ use cosched_core::{Ground, Level, Manner, Nanos, Plan, Program, ProgramId, Speed
 
 use super::inner::Known;
 use super::interval::Interval;
-use super::judgement::{Rival, Verdict, by_progress, is_settled, judge, speedup_in_turns};
+use super::judgement::{
+    Rival, Verdict, by_progress, is_settled, judge, may_spin, speedup_in_turns,
+};
 use super::line::Room;
 use super::progress::{self, Bounds};
 use super::seen::Seen;
@@ -22,7 +24,7 @@ const SOON: Nanos = Nanos::from_millis(10);
 /// How long it is until the next look where CPUs are idle.
 pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
 /// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
-const TRIAL: Nanos = Nanos::from_millis(120);
+const TRIAL: Nanos = Nanos::from_millis(80);
 /// The shortest moment of one program alone, and the longest.
 pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
 /// How often gangs are looked at.
@@ -144,7 +146,8 @@ impl Auto {
         let rivals = self.rivals(Seen::alone, world);
         let turns = self.shares(&rivals, world);
         let reference = self.side_by_side.unwrap_or_default();
-        judge(&rivals, &turns, world.cpus.len(), reference, self.options.goal.most_lost())
+        let most_lost = self.options.goal.most_lost(may_spin(&rivals));
+        judge(&rivals, &turns, world.cpus.len(), reference, most_lost)
     }
 
     /// What these would have of the machine in the gangs that would be made of them.
@@ -171,7 +174,8 @@ impl Auto {
     /// Whether as much is done as side by side, by CPU time.
     fn is_as_much(&self, did: &Interval, world: &World<'_>) -> bool {
         let reference = self.side_by_side.unwrap_or_default();
-        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost()) * reference
+        let may_spin = may_spin(&self.rivals(Seen::alone, world));
+        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost(may_spin)) * reference
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {

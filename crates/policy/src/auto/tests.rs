@@ -169,6 +169,41 @@ fn whoever_hardly_runs_is_never_frozen_and_gangs_are_made_by_the_cpus_that_are_u
 }
 
 #[test]
+fn cpus_that_gangs_leave_free_are_lent_and_what_is_done_there_tells_nothing_of_its_width() {
+    let mut lab = lab(Goal::Balanced, 4, vec![program(0, 3), program(1, 3)]);
+    look_alike(&mut lab, 2.0, 1.0);
+    look_alike(&mut lab, 3.0, 0.5);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+    let cpus: Vec<_> = lab.scene.programs.iter().map(|p| p.cpus.unwrap().len()).collect();
+    assert_eq!(cpus, [3, 1]);
+    look_alike(&mut lab, 2.0, 1.0);
+    let alone = |slot: u16| lab.policy.seen[&slot].alone.unwrap().0.round();
+    assert_eq!([alone(0), alone(1)], [3.0, 3.0]);
+}
+
+#[test]
+fn more_may_be_lost_where_two_programs_never_sleep_alone() {
+    for (second, choice) in [
+        (2.0, (Manner::InGangs, Ground::GangsFill)),
+        (1.9, (Manner::SideBySide, Ground::GangsIdle)),
+    ] {
+        let mut lab = lab(Goal::Balanced, 2, wide(4));
+        look_alike(&mut lab, 0.5, 1.0);
+        look(&mut lab, &[(0, 2.0, 0.25), (1, second, 0.25), (2, 1.4, 0.25), (3, 1.4, 0.25)]);
+        assert_eq!(chosen(&lab), Some(choice), "{second}");
+    }
+}
+
+#[test]
+fn gangs_are_looked_at_when_everybody_has_had_a_turn() {
+    let mut lab = in_gangs(wide(4));
+    let began = lab.scene.now;
+    look_alike(&mut lab, 1.2, 0.25);
+    assert_eq!(lab.scene.now - began, Options::default().quantum * 4);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+}
+
+#[test]
 fn gangs_that_do_less_than_was_done_side_by_side_end_and_trials_keep_within_their_bound() {
     let mut lab = in_gangs(wide(4));
     look_alike(&mut lab, 1.98, 0.25);

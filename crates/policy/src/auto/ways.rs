@@ -22,7 +22,7 @@ use crate::minwait::Minwait;
 use crate::rounds::Rounds;
 use crate::unmanaged::Unmanaged;
 
-/// When fewer threads are looked at first, where quanta are short. That they do as much is only an assumption.
+/// When gangs and fewer threads are looked at first, where quanta are short. That they do as much is only an assumption.
 const FIRST_CHECK: Nanos = Nanos::from_millis(300);
 
 impl Auto {
@@ -58,7 +58,9 @@ impl Auto {
         self.phase = Phase::InGangs;
         self.verdict = Some(verdict);
         self.tell(verdict, plan);
-        self.look_in(CHECK, world);
+        // When everybody has had a turn.
+        let round = options.quantum * self.competing(world).count() as u64;
+        self.look_in(round.clamp(FIRST_CHECK, CHECK), world);
     }
 
     pub(super) fn give_fewer_threads(
