@@ -31,21 +31,13 @@ pub(super) struct Rival {
     pub(super) threads: usize,
     /// How many of them it keeps busy outside the kernel.
     pub(super) rate: f64,
-}
-
-/// Whose threads sleep less than this of the time alone waits without sleeping, or not at all.
-const AWAKE: f64 = 0.97;
-
-impl Rival {
-    /// Whether its threads may spin for each other: there are several, and alone none of them sleeps.
-    fn may_spin(&self) -> bool {
-        self.threads > 1 && self.rate >= AWAKE * self.threads as f64
-    }
+    /// Alone, hardly any of the threads that it asks for ever sleeps.
+    pub(super) never_sleeps: bool,
 }
 
 /// Whether programs may spin for threads that others keep from their CPUs, who spin as well: that takes two.
 pub(super) fn may_spin(rivals: &[Rival]) -> bool {
-    rivals.iter().filter(|rival| rival.may_spin()).count() > 1
+    rivals.iter().filter(|rival| rival.never_sleeps && rival.threads > 1).count() > 1
 }
 
 /// What is to be done.
@@ -130,7 +122,11 @@ mod tests {
     use crate::minwait::shares;
 
     fn rivals(all: &[(usize, f64)]) -> Vec<Rival> {
-        all.iter().map(|(threads, rate)| Rival { threads: *threads, rate: *rate }).collect()
+        let rival = |&(threads, rate): &(usize, f64)| {
+            let never_sleeps = rate >= 0.93 * threads as f64;
+            Rival { threads, rate, never_sleeps }
+        };
+        all.iter().map(rival).collect()
     }
 
     fn turns(rivals: &[Rival], cpus: usize) -> Vec<Share> {
@@ -174,7 +170,7 @@ mod tests {
     #[test]
     fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
         assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)])));
-        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 22.0), (1, 1.0), (1, 1.0)])));
+        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)])));
     }
 
     #[test]

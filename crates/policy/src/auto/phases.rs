@@ -62,8 +62,9 @@ impl Auto {
 
     pub(super) fn looked(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
-        let own = did.of_those(|id| ids.contains(&id));
-        self.learn(&own, world);
+        let borrowed = self.inner.take_borrowed();
+        let own = did.of_those(|id| ids.contains(&id)).without_queues_of(&borrowed);
+        self.learn(&own, &borrowed, world);
         match self.phase {
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
             Phase::Trial { .. } => self.end_trial(&own, world, plan),
@@ -171,11 +172,10 @@ impl Auto {
         by_progress(self.speedup_side_by_side(world)?, in_turns, self.options.goal.worth())
     }
 
-    /// Whether as much is done as side by side, by CPU time.
-    fn is_as_much(&self, did: &Interval, world: &World<'_>) -> bool {
+    /// Whether as much is done as side by side, by CPU time, but for this part of it.
+    fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
         let reference = self.side_by_side.unwrap_or_default();
-        let may_spin = may_spin(&self.rivals(Seen::alone, world));
-        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost(may_spin)) * reference
+        did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
@@ -184,9 +184,10 @@ impl Auto {
         }
         let in_turns = self.share_of_turns(did, world);
         let told = self.by_what_they_tell(in_turns, world);
+        let most_lost = self.options.goal.most_lost(may_spin(&self.rivals(Seen::alone, world)));
         let stays = match told {
             Some(told) => told.manner == Manner::InGangs,
-            None => self.progress_decided(world) || self.is_as_much(did, world),
+            None => self.progress_decided(world) || self.is_as_much(did, most_lost, world),
         };
         if stays && !self.somebody_woke(world) {
             self.look_in(CHECK, world);
@@ -271,7 +272,8 @@ impl Auto {
         });
         self.fewer_did_more |= told == Some(true);
         let instead_of_gangs = self.verdict.is_some_and(|one| one.manner == Manner::InGangs);
-        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, world);
+        let most_lost = self.options.goal.most_lost_by_fewer_threads();
+        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, most_lost, world);
         if told.unwrap_or_else(|| self.fewer_did_more || by_cpu_time()) {
             if self.somebody_woke(world) {
                 let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);

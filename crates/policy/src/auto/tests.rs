@@ -185,13 +185,21 @@ fn cpus_that_gangs_leave_free_are_lent_and_what_is_done_there_tells_nothing_of_i
 fn more_may_be_lost_where_two_programs_never_sleep_alone() {
     for (second, choice) in [
         (2.0, (Manner::InGangs, Ground::GangsFill)),
-        (1.9, (Manner::SideBySide, Ground::GangsIdle)),
+        (1.8, (Manner::SideBySide, Ground::GangsIdle)),
     ] {
         let mut lab = lab(Goal::Balanced, 2, wide(4));
         look_alike(&mut lab, 0.5, 1.0);
         look(&mut lab, &[(0, 2.0, 0.25), (1, second, 0.25), (2, 1.4, 0.25), (3, 1.4, 0.25)]);
         assert_eq!(chosen(&lab), Some(choice), "{second}");
     }
+}
+
+#[test]
+fn a_program_that_keeps_few_of_its_threads_at_work_sleeps_however_many_cpus_it_counts_for() {
+    let mut lab = lab(Goal::Balanced, 8, (0..5).map(|slot| program(slot, 8)).collect());
+    look_alike(&mut lab, 1.6, 1.0);
+    look_alike(&mut lab, 1.9, 0.2);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
 }
 
 #[test]
