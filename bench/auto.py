@@ -34,11 +34,11 @@ def main():
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     cpus = len(os.sched_getaffinity(0))
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "rounds": options.runs, "seconds": options.seconds, "machine": None, "left_out": {}, "mixes": [],
-              "summary": None}
+              "rounds": options.runs, "seconds": options.seconds, "ways": options.ways, "left_out": {}, "mixes": []}
+    report = command_line.resumed(report, options.earlier, "mixes")
     asked = {way: words(way) for way in options.ways}
     ways, report["left_out"] = possible(options.cosched, asked)
-    chosen = command_line.chosen(all_cells(options), options)
+    chosen = command_line.not_yet(command_line.chosen(all_cells(options), options), report, "mixes", "mix")
     for number, mix in enumerate(chosen, 1):
         if problem := cannot_run(mix):
             report["left_out"][mix.name] = problem
@@ -57,7 +57,7 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone")
+    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone", resumable=True)
     parser.add_argument("--ways", default=",".join([*POLICIES, *GOALS]), help="separated by commas")
     parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
     options = command_line.parsed(parser, "auto", ["json", "md"])
