@@ -128,9 +128,9 @@ def amount(kind, threads, seconds):
     least, more = (min(took(work) for _ in range(3)) for work in (base, 4 * base))
     each = (more - least) / (3 * base)
     work = max(base, base + (seconds - least) / each)
-    # Some tenths of a second tell too little of what takes seconds.
+    # Some tenths of a second tell too little of what takes seconds; and times alone are medians, as in what is measured.
     for _ in range(2):
-        work = max(base, work * seconds / min(took(work) for _ in range(2)))
+        work = max(base, work * seconds / statistics.median(took(work) for _ in range(3)))
     return work
 
 
