@@ -20,7 +20,7 @@
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
 #   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single"
-#                HALF=tuning choose, RESUME=1 goes on; target/bench/auto.json and .md
+#                HALF=tuning choose, PROFILES=1 profiles before, RESUME=1 goes on; target/bench/auto.json and .md
 #   make bench-auto-sim  the same on modelled machines of 24 and 128 CPUs: some minutes; experiments/auto/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
@@ -127,7 +127,7 @@ bench-auto: PACKAGES += libomp5 python3-sklearn
 bench-auto: setup build kernels
 	PYTHONDONTWRITEBYTECODE=1 python3 bench/auto.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
-	    $(if $(HALF),--half $(HALF)) $(if $(RESUME),--resume)
+	    $(if $(HALF),--half $(HALF)) $(if $(PROFILES),--profiles) $(if $(RESUME),--resume)
 
 bench-auto-sim: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/auto/run --cosched $(TARGET)/release/cosched --out $(TARGET)/auto-sim

@@ -103,7 +103,7 @@ def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
 
 class Auto(unittest.TestCase):
     def judged(self, *mixes):
-        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0,
+        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True, "profiles": False,
                  "started_at": "2026-01-01T00:00:00Z", "left_out": {}, "mixes": list(mixes), "summary": None}
         auto_verdicts.judge(found)
         self.assertIn("| mix |", "\n".join(auto_verdicts.markdown(found)))
