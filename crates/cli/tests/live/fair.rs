@@ -46,6 +46,7 @@ fn what_memory_carries_as_measured_is_taken_where_traffic_is_known_and_nobody_sa
     let tables = [program("a", keys, "true"), program("b", keys, "true")];
     let policy = "--policy fair-progress";
     place.run(&tables, policy).ended().with(0).saying(&[&taken]);
+    std::fs::remove_dir_all(place.path("out")).unwrap();
     let said = place.run(&tables, &format!("{policy} --peak-bandwidth 50")).ended().with(0);
     assert!(!said.stderr.contains("memory carries"), "{}", said.stderr);
 }
