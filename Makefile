@@ -1,6 +1,6 @@
 # The two commands of this project are `make demo` and `make test`.
 #
-#   make demo    installs what is missing, builds, and compares all policies on
+#   make demo    installs what is missing, builds, and compares cosched with plain Linux and with one after another, on
 #                workloads/demo.toml, as an ordinary user
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;

@@ -29,8 +29,8 @@ const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 /// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
 const LONGEST: Nanos = Nanos::from_secs(60);
 
-/// A policy that users can choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A policy that users can choose; the default is the one that chooses for those who do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Everything at once, in one session and one CPU group.
     Linux,
@@ -59,6 +59,7 @@ pub enum Kind {
     /// The same.
     AdaptiveMinwait,
     /// Ours.
+    #[default]
     Auto,
 }
 
