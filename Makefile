@@ -1,6 +1,6 @@
 # The two commands of this project are `make demo` and `make test`.
 #
-#   make demo    installs what is missing, builds, and compares all policies on
+#   make demo    installs what is missing, builds, and compares cosched with plain Linux and with one after another, on
 #                workloads/demo.toml, as an ordinary user
 #   make test    installs what is missing, and runs every check and every test
 #   make bench   measures gangs beside plain Linux, other runtimes and waiting in line: an hour or more;
@@ -19,8 +19,8 @@
 #                SECONDS=4 CELLS="all four" PARTS=cells,overhead choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
-#   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single" choose;
-#                target/bench/auto.json and .md
+#   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single"
+#                HALF=tuning choose, PROFILES=1 profiles before, RESUME=1 goes on; target/bench/auto.json and .md
 #   make bench-auto-sim  the same on modelled machines of 24 and 128 CPUs: some minutes; experiments/auto/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
@@ -125,9 +125,9 @@ bench-shuffling: setup build kernels
 
 bench-auto: PACKAGES += libomp5 python3-sklearn
 bench-auto: setup build kernels
-	@$(MAKE) --no-print-directory -s -C workloads calibration
 	PYTHONDONTWRITEBYTECODE=1 python3 bench/auto.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
+	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
+	    $(if $(HALF),--half $(HALF)) $(if $(PROFILES),--profiles) $(if $(RESUME),--resume)
 
 bench-auto-sim: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/auto/run --cosched $(TARGET)/release/cosched --out $(TARGET)/auto-sim

@@ -4,6 +4,9 @@
 Every mix of auto_mixes.py is run by `cosched compare` in all ways, interleaved: plain Linux, rivals, every policy that needs
 no figures of the programs, and `auto` with its goals. auto_verdicts.py tells what follows.
 
+With --profiles, the programs of a mix are profiled before, with all thread counts; else nothing is known of them. Whether it is
+run by root makes a difference, and stands in the report.
+
 It writes auto.json (for scripts) and auto.md into --out. Only the standard library is needed, but for what the mixes run. A
 way, or a mix, that cannot be had here is left out, and said so.
 """
@@ -30,15 +33,16 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
-    # What is known of programs from earlier runs is another experiment: here nothing is.
+    # What earlier runs have shown is not known here, unless it is asked for.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     cpus = len(os.sched_getaffinity(0))
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
-              "rounds": options.runs, "seconds": options.seconds, "machine": None, "left_out": {}, "mixes": [],
-              "summary": None}
+              "rounds": options.runs, "seconds": options.seconds, "ways": options.ways,
+              "profiles": options.profiles, "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
+    report = command_line.resumed(report, options.earlier, "mixes")
     asked = {way: words(way) for way in options.ways}
     ways, report["left_out"] = possible(options.cosched, asked)
-    chosen = command_line.chosen(all_cells(options), options)
+    chosen = command_line.not_yet(command_line.chosen(all_cells(options), options), report, "mixes", "mix")
     for number, mix in enumerate(chosen, 1):
         if problem := cannot_run(mix):
             report["left_out"][mix.name] = problem
@@ -47,6 +51,8 @@ def main():
         say(f"mix {number} of {len(chosen)}: {mix.name}; {elapsed(began)} so far")
         file = options.folder / f"{number}.toml"
         file.write_text(mix.workload(options.seconds, cpus))
+        if options.profiles:
+            profile(options, mix, file, cpus)
         report["mixes"].append(compared(options, mix, file, ways, report))
         auto_verdicts.judge(report)
         save(options.out, report)
@@ -57,9 +63,10 @@ def main():
 
 
 def arguments():
-    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone")
+    parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone", resumable=True)
     parser.add_argument("--ways", default=",".join([*POLICIES, *GOALS]), help="separated by commas")
     parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
+    parser.add_argument("--profiles", action="store_true", help="profile the programs before")
     options = command_line.parsed(parser, "auto", ["json", "md"])
     options.ways = options.ways.split(",")
     unknown = [way for way in options.ways if way not in [*POLICIES, *GOALS]]
@@ -85,6 +92,16 @@ def cannot_run(mix):
         if subprocess.run(["/usr/bin/python3", "-c", f"import {module}"], stderr=subprocess.DEVNULL).returncode:
             return f"/usr/bin/python3 has no {module}"
     return None
+
+
+def profile(options, mix, file, cpus):
+    """Keeps how long each program takes alone, with all thread counts of the mixes."""
+    counts = ",".join(map(str, sorted({1, max(1, cpus // 2), cpus})))
+    done = options.cosched("profile", file, "--threads", counts, stdout=subprocess.DEVNULL)
+    if options.cosched.interrupted:
+        raise KeyboardInterrupt
+    if done.returncode:
+        sys.exit(f"bench: cosched profile failed on {mix.name}")
 
 
 def compared(options, mix, file, ways, report):

@@ -68,7 +68,8 @@ def markdown(report):
     """The report as tables."""
     machine = report.get("machine") or {}
     yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
-           f"{report['seconds']} s of work each, {report['started_at']}.\n")
+           f"{report['seconds']} s of work each, {report['started_at']}; {'as root' if report['root'] else 'as an ordinary user'}, "
+           f"{'with' if report['profiles'] else 'without'} profiles.\n")
     yield "| mix | held out | best way | auto / best | better plain way | auto / that | unfairness (fair) |"
     yield "|---|---|---|---|---|---|---|"
     for mix in report["mixes"]:

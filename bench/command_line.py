@@ -55,22 +55,22 @@ def parsed(parser, name, endings):
     return options
 
 
-def resumed(report, earlier):
+def resumed(report, earlier, listed="cells"):
     """The report, with the cells that the earlier one has, failed ones aside. Both have to have been asked for alike."""
     if not earlier:
         return report
-    for key in report.keys() - {"started_at", "left_out", "cells"}:
+    for key in report.keys() - {"started_at", "left_out", listed}:
         if earlier.get(key) != report[key]:
             sys.exit(f"bench: --resume: {key} was {earlier.get(key)} and is {report[key]} now: ask as before, or begin anew "
                      "without --resume")
-    cells = [cell for cell in earlier["cells"] if not cell["failed"]]
-    say(f"{len(cells)} cells were measured before")
-    return earlier | report | {"started_at": earlier["started_at"], "cells": cells}
+    done = [cell for cell in earlier[listed] if not cell.get("failed")]
+    say(f"{len(done)} {listed} were measured before")
+    return earlier | report | {"started_at": earlier["started_at"], listed: done}
 
 
-def not_yet(cells, report):
+def not_yet(cells, report, listed="cells", named="cell"):
     """Those that the report has nothing of."""
-    done = {cell["cell"] for cell in report["cells"]}
+    done = {cell[named] for cell in report[listed]}
     return [cell for cell in cells if cell.name not in done]
 
 

@@ -48,7 +48,6 @@ KINDS = {
     "cg": (["./bin/cg", "--work"], 0.1),
     "numpy": (["/usr/bin/python3", "./numpy-matmul.py"], 40),
 }
-THREADS = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"]
 
 
 class Cell(NamedTuple):
@@ -76,6 +75,8 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
+    # The times alone that are kept here are the bench's own.
+    os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     cpus = len(os.sched_getaffinity(0))
     report = {
         "schema": SCHEMA,
@@ -89,7 +90,7 @@ def main():
     chosen = command_line.chosen(CELLS, options) if CELLS_PART in options.parts else []
     equals = fairness_overhead.CELLS if OVERHEAD in options.parts else []
     wanted = {program for cell in [*chosen, *equals] for program in cell.programs(cpus)}
-    amounts = {program: amount(*program, options.seconds) for program in sorted(wanted)}
+    amounts = {program: amount(options, *program, options.seconds) for program in sorted(wanted)}
     for number, cell in enumerate(chosen, 1):
         say(f"cell {number} of {len(chosen)}: {cell.name}; {elapsed(began)} so far")
         report["cells"].append(measured(options, cell, amounts, cpus, report))
@@ -113,24 +114,27 @@ def arguments():
     return options
 
 
-def amount(kind, threads, seconds):
-    """How much work takes so long alone: from the difference of two small amounts, and then from runs of that length."""
-    words, base = KINDS[kind]
-    set_threads = {name: str(threads) for name in THREADS}
+def amount(options, kind, threads, seconds):
+    """How much work takes so long alone, as cosched measures times alone: from the difference of two small amounts, and then from
+    runs of that length."""
+    file = options.folder / "alone.toml"
 
     def took(work):
-        began = time.perf_counter()
-        subprocess.run([*words, written_amount(kind, work)], cwd=WORKLOADS, env=os.environ | set_threads, check=True,
-                       stdout=subprocess.DEVNULL)
-        return time.perf_counter() - began
+        file.write_text(table(f"{kind}-alone", kind, threads, work))
+        done = options.cosched("profile", file, "--runs", 3, "--json", stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if options.cosched.interrupted:
+            raise KeyboardInterrupt
+        if done.returncode:
+            sys.exit(f"bench: {kind} cannot be run alone: cosched profile {file}")
+        return json.loads(done.stdout)["programs"][0]["threads"][0]["solo_seconds"]
 
-    took(base)
-    least, more = (min(took(work) for _ in range(3)) for work in (base, 4 * base))
+    base = KINDS[kind][1]
+    least, more = took(base), took(4 * base)
     each = (more - least) / (3 * base)
     work = max(base, base + (seconds - least) / each)
     # Some tenths of a second tell too little of what takes seconds.
     for _ in range(2):
-        work = max(base, work * seconds / min(took(work) for _ in range(2)))
+        work = max(base, work * seconds / took(work))
     return work
 
 
@@ -181,13 +185,16 @@ def written(options, cell, amounts, cpus):
 
 def workload(cell, amounts, cpus):
     """As a workload file."""
-    tables = []
-    for number, (kind, threads) in enumerate(cell.programs(cpus), 1):
-        work = amounts[kind, threads]
-        words = [*KINDS[kind][0], written_amount(kind, work)]
-        tables.append(f'[[program]]\nname = "{kind}-{number}"\ncommand = {json.dumps(words)}\n'
-                      f'cwd = {json.dumps(str(WORKLOADS))}\nthreads = {threads}\nprogress = true\n')
-    return "\n".join(tables)
+    programs = enumerate(cell.programs(cpus), 1)
+    return "\n".join(table(f"{kind}-{number}", kind, threads, amounts[kind, threads])
+                     for number, (kind, threads) in programs)
+
+
+def table(name, kind, threads, work):
+    """A program in a workload file."""
+    words = [*KINDS[kind][0], written_amount(kind, work)]
+    return (f'[[program]]\nname = "{name}"\ncommand = {json.dumps(words)}\ncwd = {json.dumps(str(WORKLOADS))}\n'
+            f'threads = {threads}\nprogress = true\n')
 
 
 def judged(cell):

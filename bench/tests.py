@@ -66,6 +66,13 @@ class CommandLine(unittest.TestCase):
         self.assertEqual([one.name for one in command_line.not_yet(all_cells, found)], ["b", "c"])
         self.assertEqual(command_line.resumed(asked, None), asked)
 
+    def test_mixes_are_resumed_like_cells(self):
+        earlier = {"rounds": 7, "started_at": "then", "mixes": [auto_mix("a", linux=2.0)]}
+        found = command_line.resumed({"rounds": 7, "started_at": "now", "mixes": []}, earlier, "mixes")
+        self.assertEqual((found["started_at"], [mix["mix"] for mix in found["mixes"]]), ("then", ["a"]))
+        left = command_line.not_yet([auto_mixes.Mix(name, []) for name in "ab"], found, "mixes", "mix")
+        self.assertEqual([mix.name for mix in left], ["b"])
+
     def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
         chosen = lambda asked: list(command_line.chosen_ways(asked, lock.ALWAYS, lock.WAYS, {"idea": []}))
         self.assertEqual(chosen(""), list(lock.WAYS))
@@ -96,7 +103,7 @@ def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
 
 class Auto(unittest.TestCase):
     def judged(self, *mixes):
-        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0,
+        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True, "profiles": False,
                  "started_at": "2026-01-01T00:00:00Z", "left_out": {}, "mixes": list(mixes), "summary": None}
         auto_verdicts.judge(found)
         self.assertIn("| mix |", "\n".join(auto_verdicts.markdown(found)))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# demo.sh COSCHED: compares all policies on demo.toml, as an ordinary user.
+# demo.sh COSCHED: the programs of demo.toml as Linux runs them, one after another, and as cosched runs them by itself; as
+# an ordinary user.
 #
 # What cosched promises, it promises without root. So root gives its rights up
 # first: everything is copied into a temporary folder that belongs to a user
@@ -13,7 +14,7 @@ home=$(mktemp -d "${TMPDIR:-/tmp}/cosched-demo.XXXXXX")
 trap 'rm -rf "$home"' EXIT
 mkdir "$home/workloads"
 cp -r "$here/bin" "$here/demo.toml" "$here/numpy-matmul.py" "$home/workloads"
-cp "$cosched" "$home/cosched"
+cp "$cosched" "$(dirname "$cosched")/libcosched_hook.so" "$home"
 
 # Variables about threads and waiting would decide the outcome; profiles go to the temporary home.
 unset ${!OMP_*} ${!GOMP_*} ${!KMP_*} ${!OPENBLAS_*} XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_CACHE_HOME
@@ -33,5 +34,7 @@ if ((EUID == 0)); then
 fi
 
 cd "$home"
-"${as_user[@]}" ./cosched compare workloads/demo.toml \
-    --policies linux,fcfs,gang,greedy,cgreedy,minwait --runs 1 --solo
+"${as_user[@]}" ./cosched compare workloads/demo.toml --runs 1 --solo --out result
+echo
+echo "demo: what cosched made of it (cosched explain):"
+"${as_user[@]}" ./cosched explain result/auto

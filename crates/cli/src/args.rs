@@ -119,7 +119,7 @@ pub(crate) struct PolicyArgs {
     /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
-    /// How long a gang runs at a time: 1ms to 60s [default: 100ms]
+    /// How long a gang runs at a time: 1ms to 60s [default: 100ms; 250ms under auto]
     #[arg(long, value_parser = duration)]
     pub(crate) quantum: Option<Duration>,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
@@ -267,9 +267,8 @@ impl From<MeasureArgs> for HowArgs {
 impl HowArgs {
     /// How a policy is to work: what it has no use for is left out.
     pub(crate) fn options(&self, kind: Kind) -> Options {
-        let default = Options::default();
         Options {
-            quantum: self.policy.quantum.map_or(default.quantum, Into::into),
+            quantum: self.policy.quantum.map_or(kind.usual_quantum(), Into::into),
             placement: self.placement(),
             fill: self.policy.fill && kind.fills(),
             slowdowns: self.policy.slowdowns.clone().filter(|_| kind.takes_slowdowns()),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use clap::builder::ArgPredicate;
 use cosched_core::workload::Workload;
 use cosched_policy::Kind;
 use cosched_report::{Comparison, Incomparable};
@@ -19,6 +20,9 @@ use crate::session::{print, say};
 use crate::sim::{SEED, Simulated};
 use crate::source;
 
+/// What is compared where nobody names a way: what people do without cosched, and what it does by itself.
+const UNNAMED: &str = "linux,fcfs,auto";
+
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {
     #[command(flatten)]
@@ -26,8 +30,8 @@ pub(crate) struct CompareArgs {
     /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
     /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
     /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
-    #[arg(long, value_delimiter = ',', required_unless_present = "asked", value_parser = choices::way(),
-          hide_possible_values = true)]
+    #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(), hide_possible_values = true,
+          default_value_if("asked", ArgPredicate::IsPresent, None))]
     policies: Vec<Way>,
     /// One more way, after those of --policies: a policy with options of its own, under a name of its own, such as
     /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be

@@ -19,8 +19,8 @@ use crate::{source, table};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides.
-    #[arg(long, short, default_value = Kind::Gang.name(), value_parser = choices::policy())]
+    /// What decides. auto looks at what the programs do; the others are for those who know what they want.
+    #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
     #[command(flatten)]
     pub(crate) how: HowArgs,

@@ -120,10 +120,10 @@ impl Scene {
 
     /// The one that the options name.
     fn of(args: &SimRunArgs) -> Result<Scene, Failure> {
-        let missing = |option| Failure::Input(format!("which {option}? Give it by --{option}"));
+        let missing = || Failure::Input("which machine? Give it by --machine".to_owned());
         Ok(Scene {
-            policy: args.policy.ok_or_else(|| missing("policy"))?,
-            machine: args.machine.clone().ok_or_else(|| missing("machine"))?,
+            policy: args.policy.unwrap_or_default(),
+            machine: args.machine.clone().ok_or_else(missing)?,
             kernel: args.kernel.unwrap_or(Kernel::EEVDF),
             seed: args.seed.unwrap_or(SEED),
             how: how(args),

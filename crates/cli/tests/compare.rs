@@ -71,6 +71,19 @@ fn ways_are_simulated_in_the_same_rounds_and_the_document_says_so() {
 }
 
 #[test]
+fn where_no_way_is_named_cosched_stands_beside_what_people_do_without_it() {
+    let place = place();
+    let ways = |options: &str| {
+        let found = document(&compare(place.path(), &format!("{options} --runs 1 --json")));
+        let ways = found["ways"].as_array().unwrap().iter();
+        ways.map(|way| way["way"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(ways(""), ["linux", "fcfs", "auto"]);
+    assert_eq!(ways("--way plain=linux"), ["plain"]);
+    assert_eq!(ways("--policies gang --way plain=linux"), ["gang", "plain"]);
+}
+
+#[test]
 fn a_round_has_the_seed_that_the_same_run_of_sim_would_have() {
     let place = place();
     let found = document(&compare(place.path(), "--policies linux --runs 2 --seed 5 --json"));
@@ -144,7 +157,6 @@ fn ways_with_options_that_make_no_sense_are_refused() {
         (&["--way", "gang=greedy"], "'gang' is the name of a way already"),
         (&["--way", "a=linux --quantum 5ms"], "--way a: --quantum is for policies"),
         (&["--way", "a=gang --json"], "unexpected argument '--json'"),
-        (&[], "--policies"),
     ] {
         let refused = compare_with(place.path(), ways);
         assert_eq!(refused.status.code(), Some(2), "{ways:?}");

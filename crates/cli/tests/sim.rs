@@ -96,6 +96,22 @@ fn what_only_real_programs_have_a_use_for_is_not_offered() {
 }
 
 #[test]
+fn where_no_policy_is_named_it_is_auto() {
+    let unnamed = result(WORKLOAD, "--machine e5410-8");
+    assert_eq!(unnamed.policy, "auto");
+    let named = result(WORKLOAD, "--machine e5410-8 --policy auto");
+    assert_eq!(unnamed.total_seconds, named.total_seconds);
+
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = "--machine e5410-8 --sweep quantum=20ms,50ms --json --no-solo";
+    let table = String::from_utf8(sim(folder.path(), WORKLOAD, sweep).stdout).unwrap();
+    let table: serde_json::Value = serde_json::from_str(&table).unwrap();
+    let points = table["points"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    assert!(points.iter().all(|point| point["policy"] == "auto"), "{table}");
+}
+
+#[test]
 fn machines_in_words_with_commas_can_be_swept() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
@@ -318,8 +334,8 @@ fn a_wrong_sweep_is_told_before_anything_is_simulated() {
     assert!(on("policy=linux,gang").contains("--policy is given as well"));
     let told = refused(&["--policy", "gang", "--sweep", "machine=dunnington-24,cray"]);
     assert!(told.contains("cray") && told.contains("opteron-64"), "{told}");
-    let told = refused(&["--machine", "dunnington-24", "--sweep", "seed=1,2"]);
-    assert!(told.contains("--policy"), "{told}");
+    let told = refused(&["--sweep", "seed=1,2"]);
+    assert!(told.contains("--sweep machine=A,B"), "{told}");
     let told = refused(&[
         "--machine",
         "dunnington-24",

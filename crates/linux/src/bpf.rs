@@ -5,7 +5,7 @@
 //! process' first thread. It is written by pidfd, so no number of a process is ever compared, whatever PID namespaces
 //! there are; what the process forks later inherits it.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::{fs, io};
 
@@ -75,6 +75,16 @@ pub(crate) struct Object {
     pub(crate) tracepoints: &'static [(&'static str, &'static str)],
 }
 
+impl Object {
+    /// Whether there is one.
+    ///
+    /// # Errors
+    /// When there was no clang.
+    pub(crate) fn is_built(&self) -> Result<(), Unavailable> {
+        if self.code.is_empty() { Err(Unavailable::NotBuilt) } else { Ok(()) }
+    }
+}
+
 /// The programs of one object, in the kernel.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -94,21 +104,46 @@ impl Programs {
         proc: &Proc,
         constants: &[(&str, u32)],
     ) -> Result<Programs, Unavailable> {
-        if object.code.is_empty() {
-            return Err(Unavailable::NotBuilt);
-        }
+        Programs::load_with(object, proc, constants, |_| Ok(()))
+    }
+
+    /// The same, with a map that is there already in the place of the object's own of this name, which has to be alike.
+    ///
+    /// # Errors
+    /// As above.
+    pub(crate) fn load_for(
+        object: &Object,
+        proc: &Proc,
+        name: &str,
+        map: BorrowedFd<'_>,
+    ) -> Result<Programs, Unavailable> {
+        Programs::load_with(object, proc, &[], |own| {
+            Ok(stand_for(own.map(name).fd().as_fd(), map)?)
+        })
+    }
+
+    /// Does something before the programs are loaded, when there are only maps.
+    fn load_with(
+        object: &Object,
+        proc: &Proc,
+        constants: &[(&str, u32)],
+        before: impl FnOnce(&Programs) -> Result<(), Unavailable>,
+    ) -> Result<Programs, Unavailable> {
+        object.is_built()?;
         let namespace = fs::metadata(proc.root().join("self/ns/pid"))?.ino() as u32;
         let mut loader = EbpfLoader::new();
         loader.allow_unsupported_maps().set_global("namespace_inode", &namespace, true);
         for (name, value) in constants {
             loader.set_global(name, value, true);
         }
-        let mut loaded = loader.load(object.code)?;
+        let loaded = loader.load(object.code)?;
+        let mut programs = Programs { loaded, tracepoints: object.tracepoints, links: Vec::new() };
+        before(&programs)?;
         let types = Btf::from_sys_fs().map_err(|error| Unavailable::Refused(causes(&error)))?;
         for (name, tracepoint) in object.tracepoints {
-            at_tracepoint(&mut loaded, name)?.load(tracepoint, &types)?;
+            at_tracepoint(&mut programs.loaded, name)?.load(tracepoint, &types)?;
         }
-        Ok(Programs { loaded, tracepoints: object.tracepoints, links: Vec::new() })
+        Ok(programs)
     }
 
     /// From now on they run, if they did not before.
@@ -217,6 +252,45 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
         libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const update, size_of::<Update>())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the descriptor of a map that the library has made stand for another map: programs that are loaded later know a map by
+/// the number of its descriptor alone. The library has no way to be handed a map.
+fn stand_for(own: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: the number stays one of a map that is open, and nothing of the map that it stood for is in use yet.
+    let result = unsafe { libc::dup3(other.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) };
+    if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Makes a map of so many words of eight bytes, which processes can map into their memory.
+pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
+    const BPF_MAP_CREATE: libc::c_int = 0;
+    const BPF_MAP_TYPE_ARRAY: u32 = 2;
+    const BPF_F_MMAPABLE: u32 = 1 << 10;
+    /// The part of `union bpf_attr` that this command reads.
+    #[repr(C)]
+    struct Create {
+        kind: u32,
+        key_size: u32,
+        value_size: u32,
+        entries: u32,
+        flags: u32,
+    }
+    let create = Create {
+        kind: BPF_MAP_TYPE_ARRAY,
+        key_size: 4,
+        value_size: 8,
+        entries,
+        flags: BPF_F_MMAPABLE,
+    };
+    // SAFETY: the kernel reads `create`, which outlives the call; the descriptor that it answers belongs to nobody else.
+    unsafe {
+        let size = size_of::<Create>();
+        match libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const create, size) {
+            -1 => Err(io::Error::last_os_error()),
+            map => Ok(OwnedFd::from_raw_fd(map as i32)),
+        }
+    }
 }
 
 /// From now on nobody but programs in the kernel writes to a map: neither by the system call nor through memory, whoever has

@@ -140,7 +140,7 @@ pub struct Linux {
     unreaped: Vec<Launched>,
     inspector: Inspector,
     observer: Observer,
-    states: States,
+    states: Option<States>,
     /// All programs but one have ended, and none has come since.
     one_is_left: bool,
     orphanage: Orphanage,
@@ -162,8 +162,9 @@ impl Linux {
     /// When one of them cannot be had; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
-        let states = barriers::states_for(&config.jobs, &proc);
-        let open = proc.fds(std::process::id() as i32)?.len();
+        let states = States::of(&config.jobs, &proc);
+        let to_come = states.as_ref().map_or(0, States::files_to_come);
+        let open = proc.fds(std::process::id() as i32)?.len() + to_come;
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
         let counted = config.count.is_some();
         let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;

@@ -33,9 +33,10 @@ pub const BLOCK: u64 = 512;
 pub const MOST_RINGS: usize = 256;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
-/// CPU time between two samples without counters, ns: two hundred in a quantum of 100 ms, fifty in one of training. With
-/// fewer, two quanta of the same phase would differ by chance. A prime, so that it keeps no step with what programs do.
-const NANOS: u64 = 499_979;
+/// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five in one of training. With
+/// fewer, two quanta of the same phase would differ by chance; twice as many cost up to 4.9 % of a program's time
+/// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
+const NANOS: u64 = 999_983;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
 

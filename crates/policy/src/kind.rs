@@ -21,11 +21,16 @@ use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
 
+/// How long a gang runs at a time where nobody says it.
+const QUANTUM: Nanos = Nanos::from_millis(100);
+/// The same under `auto`, which shortens it as far as everybody is to be served each second: switches and cold caches cost
+/// programs that compute 3 to 5 % with quanta of 100 ms (docs/benchmarks.md).
+const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 /// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
 const LONGEST: Nanos = Nanos::from_secs(60);
 
-/// A policy that users can choose.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// A policy that users can choose; the default is the one that chooses for those who do not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Everything at once, in one session and one CPU group.
     Linux,
@@ -54,6 +59,7 @@ pub enum Kind {
     /// The same.
     AdaptiveMinwait,
     /// Ours.
+    #[default]
     Auto,
 }
 
@@ -81,7 +87,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
-            quantum: Nanos::from_millis(100),
+            quantum: QUANTUM,
             placement: Placement::Packed,
             fill: false,
             slowdowns: None,
@@ -230,6 +236,14 @@ impl Kind {
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
             Kind::Auto => "auto",
+        }
+    }
+
+    /// How long a gang runs at a time where nobody says it.
+    pub const fn usual_quantum(self) -> Nanos {
+        match self {
+            Kind::Auto => QUANTUM_OF_AUTO,
+            _ => QUANTUM,
         }
     }
 

@@ -150,8 +150,8 @@ impl Session {
             error => Failure::broken(error),
         })?;
         let rungs = rungs(request.kind, &machine);
-        let lacks = machine.lacks_states().map(ToString::to_string);
-        if let Some(told) = self.told(request, &waiting, lacks.is_none()).filter(|_| is_shown) {
+        let knows = machine.lacks_states().is_none();
+        if let Some(told) = self.told(request, &waiting, knows).filter(|_| is_shown) {
             say(format_args!("{told}"));
         }
         let cpu_before = own_cpu_seconds();
@@ -170,6 +170,7 @@ impl Session {
             Engine::new(machine, policy, setup).run(&mut (&mut progress, onlooker));
         let own_cpu_seconds = own_cpu_seconds() - cpu_before;
         let left = machine.left_running();
+        let lacks = machine.lacks_states().map(ToString::to_string);
         let restored = machine.close().map_err(Failure::broken)?;
         progress.finish();
         let mut outcome = outcome.map_err(Failure::broken)?;

@@ -121,8 +121,8 @@ pub(crate) struct SimRunArgs {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["workload", "sweep", "no_solo", "watch"])]
     pub(crate) from: Option<PathBuf>,
-    /// What decides.
-    #[arg(long, short, value_parser = choices::policy(), required_unless_present = "sweep")]
+    /// What decides [default: auto]
+    #[arg(long, short, value_parser = choices::policy())]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
     /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has

@@ -1,4 +1,4 @@
-//! `cosched sim --from RUN --policy Q`: what another policy would have made of a recorded run.
+//! `cosched sim --from RUN [--policy Q]`: what another policy would have made of a recorded run.
 //!
 //! The record becomes a simulated workload ([`program`]): of each program it tells when it came, how many
 //! threads it had, how much CPU time it used and how long it ran. It does not tell why its threads waited. So the policy
@@ -33,7 +33,7 @@ use report::{Figures, Report};
 /// Replays a run under its own policy and under the one that is asked for, and shows both.
 pub(super) fn replay(run: &Path, args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let record = Record::load(run)?;
-    let policy = args.policy.ok_or_else(|| Failure::Input("which policy? --policy".to_owned()))?;
+    let policy = args.policy.unwrap_or_default();
     let given = super::how(args);
     match record.policy.predicts() {
         // The table is for the recorded policy, too.

@@ -35,8 +35,8 @@ fn a_service_runs_a_workload_file_in_a_cgroup_of_its_own_and_ends_with_it() {
     let tables = ["a", "b"].map(|name| program(name, &keys(&place), work));
     // A value with a space, in the way that docs/install.md tells.
     let (out, socket) = (place.path("out"), place.path("a socket"));
-    let options =
-        format!("--quantum 50ms --out {} --metrics \"unix:{}\"", out.display(), socket.display());
+    let (out, socket) = (out.display(), socket.display());
+    let options = format!("--policy gang --quantum 50ms --out {out} --metrics \"unix:{socket}\"");
     install(&place, &tables, &format!("'{options}'"));
     let ended = log_in(&place, "exec systemctl --user start --wait cosched@jobs").ended().with(0);
     let result = ended.result();
@@ -58,7 +58,7 @@ fn a_service_that_is_stopped_has_not_failed_and_leaves_no_program() {
     let place = place();
     let spin = |name: &str| format!("echo $$ > {name}; while :; do :; done");
     let tables = ["a", "b"].map(|name| program(name, &keys(&place), &spin(name)));
-    install(&place, &tables, "--quantum 20ms");
+    install(&place, &tables, "--policy gang --quantum 20ms");
     log_in(&place, "exec systemctl --user start cosched@jobs").ended().with(0);
     eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
     let stop =

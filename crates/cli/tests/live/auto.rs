@@ -1,4 +1,4 @@
-//! `auto` on the real kernel: it sees what programs do, chooses, and says so.
+//! `auto` on the real kernel: it is what is done where nothing is said, sees what programs do, chooses, and says so.
 //!
 //! What it chooses depends on who else uses the machine, so that is no verdict here.
 
@@ -22,12 +22,13 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
         let width = (0..cpus).map(|one| one.to_string()).collect::<Vec<_>>().join(" ");
         let script = format!("WIDTH='{width}'\n{BUSY}");
         let tables = ["a", "b", "c"].map(|name| program(name, "", &script));
-        let cosched = place.run(&tables, "--policy auto");
+        let cosched = place.run(&tables, "");
         let said = |what: &str| place.read("cosched.stderr").contains(what);
         eventually("a choice", || said("they take turns, since") || said("side by side, since"));
         place.write("stop", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();
+        assert_eq!(result.policy, "auto");
         let whys: Vec<Why> =
             result.decisions.iter().flat_map(|d| &d.reasons).map(|r| r.why).collect();
         let chosen = |why: &Why| match why {
@@ -55,10 +56,28 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
 }
 
 #[test]
+fn commands_alone_are_enough_for_root_and_for_a_user_without_any_right() {
+    for user in [User::Caller, User::ordinary()] {
+        let place = Place::of(user);
+        let words = ["run", "--json", "--", "true", ":::", "sh", "-c", "exit 3", ":::", "true"];
+        let ended = place.cosched(&words).ended().with(1);
+        let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
+        assert_eq!(
+            (&result["policy"], &result["rungs"]["pinning"]),
+            (&"auto".into(), &"affinity".into())
+        );
+        let exits = result["programs"].as_array().unwrap().iter();
+        let exits: Vec<_> = exits.map(|program| program["exit_status"].as_i64()).collect();
+        assert_eq!(exits, [Some(0), Some(3), Some(0)]);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
 fn goals_are_for_the_policy_that_chooses() {
     let place = Place::new();
     let one = [program("a", "", "true")];
-    place.run(&one, "--policy auto --goal responsive").ended().with(0);
+    place.run(&one, "--goal responsive").ended().with(0);
     let said = ["--goal is for policies that choose by themselves (auto)", "'gang'"];
     place.run(&one, "--policy gang --goal fair").ended().with(2).saying(&said);
 }

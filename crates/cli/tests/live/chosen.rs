@@ -5,6 +5,8 @@ use std::process::Command;
 use cosched_core::result::BarrierResult;
 use cosched_core::workload::Barrier;
 use cosched_linux::affinity;
+use cosched_linux::procfs::Proc;
+use cosched_linux::runstate::RunStates;
 
 use super::support::{Cosched, Ended, Place, User, copy_file, program, skip};
 
@@ -24,11 +26,35 @@ int main(void) {
 }
 "#;
 
+/// Two threads that meet for six seconds, one of which is always late.
+const LATE: &str = r#"
+#include <time.h>
+#include <unistd.h>
+int main(void) {
+    time_t end = time(0) + 6;
+    int over = 0;
+    #pragma omp parallel num_threads(2)
+    while (!over) {
+        #pragma omp master
+        usleep(1000);
+        #pragma omp barrier
+        #pragma omp master
+        over = time(0) > end;
+        #pragma omp barrier
+    }
+    return 0;
+}
+"#;
+
 const TELLS: &str = r#"echo "$LD_PRELOAD""#;
 
-/// Compiles it under a name, with these options; `None`, and says so, where that cannot be done.
+/// Compiles the team under a name, with these options; `None`, and says so, where that cannot be done.
 fn team(place: &Place, name: &str, options: &[&str]) -> Option<()> {
-    let source = place.write("team.c", TEAM);
+    compiled(place, TEAM, name, options)
+}
+
+fn compiled(place: &Place, text: &str, name: &str, options: &[&str]) -> Option<()> {
+    let source = place.write("team.c", text);
     let mut compiler = Command::new("gcc");
     compiler.args(["-fopenmp", "-o"]).arg(place.path(name)).arg(source).args(options);
     match compiler.output() {
@@ -78,6 +104,8 @@ fn an_openmp_program_that_shares_cpus_meets_at_barriers_of_cosched_and_that_is_t
                 assert_eq!((chosen.way, chosen.chosen), (Barrier::Donate, true));
             }
             assert!(barriers(&ended, 0).is_some_and(|met| met >= 500), "{ended:?}");
+            // So short a run has not loaded what would tell.
+            assert_eq!(barrier(&ended, 0).unwrap().meetings.unwrap().knew, 0);
             assert_eq!((barriers(&ended, 1), barrier(&ended, 2)), (None, None));
             let name = ended.result().programs[0].name.clone();
             assert_eq!(place.read(&format!("out/{name}.stdout")), "500\n");
@@ -91,6 +119,30 @@ fn an_openmp_program_that_shares_cpus_meets_at_barriers_of_cosched_and_that_is_t
             assert!(told.contains("while they shared CPUs (the policy chose so"), "{told}");
             std::fs::remove_dir_all(place.path("out")).unwrap();
         }
+    }
+}
+
+#[test]
+fn in_a_run_of_some_seconds_it_becomes_known_which_threads_run_where_that_can_be_had() {
+    for user in [User::Caller, User::ordinary()] {
+        let is_ordinary = matches!(user, User::Ordinary(_));
+        let place = Place::of(user);
+        place.bring_hook();
+        let Some(()) = compiled(&place, LATE, "late", &[]) else { return };
+        let tables = [direct("late", &wide()), program("beside", &wide(), "exec sleep 7")];
+        let ended = place.run(&tables, "").ended().with(0);
+        let late = barrier(&ended, 0).unwrap();
+        let met = late.meetings.unwrap();
+        let known = RunStates::load(&Proc::default()).is_ok() && !is_ordinary;
+        assert_eq!(
+            (met.knew > 0, late.lacks.is_none()),
+            (known, known),
+            "{met:?} {:?}",
+            late.lacks
+        );
+        // In most of these seconds it was not known.
+        assert!(met.knew < met.barriers / 2, "{met:?}");
+        place.nothing_is_left_of(&ended);
     }
 }
 

@@ -35,6 +35,23 @@ fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anythin
 }
 
 #[test]
+fn what_memory_carries_as_measured_is_taken_where_traffic_is_known_and_nobody_says_it() {
+    let place = Place::new();
+    place.bring_hook();
+    let measured = place.cosched(&["profile", "--machine", "--json"]).ended().with(0);
+    let told: serde_json::Value = serde_json::from_str(&measured.stdout).unwrap();
+    let lines = told["peak_lines_per_microsecond"].as_f64().unwrap();
+    let taken = format!("memory carries {lines:.0} cache lines per microsecond at most");
+    let keys = "progress = true\nmemory_gigabytes_per_second = 1";
+    let tables = [program("a", keys, "true"), program("b", keys, "true")];
+    let policy = "--policy fair-progress";
+    place.run(&tables, policy).ended().with(0).saying(&[&taken]);
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    let said = place.run(&tables, &format!("{policy} --peak-bandwidth 50")).ended().with(0);
+    assert!(!said.stderr.contains("memory carries"), "{}", said.stderr);
+}
+
+#[test]
 fn programs_that_tick_are_trained_and_what_they_would_do_alone_gets_known() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     for user in [User::Caller, User::ordinary()] {

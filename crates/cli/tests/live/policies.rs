@@ -319,11 +319,3 @@ fn a_program_that_starts_late_is_not_started_before() {
     assert_eq!(result.programs[0].arrived_seconds, 0.3);
     assert!(result.programs[0].started_seconds.unwrap() >= 0.3);
 }
-
-#[test]
-fn where_no_policy_is_named_programs_run_in_gangs() {
-    let place = Place::new();
-    let ended = place.run(&[program("a", "threads = 1", ":")], "").ended().with(0);
-    assert_eq!(ended.result().policy, "gang");
-    place.nothing_is_left_of(&ended);
-}

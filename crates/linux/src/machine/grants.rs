@@ -86,5 +86,6 @@ impl Linux {
         let at = self.clock.monotonic(now).0 / NANOS;
         self.live.values_mut().filter_map(|live| live.door.as_mut()).for_each(|door| door.beat(at));
         self.tell_meetings();
+        self.see_to_states();
     }
 }

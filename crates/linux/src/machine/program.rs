@@ -43,6 +43,8 @@ pub(super) struct Live {
     pub(super) pointers: Option<Pointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
+    /// Whether the states of its threads are written down.
+    pub(super) is_watched: bool,
     /// Whether it has CPUs on which no other program is meant to run.
     pub(super) is_bound: bool,
     /// How its command ended, once it has.
@@ -156,6 +158,7 @@ impl Live {
             counters: None,
             pointers: None,
             door: None,
+            is_watched: false,
             is_bound: false,
             ended: None,
             gone: false,

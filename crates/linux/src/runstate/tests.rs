@@ -24,8 +24,8 @@ const SOON: Duration = Duration::from_secs(10);
 struct Mapped(*mut std::ffi::c_void);
 
 impl Mapped {
-    fn of(states: &RunStates) -> Mapped {
-        Mapped(map(states, ProtFlags::READ).unwrap())
+    fn of(table: BorrowedFd<'_>) -> Mapped {
+        Mapped(map(table, ProtFlags::READ).unwrap())
     }
 
     fn entry(&self, tid: i32) -> Option<Entry> {
@@ -54,8 +54,8 @@ impl Drop for Mapped {
     }
 }
 
-fn map(states: &RunStates, rights: ProtFlags) -> Result<*mut std::ffi::c_void, Errno> {
-    let (anywhere, table) = (std::ptr::null_mut(), states.table());
+fn map(table: BorrowedFd<'_>, rights: ProtFlags) -> Result<*mut std::ffi::c_void, Errno> {
+    let anywhere = std::ptr::null_mut();
     // SAFETY: a new mapping at a place of the kernel's choice; nobody else's memory is touched.
     unsafe { mmap(anywhere, ThreadTable::SIZE, rights, MapFlags::SHARED, table, 0) }
 }
@@ -111,7 +111,7 @@ fn a_thread_that_runs_one_that_waits_for_its_cpu_and_one_that_sleeps_are_told_ap
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     let cpu = affinity::get(0).unwrap().iter().next().unwrap();
     let sleeps = Busy::begin(|over| {
         while !over.load(Ordering::Relaxed) {
@@ -149,7 +149,7 @@ fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     let cpu = affinity::get(0).unwrap().iter().next().unwrap();
     let naps = Busy::begin(move |over| {
         affinity::set(0, &CpuSet::from_iter([cpu])).unwrap();
@@ -179,7 +179,7 @@ fn whoever_is_woken_and_finds_its_cpu_taken_is_queued_there() {
 fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     let shell = |script: &str| {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap()
@@ -244,7 +244,7 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
     let Some(mut states) = states() else { return };
     states.begin().unwrap();
     states.add(std::process::id() as i32).unwrap();
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     let Some(first) = child(None, true) else { return };
     assert!(table.comes_to(first, RunState::Running));
     end(first);
@@ -264,7 +264,7 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
 fn nothing_is_written_while_it_rests() {
     let Some(mut states) = states() else { return };
     states.add(std::process::id() as i32).unwrap();
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     let naps = Busy::begin(|over| {
         while !over.load(Ordering::Relaxed) {
             thread::park_timeout(Duration::from_millis(1));
@@ -283,9 +283,9 @@ fn nothing_is_written_while_it_rests() {
 #[test]
 fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_call_either() {
     let Some(states) = states() else { return };
-    let writable = map(&states, ProtFlags::READ | ProtFlags::WRITE);
+    let writable = map(states.table(), ProtFlags::READ | ProtFlags::WRITE);
     assert!(writable.is_err(), "{writable:?}");
-    let table = Mapped::of(&states);
+    let table = Mapped::of(states.table());
     // SAFETY: memory of this test's own; that nobody writes to it is what is tested.
     let widened =
         unsafe { mprotect(table.0, ThreadTable::SIZE, MprotectFlags::READ | MprotectFlags::WRITE) };
@@ -305,6 +305,30 @@ fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
         libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, attributes.as_ptr(), size)
     };
     if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().raw_os_error().unwrap()) }
+}
+
+#[test]
+fn who_was_given_the_table_before_anything_could_write_it_reads_it_afterwards() {
+    let Ok(table) = Table::new() else { return };
+    let early = Mapped::of(table.as_fd());
+    let sleeps = Busy::begin(|over| {
+        while !over.load(Ordering::Relaxed) {
+            thread::park();
+        }
+    });
+    assert_eq!(early.state(sleeps.tid), RunState::Unknown);
+    let mut states = match RunStates::of(&table, &Proc::default()) {
+        Ok(states) => states,
+        Err(why) => return eprintln!("skipped: {why}"),
+    };
+    states.begin().unwrap();
+    states.add(std::process::id() as i32).unwrap();
+    sleeps.thread.thread().unpark();
+    assert!(early.comes_to(sleeps.tid, RunState::Blocked));
+    drop(states);
+    // It is there for as long as somebody has it.
+    assert_eq!(early.state(sleeps.tid), RunState::Blocked);
+    sleeps.end();
 }
 
 #[test]

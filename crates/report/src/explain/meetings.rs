@@ -45,6 +45,11 @@ fn place(barrier: &BarrierResult) -> String {
     };
     let at = format!("Its threads were to wait for each other at barriers of cosched{chosen}");
     match (barrier.way, &barrier.lacks) {
+        (Barrier::Donate, None) if barrier.chosen => {
+            format!(
+                "{at}, where whoever waited knew which of them ran once the run had lasted for some seconds."
+            )
+        }
         (Barrier::Donate, None) => format!("{at}, where whoever waited knew which of them ran."),
         (_, Some(why)) => format!("{at}, where nobody knew which of them ran: {why}."),
         (way, None) => format!("{at}, in the way '{way}'."),

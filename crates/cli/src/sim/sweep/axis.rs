@@ -198,14 +198,13 @@ impl Given {
     }
 
     pub(super) fn scene(self) -> Result<Scene, Failure> {
-        let missing = |option| {
-            Failure::Input(format!(
-                "which {option}? Give one by --{option}, or several by --sweep {option}=A,B"
-            ))
+        let missing = || {
+            let told = "which machine? Give one by --machine, or several by --sweep machine=A,B";
+            Failure::Input(told.to_owned())
         };
         Ok(Scene {
-            policy: self.policy.ok_or_else(|| missing("policy"))?,
-            machine: self.machine.ok_or_else(|| missing("machine"))?,
+            policy: self.policy.unwrap_or_default(),
+            machine: self.machine.ok_or_else(missing)?,
             kernel: self.kernel.unwrap_or(Kernel::EEVDF),
             seed: self.seed.unwrap_or(1),
             how: self.how,
