@@ -69,7 +69,9 @@ impl Auto {
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        let options = self.turns();
+        let turns = self.turns();
+        // That they do as much is only an assumption, and is to be seen soon.
+        let options = Options { quantum: turns.quantum.min(FIRST_CHECK / 3), ..turns };
         let policy: Box<dyn Policy + Send> = match self.options.goal {
             Goal::Fair => {
                 let grants = Grants::new(greedy::turns, options.quantum);
@@ -82,7 +84,7 @@ impl Auto {
         self.fewer_did_more = false;
         self.verdict = Some(verdict);
         self.tell(Verdict { manner: Manner::FewerThreads, ..verdict }, plan);
-        self.look_in((options.quantum * 3).clamp(FIRST_CHECK, CHECK), world);
+        self.look_in(FIRST_CHECK, world);
     }
 
     fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
