@@ -25,6 +25,7 @@
 //! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
 //!   then measured counts as low contention only by the first criterion;
 //! - programs that belong together are one: the least progress of any counts;
+//! - programs that somebody else [stops](stopped) neither come further by it nor fall behind;
 //! - no training while somebody would be frozen too long by it;
 //! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
 //!   traffic is not known.
@@ -43,6 +44,7 @@ mod present;
 mod segment;
 mod selection;
 mod sequence;
+mod stopped;
 mod tracked;
 mod training;
 mod vector;
@@ -346,6 +348,7 @@ impl Policy for FairProgress {
         if only_settled(causes) {
             return;
         }
+        self.present.disturbed |= self.known.notice_stops(world);
         self.meet(causes, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
@@ -356,9 +359,12 @@ impl Policy for FairProgress {
         }
         let units = &sorted.units;
         let is_over = causes.contains(&Cause::Woke(QUANTUM_ENDS));
-        if is_over && !self.present.opens {
-            let trained = self.end_training(world.now);
-            self.known.learn(world, self.present.disturbed, &trained);
+        if is_over {
+            if !self.present.opens {
+                let trained = self.end_training(world.now);
+                self.known.learn(world, self.present.disturbed, &trained);
+            }
+            self.known.begin_quantum();
         }
         let is_other = self.cpus != *world.cpus || self.is_torn(units) || !self.seats_hold(units);
         if is_other {

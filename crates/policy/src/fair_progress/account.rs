@@ -55,6 +55,11 @@ impl Account {
         })
     }
 
+    /// Lets it be so much further ahead in this region, for nothing that it did.
+    pub(super) fn advance(&mut self, weighted: f64) {
+        self.booked.weighted += weighted;
+    }
+
     /// A concurrent region begins, in which this much weighted progress is left of what was before.
     pub(super) fn begin_region(&mut self, left: f64) {
         self.booked.weighted = left;

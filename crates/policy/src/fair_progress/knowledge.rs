@@ -17,6 +17,7 @@ use super::contention::{Company, Thresholds};
 use super::overhead::Overhead;
 use super::segment::Segment;
 use super::selection::{Pair, Waits, select, select_mixed};
+use super::stopped::{Change, Stopped};
 use super::tracked::{How, Tracked, begin_region};
 use super::training::{Runner, company};
 use crate::bandwidth::Slowdowns;
@@ -44,6 +45,7 @@ pub(super) struct Knowledge {
     slowdowns: Option<Arc<Slowdowns>>,
     thresholds: Thresholds,
     tracked: BTreeMap<ProgramId, Tracked>,
+    stopped: Stopped,
     /// How many quanta two programs have shared; the earlier one first.
     met: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
@@ -57,6 +59,7 @@ impl Knowledge {
             slowdowns: options.slowdowns.clone(),
             thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK)),
             tracked: BTreeMap::new(),
+            stopped: Stopped::default(),
             met: BTreeMap::new(),
             overhead: Overhead::default(),
         }
@@ -74,8 +77,38 @@ impl Knowledge {
 
     /// A program came: a concurrent region begins.
     pub(super) fn meet(&mut self, id: ProgramId) {
-        begin_region(self.tracked.values_mut());
+        let least = self.least(&[]);
+        begin_region(self.tracked.values_mut(), least);
         self.tracked.insert(id, Tracked::default());
+    }
+
+    /// The least progress of all but these and those that are stopped; infinite if there is nobody.
+    fn least(&self, but: &[ProgramId]) -> f64 {
+        let counts = |id: &ProgramId| !but.contains(id) && !self.stopped.is_stopped(*id);
+        let counted = self.tracked.iter().filter(|(id, _)| counts(id));
+        counted.map(|(_, tracked)| tracked.progress()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Looks whom somebody else has stopped, and who goes on again; tells whether there is any.
+    pub(super) fn notice_stops(&mut self, world: &World<'_>) -> bool {
+        let change = self.stopped.update(world.programs);
+        let Change { stopped, continued } = &change;
+        for program in stopped.iter().filter_map(|id| world.program(*id)) {
+            let tracked = self.tracked.get_mut(&program.id);
+            tracked.into_iter().for_each(|tracked| tracked.is_stopped(weight(program)));
+        }
+        let least = self.least(continued);
+        // Where there is nobody else, it is behind nobody.
+        for id in continued.iter().filter(|_| least.is_finite()) {
+            let tracked = self.tracked.get_mut(id);
+            tracked.into_iter().for_each(|tracked| tracked.comes_back(least));
+        }
+        change != Change::default()
+    }
+
+    /// What is measured from now on is of another quantum.
+    pub(super) fn begin_quantum(&mut self) {
+        self.stopped.begin_quantum();
     }
 
     /// A program is gone; nothing changes for the others.
@@ -92,7 +125,15 @@ impl Knowledge {
     /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
     pub(super) fn learn(&mut self, world: &World<'_>, disturbed: bool, trained: &[ProgramId]) {
         let has_peak = self.options.peak.is_some();
-        let segment = |program| Some((program, Segment::of(program, world, has_peak)?));
+        let cpus = |program: &Program| usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+        let segment = |program| {
+            let whole = Segment::of(program, world, has_peak)?;
+            let counted = match self.stopped.was_stopped(program.id) {
+                true => whole.without_rest(cpus(program))?,
+                false => whole,
+            };
+            Some((program, counted))
+        };
         let segments: Vec<(&Program, Segment)> =
             world.programs.iter().filter_map(segment).collect();
         let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
@@ -115,17 +156,18 @@ impl Knowledge {
             let predicted = segment.work().is_none().then(|| self.predicted(program, &segments));
             let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
             let valid = thresholds.criterion(traffic(segment), company).is_some();
-            let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+            let cpus = cpus(program);
             let trained = trained.contains(&program.id);
             let others = present.iter().filter(|id| **id != program.id).copied();
             let is_compared = self.options.by_company && !disturbed;
             let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
-            let weight = program.weight.max(f64::MIN_POSITIVE);
+            let weight = weight(program);
             let how = How { valid, trained, company: company.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
             tracked.book(told.or(predicted).unwrap_or(learnt.alone), weight);
+            tracked.rests(segment, cpus);
             useful |= learnt.useful && trained;
         }
         for id in trained.iter().filter(|_| self.options.sequential) {
@@ -286,4 +328,9 @@ impl Knowledge {
         let beside = company(runner(target), &runners, cpus, self.thresholds);
         [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
     }
+}
+
+/// What progress of a program is divided by.
+fn weight(program: &Program) -> f64 {
+    program.weight.max(f64::MIN_POSITIVE)
 }

@@ -1,9 +1,9 @@
 //! The whole policy, on a machine of two formulas.
 
-use cosched_core::{IpBin, Program, Quality, Sample};
+use cosched_core::{IpBin, Program, ProgramState, Quality, Sample};
 
 use super::*;
-use crate::testkit::{Lab, options, program};
+use crate::testkit::{Lab, options, program, unit};
 
 const PEAK: f64 = 120.0;
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -55,6 +55,10 @@ impl Bench {
         for id in self.lab.scene.programs.iter().map(|program| program.id) {
             let slot = id.slot;
             let empty = Sample { quality: Quality::Exact, ..Sample::empty(id, now, end) };
+            if self.lab.scene.programs[usize::from(slot)].state == ProgramState::StoppedByOther {
+                samples.push(empty);
+                continue;
+            }
             if !running.contains(&slot) {
                 samples.push(Sample { frozen: length, ..empty });
                 continue;
@@ -92,6 +96,18 @@ impl Bench {
     fn unfairness(&self) -> f64 {
         let most = self.done.iter().copied().fold(0.0, f64::max);
         most / self.done.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many of the quanta in `ran` this program had.
+    fn turns(&self, slot: u16) -> usize {
+        self.ran.iter().filter(|ran| ran.contains(&slot)).count()
+    }
+
+    /// What the policy knows of the progress of a program that is in no group.
+    fn progress(&self, slot: u16) -> f64 {
+        let mut one = unit(slot, 1, None);
+        one.members[0].id = self.lab.scene.programs[usize::from(slot)].id;
+        self.lab.policy.known.progress(&one)
     }
 
     fn is_training(&self) -> bool {
@@ -356,4 +372,46 @@ fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of
     };
     let (by_mean, by_company) = (of(false), of(true));
     assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
+}
+
+#[test]
+fn whoever_somebody_else_stops_comes_no_further_by_it_and_takes_turns_with_the_others_afterwards() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    bench.quanta(10);
+    let before = bench.progress(0);
+    bench.lab.set_state(0, ProgramState::StoppedByOther);
+    bench.quanta(40);
+    assert!((bench.progress(0) - before).abs() < 1e-9, "{before} {}", bench.progress(0));
+    let least =
+        [1, 2, 3].map(|slot| bench.progress(slot)).into_iter().fold(f64::INFINITY, f64::min);
+    assert!(least > before + 2.0, "{least}");
+    bench.lab.set_state(0, ProgramState::Running);
+    assert!((bench.progress(0) - least).abs() < 1e-9, "{} {least}", bench.progress(0));
+    bench.ran.clear();
+    bench.quanta(12);
+    for slot in 0..4 {
+        assert!((5..=7).contains(&bench.turns(slot)), "{slot}: {}", bench.turns(slot));
+    }
+}
+
+#[test]
+fn whoever_is_ahead_when_somebody_else_stops_it_stays_ahead_by_no_more() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    bench.quanta(1);
+    let [first, ..] = bench.ran[0][..] else { panic!("two ran") };
+    bench.lab.set_state(first, ProgramState::StoppedByOther);
+    bench.lab.set_state(first, ProgramState::Running);
+    assert!((bench.progress(first) - 0.1).abs() < 1e-9, "{}", bench.progress(first));
+}
+
+#[test]
+fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 5]);
+    bench.quanta(4);
+    bench.lab.set_state(0, ProgramState::StoppedByOther);
+    bench.quanta(40);
+    bench.lab.arrive(program(4, 1));
+    bench.ran.clear();
+    bench.quanta(10);
+    assert!((4..=6).contains(&bench.turns(4)), "{:?}", bench.ran);
 }
