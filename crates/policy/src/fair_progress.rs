@@ -26,6 +26,7 @@
 //!   then measured counts as low contention only by the first criterion;
 //! - programs that belong together are one: the least progress of any counts;
 //! - programs that somebody else [stops](stopped) neither come further by it nor fall behind;
+//! - another run of a program that is repeated goes on with the progress of the one before;
 //! - no training while somebody would be frozen too long by it;
 //! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
 //!   traffic is not known.
@@ -114,11 +115,19 @@ impl FairProgress {
     }
 
     /// Who came, and who is gone.
-    fn meet(&mut self, causes: &[Cause], plan: &mut Plan) {
+    fn meet(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let comes_again = |id: ProgramId| causes.contains(&Cause::Arrived(id.next()));
+        let was_there = |id: ProgramId| {
+            let is_before =
+                |cause: &Cause| matches!(cause, Cause::Exited(before, _) if before.next() == id);
+            causes.iter().any(is_before)
+        };
         for cause in causes {
             match *cause {
                 Cause::Arrived(id) => {
-                    self.known.meet(id);
+                    if !was_there(id) {
+                        self.known.meet(id);
+                    }
                     let (program, period) = (Some(id), Nanos::NEVER);
                     let observe = |measure| Observe { program, measure, period };
                     plan.observe.extend(MEASURES.map(observe));
@@ -126,12 +135,22 @@ impl FairProgress {
                     plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
                     plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
                 }
+                Cause::Exited(id, _) if comes_again(id) => {
+                    self.known.repeat(id, self.unmeasured(id, world.now), world);
+                }
                 Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
                     self.known.forget(id);
                 }
                 _ => {}
             }
         }
+    }
+
+    /// For how many seconds of the present quantum a program has run that has just ended.
+    fn unmeasured(&self, id: ProgramId, now: Nanos) -> f64 {
+        let seat = self.seats.iter().find(|seat| seat.members.contains(&id));
+        let is_quantum = self.present.ends != Nanos::NEVER && !self.present.opens;
+        seat.filter(|_| is_quantum).map_or(0.0, |seat| now.since(seat.since).as_secs_f64())
     }
 
     /// Takes back what programs that are gone had.
@@ -262,7 +281,8 @@ impl FairProgress {
                 plan.because(Some(member.id), *why);
                 self.waiting.remove(&member.id);
             }
-            self.seats.push(Seat { members: unit.ids().collect(), cpus, wanted: unit.threads });
+            let members = unit.ids().collect();
+            self.seats.push(Seat { members, cpus, wanted: unit.threads, since: world.now });
         }
     }
 
@@ -349,7 +369,7 @@ impl Policy for FairProgress {
             return;
         }
         self.present.disturbed |= self.known.notice_stops(world);
-        self.meet(causes, plan);
+        self.meet(causes, world, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
         if sorted.update(causes, world) {

@@ -46,7 +46,7 @@ pub(super) struct Knowledge {
     thresholds: Thresholds,
     tracked: BTreeMap<ProgramId, Tracked>,
     stopped: Stopped,
-    /// How many quanta two programs have shared; the earlier one first.
+    /// How many quanta two programs have shared, in all their runs; the earlier one first.
     met: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
 }
@@ -82,6 +82,14 @@ impl Knowledge {
         self.tracked.insert(id, Tracked::default());
     }
 
+    /// A program ended, and begins once more; so many seconds before its end were in no quantum that was measured. It is the same
+    /// program: it goes on with what it has and what is known of it, and nothing changes for the others.
+    pub(super) fn repeat(&mut self, id: ProgramId, seconds: f64, world: &World<'_>) {
+        let Some(mut tracked) = self.tracked.remove(&id) else { return };
+        tracked.begins_again(seconds, world.program(id.next()).map_or(1.0, weight));
+        self.tracked.insert(id.next(), tracked);
+    }
+
     /// The least progress of all but these and those that are stopped; infinite if there is nobody.
     fn least(&self, but: &[ProgramId]) -> f64 {
         let counts = |id: &ProgramId| !but.contains(id) && !self.stopped.is_stopped(*id);
@@ -114,6 +122,7 @@ impl Knowledge {
     /// A program is gone; nothing changes for the others.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.tracked.remove(&id);
+        let id = first_run(id);
         self.met.retain(|(one, other), _| *one != id && *other != id);
     }
 
@@ -139,7 +148,7 @@ impl Knowledge {
         let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
         for (i, one) in present.iter().enumerate().filter(|_| self.options.by_company) {
             for other in &present[i + 1..] {
-                *self.met.entry((*one, *other)).or_default() += 1;
+                *self.met.entry((first_run(*one), first_run(*other))).or_default() += 1;
             }
         }
         let thresholds = self.thresholds;
@@ -158,7 +167,7 @@ impl Knowledge {
             let valid = thresholds.criterion(traffic(segment), company).is_some();
             let cpus = cpus(program);
             let trained = trained.contains(&program.id);
-            let others = present.iter().filter(|id| **id != program.id).copied();
+            let others = present.iter().filter(|id| **id != program.id).copied().map(first_run);
             let is_compared = self.options.by_company && !disturbed;
             let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
             let weight = weight(program);
@@ -231,10 +240,13 @@ impl Knowledge {
     /// What is known of two units side by side.
     fn pair(&self, one: &Unit, other: &Unit) -> Pair {
         let met = |one: ProgramId, other: ProgramId| {
-            self.met.get(&(one.min(other), one.max(other))).copied().unwrap_or_default()
+            let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
+            self.met.get(&(one, other)).copied().unwrap_or_default()
         };
         let beside = |one: ProgramId, other: ProgramId| {
-            self.tracked.get(&one).and_then(|tracked| tracked.relative_speed_beside(other))
+            self.tracked
+                .get(&one)
+                .and_then(|tracked| tracked.relative_speed_beside(first_run(other)))
         };
         let pairs: Vec<(ProgramId, ProgramId)> =
             one.ids().flat_map(|one| other.ids().map(move |other| (one, other))).collect();
@@ -328,6 +340,11 @@ impl Knowledge {
         let beside = company(runner(target), &runners, cpus, self.thresholds);
         [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
     }
+}
+
+/// All runs of a program are company alike.
+fn first_run(id: ProgramId) -> ProgramId {
+    ProgramId::first(id.slot)
 }
 
 /// What progress of a program is divided by.

@@ -1,6 +1,6 @@
 //! The whole policy, on a machine of two formulas.
 
-use cosched_core::{IpBin, Program, ProgramState, Quality, Sample};
+use cosched_core::{Exit, IpBin, Program, ProgramState, Quality, Sample};
 
 use super::*;
 use crate::testkit::{Lab, options, program, unit};
@@ -18,6 +18,8 @@ struct Bench {
     done: Vec<f64>,
     /// The slots of those that ran, for each quantum.
     ran: Vec<Vec<u16>>,
+    /// How long each has run in the present quantum up to now.
+    early: Vec<Nanos>,
 }
 
 /// What is measured of programs.
@@ -40,6 +42,7 @@ impl Bench {
             traffic: traffic.to_vec(),
             done: vec![0.0; traffic.len()],
             ran: Vec::new(),
+            early: vec![Nanos::ZERO; traffic.len()],
         }
     }
 
@@ -63,6 +66,8 @@ impl Bench {
                 samples.push(Sample { frozen: length, ..empty });
                 continue;
             }
+            let length = length + std::mem::take(&mut self.early[usize::from(slot)]);
+            let empty = Sample { from: end - length, ..empty };
             let others = if of(slot) < 0.04 * PEAK { 0.0 } else { all - of(slot) };
             let speed = 1.0 / (1.0 + others / PEAK);
             let done = &mut self.done[usize::from(slot)];
@@ -86,6 +91,31 @@ impl Bench {
         (self.lab.scene.samples, self.lab.scene.ips) = (samples, ips);
         self.lab.wake_reading();
         self.ran.push(running);
+    }
+
+    /// Lets time go by within the quantum.
+    fn pass(&mut self, span: Nanos) {
+        for slot in self.lab.running() {
+            self.early[usize::from(slot)] += span;
+        }
+        self.lab.pass(span);
+    }
+
+    /// A program ends now, and begins once more.
+    fn repeat(&mut self, slot: u16) {
+        let ran = std::mem::take(&mut self.early[usize::from(slot)]);
+        self.done[usize::from(slot)] += ran.as_secs_f64();
+        let program = &mut self.lab.scene.programs[usize::from(slot)];
+        let before = program.id;
+        let id = before.next();
+        let now = Some(self.lab.scene.now);
+        *program = Program {
+            id,
+            waiting_since: now,
+            arrived: self.lab.scene.now,
+            ..self::program(slot, 1)
+        };
+        self.lab.tell(&[Cause::Exited(before, Exit::Code(0)), Cause::Arrived(id)]);
     }
 
     fn quanta(&mut self, count: usize) {
@@ -414,4 +444,24 @@ fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
     bench.ran.clear();
     bench.quanta(10);
     assert!((4..=6).contains(&bench.turns(4)), "{:?}", bench.ran);
+}
+
+#[test]
+fn a_program_that_is_repeated_gets_no_more_than_its_share_and_the_others_keep_what_they_have() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    let others = |bench: &Bench| [1, 2, 3].map(|slot| bench.progress(slot));
+    while bench.lab.scene.now < Nanos::from_secs(10) {
+        // It takes 45 ms more than any whole quanta.
+        if bench.lab.running().contains(&0) && bench.turns(0) % 2 == 1 {
+            bench.pass(MS(45));
+            let (before, own) = (others(&bench), bench.progress(0));
+            bench.repeat(0);
+            assert_eq!(others(&bench), before);
+            assert!((bench.progress(0) - own - 0.045).abs() < 1e-9, "{own} {}", bench.progress(0));
+        }
+        bench.quantum();
+    }
+    let runs = bench.lab.scene.programs[0].id.generation;
+    assert!(runs > 15, "{runs}");
+    assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
 }

@@ -108,6 +108,13 @@ impl Tracked {
         self.account.advance((least - self.progress()).max(0.0));
     }
 
+    /// It begins once more, after it ran for so many seconds at the end of which nothing was measured.
+    pub(super) fn begins_again(&mut self, seconds: f64, weight: f64) {
+        self.book(self.gain(seconds), weight);
+        self.account.begin_run();
+        self.rested = 0.0;
+    }
+
     /// Seconds alone of all that it did.
     fn total(&self) -> Amount {
         self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
