@@ -178,7 +178,8 @@ impl FairProgress {
     }
 
     /// A new quantum: chooses who runs in it.
-    fn begin(&mut self, units: &[Unit], clean: bool, world: &World<'_>, plan: &mut Plan) {
+    fn begin(&mut self, sorted: &Sorted, clean: bool, world: &World<'_>, plan: &mut Plan) {
+        let units = &sorted.units[..];
         if self.present.ends <= world.now && !self.present.opens {
             self.quantum.ended_late(world.now - self.present.ends);
         }
@@ -192,7 +193,8 @@ impl FairProgress {
         let limit = self.quantum.longest_wait(turns, world.max_frozen);
         let waited = |unit: &Unit| unit.waiting(world);
         let part = (whole / PART).max(SHORTEST);
-        let target = self.known.target(units, world.cpus.len()).map(|target| {
+        let always = self.known.always_there(&sorted.unfreezable, world);
+        let target = self.known.target(units, world.cpus.len(), always).map(|target| {
             let is_long = target.sequential || target.lacks > part.as_secs_f64();
             (target, if is_long { whole } else { part })
         });
@@ -200,7 +202,7 @@ impl FairProgress {
             |length: Nanos| units.iter().all(|unit| waited(unit) + length + whole <= limit);
         let (chosen, length, trained) = match target.filter(|(_, length)| in_time(*length)) {
             Some((Target { unit, sequential, .. }, length)) => {
-                let chosen = self.known.around(unit, units, length, world.cpus.len());
+                let chosen = self.known.around(unit, units, length, world.cpus.len(), always);
                 (chosen, length, Some(sequential))
             }
             None => {
@@ -382,7 +384,7 @@ impl Policy for FairProgress {
         if is_over {
             if !self.present.opens {
                 let trained = self.end_training(world.now);
-                self.known.learn(world, self.present.disturbed, &trained);
+                self.known.learn(units, world, self.present.disturbed, &trained);
             }
             self.known.begin_quantum();
         }
@@ -396,7 +398,7 @@ impl Policy for FairProgress {
             self.let_all_run(units, world, plan);
         } else if is_over || self.seats.is_empty() {
             let clean = is_over || !self.present.disturbed;
-            self.begin(units, clean, world, plan);
+            self.begin(&sorted, clean, world, plan);
             self.hold(true, units, world, plan);
         } else if self.present.ends == Nanos::NEVER {
             self.present = Present { ends: world.now + Nanos(1), opens: true, ..Present::NONE };

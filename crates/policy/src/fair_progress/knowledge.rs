@@ -1,8 +1,9 @@
 //! What is known of all programs together, and what follows for the next quantum.
 //!
 //! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; who is trained next, sections 4.3 to 4.5; how much
-//! training there may be, section 5. Ours: programs that belong together are one. The least progress and the least
-//! coverage of any of them count, and the traffic of all. Without the machine's peak no traffic is little or much, so that
+//! training there may be, section 5. Ours: programs that belong together are one, alone when only they run. The least
+//! progress and the least coverage of any of them count, and the traffic of all. Beside programs that may not be frozen
+//! nobody is trained who would suffer by them. Without the machine's peak no traffic is little or much, so that
 //! only whoever is alone suffers little. Of a program whose work nobody counts, the speed beside others is what a table
 //! of slowdowns predicts, if there is one and its traffic is known.
 
@@ -132,7 +133,13 @@ impl Knowledge {
     }
 
     /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
-    pub(super) fn learn(&mut self, world: &World<'_>, disturbed: bool, trained: &[ProgramId]) {
+    pub(super) fn learn(
+        &mut self,
+        units: &[Unit],
+        world: &World<'_>,
+        disturbed: bool,
+        trained: &[ProgramId],
+    ) {
         let has_peak = self.options.peak.is_some();
         let cpus = |program: &Program| usize::from(program.asked).clamp(1, world.cpus.len().max(1));
         let segment = |program| {
@@ -153,10 +160,21 @@ impl Knowledge {
         }
         let thresholds = self.thresholds;
         let traffic = |segment: &Segment| segment.traffic().unwrap_or(thresholds.unknown());
-        let each = || segments.iter().map(|(_, segment)| traffic(segment));
+        // Programs of a unit are never apart: alone is whoever has only these beside him.
+        let first = |unit: &Unit| unit.members[0].id;
+        let unit_of: BTreeMap<ProgramId, ProgramId> =
+            units.iter().flat_map(|unit| unit.ids().map(move |id| (id, first(unit)))).collect();
+        let mut of_units: BTreeMap<ProgramId, f64> = BTreeMap::new();
+        for (program, segment) in &segments {
+            let unit = unit_of.get(&program.id).copied().unwrap_or(program.id);
+            *of_units.entry(unit).or_default() += traffic(segment);
+        }
         let company = Company {
-            system: each().sum(),
-            intensive: each().filter(|traffic| thresholds.is_intensive(*traffic)).count(),
+            system: segments.iter().map(|(_, segment)| traffic(segment)).sum(),
+            intensive: of_units
+                .values()
+                .filter(|traffic| thresholds.is_intensive(**traffic))
+                .count(),
             disturbed,
         };
         let mut useful = false;
@@ -277,16 +295,40 @@ impl Knowledge {
         required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
     }
 
-    /// The unit to be trained next, of all on so many CPUs. What would exceed the limit before a phase is known is not begun:
-    /// all of it would be wasted.
-    pub(super) fn target(&self, units: &[Unit], cpus: usize) -> Option<Target> {
+    /// Those that run in every quantum, as company of whoever is trained.
+    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Company {
+        let unknown = self.thresholds.unknown();
+        let traffic = |id: &ProgramId| {
+            let tracked = self.tracked.get(id)?;
+            let cpus = world.program(*id).map_or(1, |program| program.asked);
+            tracked.required(cpus.into()).or(tracked.traffic)
+        };
+        let each: Vec<f64> = ids.iter().map(|id| traffic(id).unwrap_or(unknown)).collect();
+        let is_intensive = |traffic: &&f64| self.thresholds.is_intensive(**traffic);
+        Company {
+            system: each.iter().sum(),
+            intensive: each.iter().filter(is_intensive).count(),
+            disturbed: false,
+        }
+    }
+
+    /// The unit to be trained next, of all on so many CPUs, where these are always there. What would exceed the limit before a
+    /// phase is known is not begun: all of it would be wasted. Nor is what would suffer with nobody but these beside it.
+    pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Company) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
         if self.options.optimal || !self.overhead.allows(self.options.training_limit) {
             return None;
         }
-        if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {
+        let suffers_little = |unit: &Unit| {
+            let own = self.required(unit);
+            let (system, intensive) = (always.system + own, always.intensive + 1);
+            let company = Company { system, intensive, ..always };
+            self.thresholds.criterion(own, company).is_some()
+        };
+        let goes_on = |unit: &Unit| any(unit, |t| t.sequence.is_on()) && suffers_little(unit);
+        if let Some(goes_on) = units.iter().position(goes_on) {
             return Some(Target { unit: goes_on, sequential: true, lacks: 0.0 });
         }
         let lacks = |unit: &Unit| {
@@ -296,7 +338,9 @@ impl Knowledge {
             let idle = lacks(unit) * cpus.saturating_sub(unit.threads) as f64;
             idle == 0.0 || self.overhead.affords(idle, self.options.training_limit)
         };
-        let is_candidate = |unit: &Unit| any(unit, Tracked::is_candidate) && is_affordable(unit);
+        let is_candidate = |unit: &Unit| {
+            any(unit, Tracked::is_candidate) && is_affordable(unit) && suffers_little(unit)
+        };
         let mut candidates = (0..units.len()).filter(|i| is_candidate(&units[*i]));
         let target = |unit| Target { unit, sequential: false, lacks: lacks(&units[unit]) };
         if !self.options.distribution {
@@ -312,13 +356,14 @@ impl Knowledge {
         least.map(target)
     }
 
-    /// Who runs beside whoever is trained for so long; the target comes first.
+    /// Who runs beside whoever is trained for so long, and beside those that are always there; the target comes first.
     pub(super) fn around(
         &self,
         target: usize,
         units: &[Unit],
         length: Nanos,
         cpus: usize,
+        always: Company,
     ) -> Vec<usize> {
         let seconds = length.as_secs_f64();
         let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();
@@ -337,7 +382,9 @@ impl Knowledge {
         let mut others: Vec<usize> = (0..units.len()).filter(|i| *i != target).collect();
         others.sort_by(|a, b| progress[*a].total_cmp(&progress[*b]));
         let runners: Vec<Runner> = others.iter().copied().map(runner).collect();
-        let beside = company(runner(target), &runners, cpus, self.thresholds);
+        let given = runner(target);
+        let given = Runner { required: given.required + always.system, ..given };
+        let beside = company(given, &runners, cpus, self.thresholds);
         [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
     }
 }

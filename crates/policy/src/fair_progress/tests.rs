@@ -1,6 +1,6 @@
 //! The whole policy, on a machine of two formulas.
 
-use cosched_core::{Exit, IpBin, Program, ProgramState, Quality, Sample};
+use cosched_core::{Exit, GroupId, IpBin, Program, ProgramState, Quality, Sample};
 
 use super::*;
 use crate::testkit::{Lab, options, program, unit};
@@ -464,4 +464,42 @@ fn a_program_that_is_repeated_gets_no_more_than_its_share_and_the_others_keep_wh
     let runs = bench.lab.scene.programs[0].id.generation;
     assert!(runs > 15, "{runs}");
     assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
+}
+
+#[test]
+fn programs_of_a_group_are_trained_together_until_it_is_known_how_fast_they_are_without_others() {
+    let mut programs = singles(4);
+    for program in &mut programs[..2] {
+        program.group = Some(GroupId(0));
+    }
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let mut bench = Bench::new(blind, 3, programs, &[60.0, 50.0, 40.0, 30.0]);
+    let mut trained = 0;
+    for _ in 0..100 {
+        let is_of_group = bench.is_training() && bench.lab.running().contains(&0);
+        trained += u32::from(is_of_group);
+        assert!(!is_of_group || bench.lab.running() == [0, 1]);
+        bench.quantum();
+    }
+    assert!((1..=2).contains(&trained), "{trained}");
+    assert_eq!(bench.lab.policy.known.coverage(&bench.lab.policy.sorted.units[0]), 1.0);
+}
+
+#[test]
+fn nobody_is_trained_where_somebody_is_always_there_who_disturbs_it() {
+    let trained = |peak, traffic: f64| {
+        let mut programs = singles(4);
+        programs[3].freezable = false;
+        let options = FairOptions { peak, ..fair(None) };
+        let mut bench = Bench::new(options, 2, programs, &[60.0, 50.0, 40.0, traffic]);
+        let mut trained = 0;
+        for _ in 0..100 {
+            trained += u32::from(bench.is_training());
+            bench.quantum();
+        }
+        trained
+    };
+    assert_eq!(trained(None, 1.0), 0, "of no traffic it is known that it is little");
+    assert_eq!(trained(Some(PEAK), 60.0), 0);
+    assert!(trained(Some(PEAK), 1.0) >= 3);
 }
