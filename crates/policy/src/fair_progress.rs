@@ -50,7 +50,7 @@ mod tracked;
 mod training;
 mod vector;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
     AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
@@ -87,8 +87,8 @@ pub(crate) struct FairProgress {
     denied: Denied,
     /// Who runs, and where.
     seats: Vec<Seat>,
-    /// Who was told to wait.
-    waiting: BTreeSet<ProgramId>,
+    /// Who was told to wait, and whether for somebody's training.
+    waiting: BTreeMap<ProgramId, bool>,
     /// The CPUs that the seats were made for.
     cpus: CpuSet,
     present: Present,
@@ -107,7 +107,7 @@ impl FairProgress {
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             seats: Vec::new(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             cpus: CpuSet::EMPTY,
             present: Present::NONE,
             quanta: 0,
@@ -159,7 +159,7 @@ impl FairProgress {
         let is_there = |id: &ProgramId| present.contains(id);
         self.present.disturbed |= self.seated().iter().any(|id| !is_there(id));
         self.seats.retain(|seat| seat.members.iter().any(is_there));
-        self.waiting.retain(is_there);
+        self.waiting.retain(|id, _| is_there(id));
         let target = self.present.trained.as_ref();
         if target.is_some_and(|trained| !trained.members.iter().all(is_there)) {
             self.end_training(now);
@@ -312,20 +312,30 @@ impl FairProgress {
         self.seat(&gang, None, world, plan);
     }
 
-    /// Tells those that have no seat to wait.
+    /// Tells those that have no seat to wait, and tells the reason anew where it is another one now.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
+        let for_training = self.present.trained.is_some();
+        let mut ahead = self.seated().len();
         for unit in self.standing(units) {
-            let why = match self.present.trained {
-                Some(_) => Why::AwaitsTraining,
-                None => Why::MoreProgress {
-                    progress: span(self.known.progress(unit)),
+            let progress = self.known.progress(unit);
+            let why = match for_training {
+                true => Why::AwaitsTraining,
+                // Whoever has come nowhere is not ahead of anybody.
+                false if progress <= 0.0 => Why::Queued { ahead: ahead as u16 },
+                false => Why::MoreProgress {
+                    progress: span(progress),
                     slowdown: self.known.slowdown(unit, world),
                 },
             };
+            ahead += if progress <= 0.0 { unit.members.len() } else { 0 };
             for id in unit.ids() {
-                if self.waiting.insert(id) || denied.contains(&id) {
+                let told = self.waiting.insert(id, for_training);
+                let anew = told.is_none() || denied.contains(&id);
+                if anew {
                     plan.freeze(id);
+                }
+                if anew || told != Some(for_training) {
                     plan.because(Some(id), why);
                 }
             }

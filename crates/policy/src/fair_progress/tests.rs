@@ -503,3 +503,46 @@ fn nobody_is_trained_where_somebody_is_always_there_who_disturbs_it() {
     assert_eq!(trained(Some(PEAK), 60.0), 0);
     assert!(trained(Some(PEAK), 1.0) >= 3);
 }
+
+/// The reasons in the latest plan why these programs wait.
+fn waits(bench: &Bench) -> Vec<(u16, Why)> {
+    let is_wait = |why: &Why| {
+        matches!(why, Why::MoreProgress { .. } | Why::AwaitsTraining | Why::Queued { .. })
+    };
+    let reasons = bench.lab.plan.reasons.iter().filter(|reason| is_wait(&reason.why));
+    reasons.filter_map(|reason| Some((reason.program?.slot, reason.why))).collect()
+}
+
+#[test]
+fn before_anybody_has_come_anywhere_they_wait_in_a_queue() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    assert_eq!(waits(&bench), [(2, Why::Queued { ahead: 2 }), (3, Why::Queued { ahead: 3 })]);
+    bench.quantum();
+    let later = waits(&bench);
+    assert!(later.iter().all(|(_, why)| matches!(why, Why::MoreProgress { .. })), "{later:?}");
+    assert_eq!(later.len(), 2);
+}
+
+#[test]
+fn whoever_waits_on_after_training_is_told_why_and_not_frozen_again() {
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let mut bench = Bench::new(blind, 2, singles(5), &[60.0, 50.0, 40.0, 30.0, 20.0]);
+    let mut last: BTreeMap<u16, Why> = waits(&bench).into_iter().collect();
+    let mut anew = 0;
+    for _ in 0..60 {
+        let waiting: Vec<u16> = (0..5).filter(|slot| !bench.lab.running().contains(slot)).collect();
+        bench.quantum();
+        for (slot, why) in waits(&bench) {
+            let id = ProgramId::first(slot);
+            let is_anew = waiting.contains(&slot);
+            anew += u32::from(is_anew);
+            assert!(!is_anew || bench.lab.plan.directive(id).is_none(), "frozen twice");
+            last.insert(slot, why);
+        }
+        let trains = bench.is_training();
+        for slot in (0..5).filter(|slot| !bench.lab.running().contains(slot)) {
+            assert_eq!(matches!(last[&slot], Why::AwaitsTraining), trains, "{slot}: {last:?}");
+        }
+    }
+    assert!(anew > 3, "{anew}");
+}
