@@ -25,6 +25,8 @@
 //! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
 //!   then measured counts as low contention only by the first criterion;
 //! - programs that belong together are one: the least progress of any counts;
+//! - programs that somebody else [stops](stopped) neither come further by it nor fall behind;
+//! - another run of a program that is repeated goes on with the progress of the one before;
 //! - no training while somebody would be frozen too long by it;
 //! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
 //!   traffic is not known.
@@ -43,11 +45,12 @@ mod present;
 mod segment;
 mod selection;
 mod sequence;
+mod stopped;
 mod tracked;
 mod training;
 mod vector;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{
     AtExpiry, Cause, Command, CpuSet, Measure, Nanos, Observe, Plan, Policy, ProgramId, Settings,
@@ -84,8 +87,8 @@ pub(crate) struct FairProgress {
     denied: Denied,
     /// Who runs, and where.
     seats: Vec<Seat>,
-    /// Who was told to wait.
-    waiting: BTreeSet<ProgramId>,
+    /// Who was told to wait, and whether for somebody's training.
+    waiting: BTreeMap<ProgramId, bool>,
     /// The CPUs that the seats were made for.
     cpus: CpuSet,
     present: Present,
@@ -104,7 +107,7 @@ impl FairProgress {
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             seats: Vec::new(),
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             cpus: CpuSet::EMPTY,
             present: Present::NONE,
             quanta: 0,
@@ -112,17 +115,28 @@ impl FairProgress {
     }
 
     /// Who came, and who is gone.
-    fn meet(&mut self, causes: &[Cause], plan: &mut Plan) {
+    fn meet(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let comes_again = |id: ProgramId| causes.contains(&Cause::Arrived(id.next()));
+        let was_there = |id: ProgramId| {
+            let is_before =
+                |cause: &Cause| matches!(cause, Cause::Exited(before, _) if before.next() == id);
+            causes.iter().any(is_before)
+        };
         for cause in causes {
             match *cause {
                 Cause::Arrived(id) => {
-                    self.known.meet(id);
+                    if !was_there(id) {
+                        self.known.meet(id);
+                    }
                     let (program, period) = (Some(id), Nanos::NEVER);
                     let observe = |measure| Observe { program, measure, period };
                     plan.observe.extend(MEASURES.map(observe));
                     let phases = self.known.tells_phases_apart();
                     plan.observe.extend(phases.then(|| observe(Measure::InstructionPointers)));
                     plan.observe.extend(self.known.is_told().then(|| observe(Measure::Alone)));
+                }
+                Cause::Exited(id, _) if comes_again(id) => {
+                    self.known.repeat(id, self.unmeasured(id, world.now), world);
                 }
                 Cause::Exited(id, _) | Cause::Commanded(Command::Detach(id)) => {
                     self.known.forget(id);
@@ -132,13 +146,20 @@ impl FairProgress {
         }
     }
 
+    /// For how many seconds of the present quantum a program has run that has just ended.
+    fn unmeasured(&self, id: ProgramId, now: Nanos) -> f64 {
+        let seat = self.seats.iter().find(|seat| seat.members.contains(&id));
+        let is_quantum = self.present.ends != Nanos::NEVER && !self.present.opens;
+        seat.filter(|_| is_quantum).map_or(0.0, |seat| now.since(seat.since).as_secs_f64())
+    }
+
     /// Takes back what programs that are gone had.
     fn forget_the_gone(&mut self, units: &[Unit], now: Nanos) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         let is_there = |id: &ProgramId| present.contains(id);
         self.present.disturbed |= self.seated().iter().any(|id| !is_there(id));
         self.seats.retain(|seat| seat.members.iter().any(is_there));
-        self.waiting.retain(is_there);
+        self.waiting.retain(|id, _| is_there(id));
         let target = self.present.trained.as_ref();
         if target.is_some_and(|trained| !trained.members.iter().all(is_there)) {
             self.end_training(now);
@@ -157,7 +178,8 @@ impl FairProgress {
     }
 
     /// A new quantum: chooses who runs in it.
-    fn begin(&mut self, units: &[Unit], clean: bool, world: &World<'_>, plan: &mut Plan) {
+    fn begin(&mut self, sorted: &Sorted, clean: bool, world: &World<'_>, plan: &mut Plan) {
+        let units = &sorted.units[..];
         if self.present.ends <= world.now && !self.present.opens {
             self.quantum.ended_late(world.now - self.present.ends);
         }
@@ -171,7 +193,8 @@ impl FairProgress {
         let limit = self.quantum.longest_wait(turns, world.max_frozen);
         let waited = |unit: &Unit| unit.waiting(world);
         let part = (whole / PART).max(SHORTEST);
-        let target = self.known.target(units, world.cpus.len()).map(|target| {
+        let always = self.known.always_there(&sorted.unfreezable, world);
+        let target = self.known.target(units, world.cpus.len(), always).map(|target| {
             let is_long = target.sequential || target.lacks > part.as_secs_f64();
             (target, if is_long { whole } else { part })
         });
@@ -179,7 +202,7 @@ impl FairProgress {
             |length: Nanos| units.iter().all(|unit| waited(unit) + length + whole <= limit);
         let (chosen, length, trained) = match target.filter(|(_, length)| in_time(*length)) {
             Some((Target { unit, sequential, .. }, length)) => {
-                let chosen = self.known.around(unit, units, length, world.cpus.len());
+                let chosen = self.known.around(unit, units, length, world.cpus.len(), always);
                 (chosen, length, Some(sequential))
             }
             None => {
@@ -260,7 +283,8 @@ impl FairProgress {
                 plan.because(Some(member.id), *why);
                 self.waiting.remove(&member.id);
             }
-            self.seats.push(Seat { members: unit.ids().collect(), cpus, wanted: unit.threads });
+            let members = unit.ids().collect();
+            self.seats.push(Seat { members, cpus, wanted: unit.threads, since: world.now });
         }
     }
 
@@ -288,20 +312,30 @@ impl FairProgress {
         self.seat(&gang, None, world, plan);
     }
 
-    /// Tells those that have no seat to wait.
+    /// Tells those that have no seat to wait, and tells the reason anew where it is another one now.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
+        let for_training = self.present.trained.is_some();
+        let mut ahead = self.seated().len();
         for unit in self.standing(units) {
-            let why = match self.present.trained {
-                Some(_) => Why::AwaitsTraining,
-                None => Why::MoreProgress {
-                    progress: span(self.known.progress(unit)),
+            let progress = self.known.progress(unit);
+            let why = match for_training {
+                true => Why::AwaitsTraining,
+                // Whoever has come nowhere is not ahead of anybody.
+                false if progress <= 0.0 => Why::Queued { ahead: ahead as u16 },
+                false => Why::MoreProgress {
+                    progress: span(progress),
                     slowdown: self.known.slowdown(unit, world),
                 },
             };
+            ahead += if progress <= 0.0 { unit.members.len() } else { 0 };
             for id in unit.ids() {
-                if self.waiting.insert(id) || denied.contains(&id) {
+                let told = self.waiting.insert(id, for_training);
+                let anew = told.is_none() || denied.contains(&id);
+                if anew {
                     plan.freeze(id);
+                }
+                if anew || told != Some(for_training) {
                     plan.because(Some(id), why);
                 }
             }
@@ -346,7 +380,8 @@ impl Policy for FairProgress {
         if only_settled(causes) {
             return;
         }
-        self.meet(causes, plan);
+        self.present.disturbed |= self.known.notice_stops(world);
+        self.meet(causes, world, plan);
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
         if sorted.update(causes, world) {
@@ -356,9 +391,12 @@ impl Policy for FairProgress {
         }
         let units = &sorted.units;
         let is_over = causes.contains(&Cause::Woke(QUANTUM_ENDS));
-        if is_over && !self.present.opens {
-            let trained = self.end_training(world.now);
-            self.known.learn(world, self.present.disturbed, &trained);
+        if is_over {
+            if !self.present.opens {
+                let trained = self.end_training(world.now);
+                self.known.learn(units, world, self.present.disturbed, &trained);
+            }
+            self.known.begin_quantum();
         }
         let is_other = self.cpus != *world.cpus || self.is_torn(units) || !self.seats_hold(units);
         if is_other {
@@ -370,7 +408,7 @@ impl Policy for FairProgress {
             self.let_all_run(units, world, plan);
         } else if is_over || self.seats.is_empty() {
             let clean = is_over || !self.present.disturbed;
-            self.begin(units, clean, world, plan);
+            self.begin(&sorted, clean, world, plan);
             self.hold(true, units, world, plan);
         } else if self.present.ends == Nanos::NEVER {
             self.present = Present { ends: world.now + Nanos(1), opens: true, ..Present::NONE };

@@ -55,6 +55,17 @@ impl Account {
         })
     }
 
+    /// The program begins once more: what it did before is no work of this run, but stays its progress in this region.
+    pub(super) fn begin_run(&mut self) {
+        self.booked.whole = 0.0;
+        self.open.values_mut().for_each(|work| work.whole = 0.0);
+    }
+
+    /// Lets it be so much further ahead in this region, for nothing that it did.
+    pub(super) fn advance(&mut self, weighted: f64) {
+        self.booked.weighted += weighted;
+    }
+
     /// A concurrent region begins, in which this much weighted progress is left of what was before.
     pub(super) fn begin_region(&mut self, left: f64) {
         self.booked.weighted = left;
@@ -84,6 +95,17 @@ mod tests {
         account.begin_region(0.5);
         account.leave_open(0, 10.0, 1.0);
         assert_eq!(account.total(|_| 10.0), Amount { whole: 5.0, weighted: 0.5 + 1.0 });
+    }
+
+    #[test]
+    fn another_run_of_a_program_begins_with_the_progress_of_the_one_before() {
+        let mut account = Account::default();
+        account.book(1.0, 2.0);
+        account.leave_open(0, 40.0, 1.0);
+        account.begin_run();
+        assert_eq!(account.total(|_| 10.0), Amount { whole: 0.0, weighted: 0.5 + 4.0 });
+        account.book(1.0, 1.0);
+        assert_eq!(account.total(|_| 10.0), Amount { whole: 1.0, weighted: 5.5 });
     }
 
     #[test]

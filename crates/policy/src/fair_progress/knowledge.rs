@@ -1,8 +1,9 @@
 //! What is known of all programs together, and what follows for the next quantum.
 //!
 //! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; who is trained next, sections 4.3 to 4.5; how much
-//! training there may be, section 5. Ours: programs that belong together are one. The least progress and the least
-//! coverage of any of them count, and the traffic of all. Without the machine's peak no traffic is little or much, so that
+//! training there may be, section 5. Ours: programs that belong together are one, alone when only they run. The least
+//! progress and the least coverage of any of them count, and the traffic of all. Beside programs that may not be frozen
+//! nobody is trained who would suffer by them. Without the machine's peak no traffic is little or much, so that
 //! only whoever is alone suffers little. Of a program whose work nobody counts, the speed beside others is what a table
 //! of slowdowns predicts, if there is one and its traffic is known.
 
@@ -17,6 +18,7 @@ use super::contention::{Company, Thresholds};
 use super::overhead::Overhead;
 use super::segment::Segment;
 use super::selection::{Pair, Waits, select, select_mixed};
+use super::stopped::{Change, Stopped};
 use super::tracked::{How, Tracked, begin_region};
 use super::training::{Runner, company};
 use crate::bandwidth::Slowdowns;
@@ -44,7 +46,8 @@ pub(super) struct Knowledge {
     slowdowns: Option<Arc<Slowdowns>>,
     thresholds: Thresholds,
     tracked: BTreeMap<ProgramId, Tracked>,
-    /// How many quanta two programs have shared; the earlier one first.
+    stopped: Stopped,
+    /// How many quanta two programs have shared, in all their runs; the earlier one first.
     met: BTreeMap<(ProgramId, ProgramId), u32>,
     overhead: Overhead,
 }
@@ -57,6 +60,7 @@ impl Knowledge {
             slowdowns: options.slowdowns.clone(),
             thresholds: Thresholds::of_peak(options.fair.peak.unwrap_or(ANY_PEAK)),
             tracked: BTreeMap::new(),
+            stopped: Stopped::default(),
             met: BTreeMap::new(),
             overhead: Overhead::default(),
         }
@@ -74,13 +78,52 @@ impl Knowledge {
 
     /// A program came: a concurrent region begins.
     pub(super) fn meet(&mut self, id: ProgramId) {
-        begin_region(self.tracked.values_mut());
+        let least = self.least(&[]);
+        begin_region(self.tracked.values_mut(), least);
         self.tracked.insert(id, Tracked::default());
+    }
+
+    /// A program ended, and begins once more; so many seconds before its end were in no quantum that was measured. It is the same
+    /// program: it goes on with what it has and what is known of it, and nothing changes for the others.
+    pub(super) fn repeat(&mut self, id: ProgramId, seconds: f64, world: &World<'_>) {
+        let Some(mut tracked) = self.tracked.remove(&id) else { return };
+        tracked.begins_again(seconds, world.program(id.next()).map_or(1.0, weight));
+        self.tracked.insert(id.next(), tracked);
+    }
+
+    /// The least progress of all but these and those that are stopped; infinite if there is nobody.
+    fn least(&self, but: &[ProgramId]) -> f64 {
+        let counts = |id: &ProgramId| !but.contains(id) && !self.stopped.is_stopped(*id);
+        let counted = self.tracked.iter().filter(|(id, _)| counts(id));
+        counted.map(|(_, tracked)| tracked.progress()).fold(f64::INFINITY, f64::min)
+    }
+
+    /// Looks whom somebody else has stopped, and who goes on again; tells whether there is any.
+    pub(super) fn notice_stops(&mut self, world: &World<'_>) -> bool {
+        let change = self.stopped.update(world.programs);
+        let Change { stopped, continued } = &change;
+        for program in stopped.iter().filter_map(|id| world.program(*id)) {
+            let tracked = self.tracked.get_mut(&program.id);
+            tracked.into_iter().for_each(|tracked| tracked.is_stopped(weight(program)));
+        }
+        let least = self.least(continued);
+        // Where there is nobody else, it is behind nobody.
+        for id in continued.iter().filter(|_| least.is_finite()) {
+            let tracked = self.tracked.get_mut(id);
+            tracked.into_iter().for_each(|tracked| tracked.comes_back(least));
+        }
+        change != Change::default()
+    }
+
+    /// What is measured from now on is of another quantum.
+    pub(super) fn begin_quantum(&mut self) {
+        self.stopped.begin_quantum();
     }
 
     /// A program is gone; nothing changes for the others.
     pub(super) fn forget(&mut self, id: ProgramId) {
         self.tracked.remove(&id);
+        let id = first_run(id);
         self.met.retain(|(one, other), _| *one != id && *other != id);
     }
 
@@ -90,23 +133,48 @@ impl Knowledge {
     }
 
     /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
-    pub(super) fn learn(&mut self, world: &World<'_>, disturbed: bool, trained: &[ProgramId]) {
+    pub(super) fn learn(
+        &mut self,
+        units: &[Unit],
+        world: &World<'_>,
+        disturbed: bool,
+        trained: &[ProgramId],
+    ) {
         let has_peak = self.options.peak.is_some();
-        let segment = |program| Some((program, Segment::of(program, world, has_peak)?));
+        let cpus = |program: &Program| usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+        let segment = |program| {
+            let whole = Segment::of(program, world, has_peak)?;
+            let counted = match self.stopped.was_stopped(program.id) {
+                true => whole.without_rest(cpus(program))?,
+                false => whole,
+            };
+            Some((program, counted))
+        };
         let segments: Vec<(&Program, Segment)> =
             world.programs.iter().filter_map(segment).collect();
         let present: Vec<ProgramId> = segments.iter().map(|(program, _)| program.id).collect();
         for (i, one) in present.iter().enumerate().filter(|_| self.options.by_company) {
             for other in &present[i + 1..] {
-                *self.met.entry((*one, *other)).or_default() += 1;
+                *self.met.entry((first_run(*one), first_run(*other))).or_default() += 1;
             }
         }
         let thresholds = self.thresholds;
         let traffic = |segment: &Segment| segment.traffic().unwrap_or(thresholds.unknown());
-        let each = || segments.iter().map(|(_, segment)| traffic(segment));
+        // Programs of a unit are never apart: alone is whoever has only these beside him.
+        let first = |unit: &Unit| unit.members[0].id;
+        let unit_of: BTreeMap<ProgramId, ProgramId> =
+            units.iter().flat_map(|unit| unit.ids().map(move |id| (id, first(unit)))).collect();
+        let mut of_units: BTreeMap<ProgramId, f64> = BTreeMap::new();
+        for (program, segment) in &segments {
+            let unit = unit_of.get(&program.id).copied().unwrap_or(program.id);
+            *of_units.entry(unit).or_default() += traffic(segment);
+        }
         let company = Company {
-            system: each().sum(),
-            intensive: each().filter(|traffic| thresholds.is_intensive(*traffic)).count(),
+            system: segments.iter().map(|(_, segment)| traffic(segment)).sum(),
+            intensive: of_units
+                .values()
+                .filter(|traffic| thresholds.is_intensive(**traffic))
+                .count(),
             disturbed,
         };
         let mut useful = false;
@@ -115,17 +183,18 @@ impl Knowledge {
             let predicted = segment.work().is_none().then(|| self.predicted(program, &segments));
             let Some(tracked) = self.tracked.get_mut(&program.id) else { continue };
             let valid = thresholds.criterion(traffic(segment), company).is_some();
-            let cpus = usize::from(program.asked).clamp(1, world.cpus.len().max(1));
+            let cpus = cpus(program);
             let trained = trained.contains(&program.id);
-            let others = present.iter().filter(|id| **id != program.id).copied();
+            let others = present.iter().filter(|id| **id != program.id).copied().map(first_run);
             let is_compared = self.options.by_company && !disturbed;
             let company: Option<Vec<ProgramId>> = is_compared.then(|| others.collect());
-            let weight = program.weight.max(f64::MIN_POSITIVE);
+            let weight = weight(program);
             let how = How { valid, trained, company: company.as_deref(), weight };
             let learnt = tracked.learn(segment, how, cpus);
             let told = self.options.optimal.then(|| segment.alone_as_told(cpus));
             let predicted = predicted.flatten().map(|speed| segment.alone(speed, cpus));
             tracked.book(told.or(predicted).unwrap_or(learnt.alone), weight);
+            tracked.rests(segment, cpus);
             useful |= learnt.useful && trained;
         }
         for id in trained.iter().filter(|_| self.options.sequential) {
@@ -189,10 +258,13 @@ impl Knowledge {
     /// What is known of two units side by side.
     fn pair(&self, one: &Unit, other: &Unit) -> Pair {
         let met = |one: ProgramId, other: ProgramId| {
-            self.met.get(&(one.min(other), one.max(other))).copied().unwrap_or_default()
+            let (one, other) = (first_run(one.min(other)), first_run(one.max(other)));
+            self.met.get(&(one, other)).copied().unwrap_or_default()
         };
         let beside = |one: ProgramId, other: ProgramId| {
-            self.tracked.get(&one).and_then(|tracked| tracked.relative_speed_beside(other))
+            self.tracked
+                .get(&one)
+                .and_then(|tracked| tracked.relative_speed_beside(first_run(other)))
         };
         let pairs: Vec<(ProgramId, ProgramId)> =
             one.ids().flat_map(|one| other.ids().map(move |other| (one, other))).collect();
@@ -223,16 +295,40 @@ impl Knowledge {
         required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
     }
 
-    /// The unit to be trained next, of all on so many CPUs. What would exceed the limit before a phase is known is not begun:
-    /// all of it would be wasted.
-    pub(super) fn target(&self, units: &[Unit], cpus: usize) -> Option<Target> {
+    /// Those that run in every quantum, as company of whoever is trained.
+    pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Company {
+        let unknown = self.thresholds.unknown();
+        let traffic = |id: &ProgramId| {
+            let tracked = self.tracked.get(id)?;
+            let cpus = world.program(*id).map_or(1, |program| program.asked);
+            tracked.required(cpus.into()).or(tracked.traffic)
+        };
+        let each: Vec<f64> = ids.iter().map(|id| traffic(id).unwrap_or(unknown)).collect();
+        let is_intensive = |traffic: &&f64| self.thresholds.is_intensive(**traffic);
+        Company {
+            system: each.iter().sum(),
+            intensive: each.iter().filter(is_intensive).count(),
+            disturbed: false,
+        }
+    }
+
+    /// The unit to be trained next, of all on so many CPUs, where these are always there. What would exceed the limit before a
+    /// phase is known is not begun: all of it would be wasted. Nor is what would suffer with nobody but these beside it.
+    pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Company) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
         };
         if self.options.optimal || !self.overhead.allows(self.options.training_limit) {
             return None;
         }
-        if let Some(goes_on) = units.iter().position(|unit| any(unit, |t| t.sequence.is_on())) {
+        let suffers_little = |unit: &Unit| {
+            let own = self.required(unit);
+            let (system, intensive) = (always.system + own, always.intensive + 1);
+            let company = Company { system, intensive, ..always };
+            self.thresholds.criterion(own, company).is_some()
+        };
+        let goes_on = |unit: &Unit| any(unit, |t| t.sequence.is_on()) && suffers_little(unit);
+        if let Some(goes_on) = units.iter().position(goes_on) {
             return Some(Target { unit: goes_on, sequential: true, lacks: 0.0 });
         }
         let lacks = |unit: &Unit| {
@@ -242,7 +338,9 @@ impl Knowledge {
             let idle = lacks(unit) * cpus.saturating_sub(unit.threads) as f64;
             idle == 0.0 || self.overhead.affords(idle, self.options.training_limit)
         };
-        let is_candidate = |unit: &Unit| any(unit, Tracked::is_candidate) && is_affordable(unit);
+        let is_candidate = |unit: &Unit| {
+            any(unit, Tracked::is_candidate) && is_affordable(unit) && suffers_little(unit)
+        };
         let mut candidates = (0..units.len()).filter(|i| is_candidate(&units[*i]));
         let target = |unit| Target { unit, sequential: false, lacks: lacks(&units[unit]) };
         if !self.options.distribution {
@@ -258,13 +356,14 @@ impl Knowledge {
         least.map(target)
     }
 
-    /// Who runs beside whoever is trained for so long; the target comes first.
+    /// Who runs beside whoever is trained for so long, and beside those that are always there; the target comes first.
     pub(super) fn around(
         &self,
         target: usize,
         units: &[Unit],
         length: Nanos,
         cpus: usize,
+        always: Company,
     ) -> Vec<usize> {
         let seconds = length.as_secs_f64();
         let progress: Vec<f64> = units.iter().map(|unit| self.progress(unit)).collect();
@@ -283,7 +382,19 @@ impl Knowledge {
         let mut others: Vec<usize> = (0..units.len()).filter(|i| *i != target).collect();
         others.sort_by(|a, b| progress[*a].total_cmp(&progress[*b]));
         let runners: Vec<Runner> = others.iter().copied().map(runner).collect();
-        let beside = company(runner(target), &runners, cpus, self.thresholds);
+        let given = runner(target);
+        let given = Runner { required: given.required + always.system, ..given };
+        let beside = company(given, &runners, cpus, self.thresholds);
         [target].into_iter().chain(beside.into_iter().map(|i| others[i])).collect()
     }
+}
+
+/// All runs of a program are company alike.
+fn first_run(id: ProgramId) -> ProgramId {
+    ProgramId::first(id.slot)
+}
+
+/// What progress of a program is divided by.
+fn weight(program: &Program) -> f64 {
+    program.weight.max(f64::MIN_POSITIVE)
 }

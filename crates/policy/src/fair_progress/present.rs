@@ -9,6 +9,8 @@ pub(super) struct Seat {
     pub(super) cpus: CpuSet,
     /// How many CPUs they wanted.
     pub(super) wanted: usize,
+    /// When they got it.
+    pub(super) since: Nanos,
 }
 
 /// The present quantum.

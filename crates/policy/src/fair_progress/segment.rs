@@ -64,6 +64,13 @@ impl Segment {
         })
     }
 
+    /// The same, of a program that was stopped for an unknown part of the time: only that time counts in which it used or wanted
+    /// so many CPUs. `None` if it did neither.
+    pub(super) fn without_rest(self, cpus: usize) -> Option<Segment> {
+        let running = self.running.min((self.on_cpu + self.delayed) / cpus.max(1) as f64);
+        (running > 0.0).then_some(Segment { running, ..self })
+    }
+
     /// A CPU second of this much work, with so many cache lines per work.
     #[cfg(test)]
     pub(super) fn of_work(work: f64, lines: f64) -> Segment {
@@ -79,7 +86,7 @@ impl Segment {
     /// Work per CPU second; `None` if it hardly ran, or nothing of it was counted.
     pub(super) fn speed(&self) -> Option<f64> {
         let work = self.work()?;
-        (self.on_cpu >= LEAST).then(|| work / self.on_cpu)
+        (!self.is_idle()).then(|| work / self.on_cpu)
     }
 
     /// Cache lines per microsecond while it was let run; `None` if nobody counted.
@@ -98,9 +105,17 @@ impl Segment {
     /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent waiting for anything but a
     /// CPU it would have waited alone, too.
     pub(super) fn alone(&self, relative_speed: f64, cpus: usize) -> f64 {
-        let used = self.used(cpus);
-        let waited = (self.running - used - self.delayed / cpus.max(1) as f64).max(0.0);
-        used * relative_speed + waited
+        self.used(cpus) * relative_speed + self.waited(cpus)
+    }
+
+    /// Seconds that it waited for anything but so many CPUs.
+    pub(super) fn waited(&self, cpus: usize) -> f64 {
+        (self.running - self.used(cpus) - self.delayed / cpus.max(1) as f64).max(0.0)
+    }
+
+    /// Whether it hardly used a CPU.
+    pub(super) fn is_idle(&self) -> bool {
+        self.on_cpu < LEAST
     }
 
     /// Seconds that it used so many CPUs.
@@ -110,8 +125,7 @@ impl Segment {
 
     /// The same, as the machine tells it.
     pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
-        let waited = self.alone(0.0, cpus);
-        self.told.map_or_else(|| self.alone(1.0, cpus), |told| waited + told)
+        self.told.map_or_else(|| self.alone(1.0, cpus), |told| self.waited(cpus) + told)
     }
 }
 
@@ -208,6 +222,17 @@ mod tests {
         let late = Sample { frozen: MS(60), on_cpu: MS(40), ..sample() };
         assert!((segment(late).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         assert_eq!(segment(Sample { frozen: MS(100), on_cpu: Nanos::ZERO, ..sample() }), None);
+    }
+
+    #[test]
+    fn of_a_program_that_was_stopped_meanwhile_only_the_time_counts_in_which_it_used_or_wanted_a_cpu()
+     {
+        let stopped = Sample { on_cpu: MS(30), run_delay: Some(MS(20)), ..sample() };
+        let segment_then = segment(stopped).unwrap().without_rest(1).unwrap();
+        assert!((segment_then.alone(0.5, 1) - 0.015).abs() < 1e-12);
+        assert_eq!(segment_then.traffic(), Some(40.0), "within 50 ms");
+        let idle = Sample { on_cpu: Nanos::ZERO, ..sample() };
+        assert_eq!(segment(idle).unwrap().without_rest(1), None);
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The whole policy, on a machine of two formulas.
 
-use cosched_core::{IpBin, Program, Quality, Sample};
+use cosched_core::{Exit, GroupId, IpBin, Program, ProgramState, Quality, Sample};
 
 use super::*;
-use crate::testkit::{Lab, options, program};
+use crate::testkit::{Lab, options, program, unit};
 
 const PEAK: f64 = 120.0;
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -18,6 +18,8 @@ struct Bench {
     done: Vec<f64>,
     /// The slots of those that ran, for each quantum.
     ran: Vec<Vec<u16>>,
+    /// How long each has run in the present quantum up to now.
+    early: Vec<Nanos>,
 }
 
 /// What is measured of programs.
@@ -40,6 +42,7 @@ impl Bench {
             traffic: traffic.to_vec(),
             done: vec![0.0; traffic.len()],
             ran: Vec::new(),
+            early: vec![Nanos::ZERO; traffic.len()],
         }
     }
 
@@ -55,10 +58,16 @@ impl Bench {
         for id in self.lab.scene.programs.iter().map(|program| program.id) {
             let slot = id.slot;
             let empty = Sample { quality: Quality::Exact, ..Sample::empty(id, now, end) };
+            if self.lab.scene.programs[usize::from(slot)].state == ProgramState::StoppedByOther {
+                samples.push(empty);
+                continue;
+            }
             if !running.contains(&slot) {
                 samples.push(Sample { frozen: length, ..empty });
                 continue;
             }
+            let length = length + std::mem::take(&mut self.early[usize::from(slot)]);
+            let empty = Sample { from: end - length, ..empty };
             let others = if of(slot) < 0.04 * PEAK { 0.0 } else { all - of(slot) };
             let speed = 1.0 / (1.0 + others / PEAK);
             let done = &mut self.done[usize::from(slot)];
@@ -84,6 +93,31 @@ impl Bench {
         self.ran.push(running);
     }
 
+    /// Lets time go by within the quantum.
+    fn pass(&mut self, span: Nanos) {
+        for slot in self.lab.running() {
+            self.early[usize::from(slot)] += span;
+        }
+        self.lab.pass(span);
+    }
+
+    /// A program ends now, and begins once more.
+    fn repeat(&mut self, slot: u16) {
+        let ran = std::mem::take(&mut self.early[usize::from(slot)]);
+        self.done[usize::from(slot)] += ran.as_secs_f64();
+        let program = &mut self.lab.scene.programs[usize::from(slot)];
+        let before = program.id;
+        let id = before.next();
+        let now = Some(self.lab.scene.now);
+        *program = Program {
+            id,
+            waiting_since: now,
+            arrived: self.lab.scene.now,
+            ..self::program(slot, 1)
+        };
+        self.lab.tell(&[Cause::Exited(before, Exit::Code(0)), Cause::Arrived(id)]);
+    }
+
     fn quanta(&mut self, count: usize) {
         (0..count).for_each(|_| self.quantum());
     }
@@ -92,6 +126,18 @@ impl Bench {
     fn unfairness(&self) -> f64 {
         let most = self.done.iter().copied().fold(0.0, f64::max);
         most / self.done.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many of the quanta in `ran` this program had.
+    fn turns(&self, slot: u16) -> usize {
+        self.ran.iter().filter(|ran| ran.contains(&slot)).count()
+    }
+
+    /// What the policy knows of the progress of a program that is in no group.
+    fn progress(&self, slot: u16) -> f64 {
+        let mut one = unit(slot, 1, None);
+        one.members[0].id = self.lab.scene.programs[usize::from(slot)].id;
+        self.lab.policy.known.progress(&one)
     }
 
     fn is_training(&self) -> bool {
@@ -356,4 +402,147 @@ fn without_any_training_company_that_disturbs_little_tells_more_than_the_mean_of
     };
     let (by_mean, by_company) = (of(false), of(true));
     assert!(by_company - 1.0 < 0.4 * (by_mean - 1.0), "{by_company} {by_mean}");
+}
+
+#[test]
+fn whoever_somebody_else_stops_comes_no_further_by_it_and_takes_turns_with_the_others_afterwards() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    bench.quanta(10);
+    let before = bench.progress(0);
+    bench.lab.set_state(0, ProgramState::StoppedByOther);
+    bench.quanta(40);
+    assert!((bench.progress(0) - before).abs() < 1e-9, "{before} {}", bench.progress(0));
+    let least =
+        [1, 2, 3].map(|slot| bench.progress(slot)).into_iter().fold(f64::INFINITY, f64::min);
+    assert!(least > before + 2.0, "{least}");
+    bench.lab.set_state(0, ProgramState::Running);
+    assert!((bench.progress(0) - least).abs() < 1e-9, "{} {least}", bench.progress(0));
+    bench.ran.clear();
+    bench.quanta(12);
+    for slot in 0..4 {
+        assert!((5..=7).contains(&bench.turns(slot)), "{slot}: {}", bench.turns(slot));
+    }
+}
+
+#[test]
+fn whoever_is_ahead_when_somebody_else_stops_it_stays_ahead_by_no_more() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    bench.quanta(1);
+    let [first, ..] = bench.ran[0][..] else { panic!("two ran") };
+    bench.lab.set_state(first, ProgramState::StoppedByOther);
+    bench.lab.set_state(first, ProgramState::Running);
+    assert!((bench.progress(first) - 0.1).abs() < 1e-9, "{}", bench.progress(first));
+}
+
+#[test]
+fn a_newcomer_need_not_catch_up_with_those_that_are_stopped() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 5]);
+    bench.quanta(4);
+    bench.lab.set_state(0, ProgramState::StoppedByOther);
+    bench.quanta(40);
+    bench.lab.arrive(program(4, 1));
+    bench.ran.clear();
+    bench.quanta(10);
+    assert!((4..=6).contains(&bench.turns(4)), "{:?}", bench.ran);
+}
+
+#[test]
+fn a_program_that_is_repeated_gets_no_more_than_its_share_and_the_others_keep_what_they_have() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    let others = |bench: &Bench| [1, 2, 3].map(|slot| bench.progress(slot));
+    while bench.lab.scene.now < Nanos::from_secs(10) {
+        // It takes 45 ms more than any whole quanta.
+        if bench.lab.running().contains(&0) && bench.turns(0) % 2 == 1 {
+            bench.pass(MS(45));
+            let (before, own) = (others(&bench), bench.progress(0));
+            bench.repeat(0);
+            assert_eq!(others(&bench), before);
+            assert!((bench.progress(0) - own - 0.045).abs() < 1e-9, "{own} {}", bench.progress(0));
+        }
+        bench.quantum();
+    }
+    let runs = bench.lab.scene.programs[0].id.generation;
+    assert!(runs > 15, "{runs}");
+    assert!(bench.unfairness() < 1.05, "{:?}", bench.done);
+}
+
+#[test]
+fn programs_of_a_group_are_trained_together_until_it_is_known_how_fast_they_are_without_others() {
+    let mut programs = singles(4);
+    for program in &mut programs[..2] {
+        program.group = Some(GroupId(0));
+    }
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let mut bench = Bench::new(blind, 3, programs, &[60.0, 50.0, 40.0, 30.0]);
+    let mut trained = 0;
+    for _ in 0..100 {
+        let is_of_group = bench.is_training() && bench.lab.running().contains(&0);
+        trained += u32::from(is_of_group);
+        assert!(!is_of_group || bench.lab.running() == [0, 1]);
+        bench.quantum();
+    }
+    assert!((1..=2).contains(&trained), "{trained}");
+    assert_eq!(bench.lab.policy.known.coverage(&bench.lab.policy.sorted.units[0]), 1.0);
+}
+
+#[test]
+fn nobody_is_trained_where_somebody_is_always_there_who_disturbs_it() {
+    let trained = |peak, traffic: f64| {
+        let mut programs = singles(4);
+        programs[3].freezable = false;
+        let options = FairOptions { peak, ..fair(None) };
+        let mut bench = Bench::new(options, 2, programs, &[60.0, 50.0, 40.0, traffic]);
+        let mut trained = 0;
+        for _ in 0..100 {
+            trained += u32::from(bench.is_training());
+            bench.quantum();
+        }
+        trained
+    };
+    assert_eq!(trained(None, 1.0), 0, "of no traffic it is known that it is little");
+    assert_eq!(trained(Some(PEAK), 60.0), 0);
+    assert!(trained(Some(PEAK), 1.0) >= 3);
+}
+
+/// The reasons in the latest plan why these programs wait.
+fn waits(bench: &Bench) -> Vec<(u16, Why)> {
+    let is_wait = |why: &Why| {
+        matches!(why, Why::MoreProgress { .. } | Why::AwaitsTraining | Why::Queued { .. })
+    };
+    let reasons = bench.lab.plan.reasons.iter().filter(|reason| is_wait(&reason.why));
+    reasons.filter_map(|reason| Some((reason.program?.slot, reason.why))).collect()
+}
+
+#[test]
+fn before_anybody_has_come_anywhere_they_wait_in_a_queue() {
+    let mut bench = Bench::new(fair(Some(0.0)), 2, singles(4), &[0.0; 4]);
+    assert_eq!(waits(&bench), [(2, Why::Queued { ahead: 2 }), (3, Why::Queued { ahead: 3 })]);
+    bench.quantum();
+    let later = waits(&bench);
+    assert!(later.iter().all(|(_, why)| matches!(why, Why::MoreProgress { .. })), "{later:?}");
+    assert_eq!(later.len(), 2);
+}
+
+#[test]
+fn whoever_waits_on_after_training_is_told_why_and_not_frozen_again() {
+    let blind = FairOptions { peak: None, ..fair(None) };
+    let mut bench = Bench::new(blind, 2, singles(5), &[60.0, 50.0, 40.0, 30.0, 20.0]);
+    let mut last: BTreeMap<u16, Why> = waits(&bench).into_iter().collect();
+    let mut anew = 0;
+    for _ in 0..60 {
+        let waiting: Vec<u16> = (0..5).filter(|slot| !bench.lab.running().contains(slot)).collect();
+        bench.quantum();
+        for (slot, why) in waits(&bench) {
+            let id = ProgramId::first(slot);
+            let is_anew = waiting.contains(&slot);
+            anew += u32::from(is_anew);
+            assert!(!is_anew || bench.lab.plan.directive(id).is_none(), "frozen twice");
+            last.insert(slot, why);
+        }
+        let trains = bench.is_training();
+        for slot in (0..5).filter(|slot| !bench.lab.running().contains(slot)) {
+            assert_eq!(matches!(last[&slot], Why::AwaitsTraining), trains, "{slot}: {last:?}");
+        }
+    }
+    assert!(anew > 3, "{anew}");
 }

@@ -22,6 +22,8 @@ pub(super) struct Tracked {
     pub(super) traffic: Option<f64>,
     /// How often it was trained.
     pub(super) trained: u32,
+    /// Seconds that it is thought to have waited since it was last seen on a CPU.
+    rested: f64,
 }
 
 /// In what way a segment ran.
@@ -89,6 +91,30 @@ impl Tracked {
         self.account.book(seconds, weight);
     }
 
+    /// Notes what it waited in a segment on so many CPUs, which has been booked.
+    pub(super) fn rests(&mut self, segment: &Segment, cpus: usize) {
+        let before = if segment.is_idle() { self.rested } else { 0.0 };
+        self.rested = before + segment.waited(cpus);
+    }
+
+    /// It is found stopped: it has not waited for anything, as was thought.
+    pub(super) fn is_stopped(&mut self, weight: f64) {
+        let rested = std::mem::take(&mut self.rested);
+        self.book(-rested, weight);
+    }
+
+    /// It is there again, and no further behind than this.
+    pub(super) fn comes_back(&mut self, least: f64) {
+        self.account.advance((least - self.progress()).max(0.0));
+    }
+
+    /// It begins once more, after it ran for so many seconds at the end of which nothing was measured.
+    pub(super) fn begins_again(&mut self, seconds: f64, weight: f64) {
+        self.book(self.gain(seconds), weight);
+        self.account.begin_run();
+        self.rested = 0.0;
+    }
+
     /// Seconds alone of all that it did.
     fn total(&self) -> Amount {
         self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
@@ -147,13 +173,11 @@ impl Tracked {
     }
 }
 
-/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are ahead of each other.
-pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>) {
-    let old: Vec<&mut Tracked> = old.collect();
-    let least = old.iter().map(|tracked| tracked.progress()).fold(f64::INFINITY, f64::min);
+/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are ahead of the least.
+pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>, least: f64) {
     for tracked in old {
         let ahead = tracked.progress() - least;
-        tracked.account.begin_region(ahead);
+        tracked.account.begin_region(ahead.max(0.0));
     }
 }
 
@@ -276,8 +300,35 @@ mod tests {
             tracked.book(progress, 1.0);
             tracked
         });
-        begin_region(old.iter_mut());
+        begin_region(old.iter_mut(), 3.0);
         assert_eq!(old.map(|tracked| tracked.progress()), [2.0, 0.0, 1.5]);
-        begin_region([].iter_mut());
+    }
+
+    #[test]
+    fn what_a_stopped_program_is_thought_to_have_waited_since_it_last_ran_is_taken_back() {
+        let rest = |on_cpu| {
+            let sample = Sample {
+                on_cpu: Nanos::from_millis(on_cpu),
+                quality: Quality::Exact,
+                ..Sample::empty(program(0, 1).id, Nanos::ZERO, Nanos::from_millis(100))
+            };
+            let mut scene = Scene::new(1, vec![program(0, 1)]);
+            scene.samples = vec![sample];
+            Segment::of(&scene.programs[0], &scene.world(), true).unwrap()
+        };
+        let mut tracked = Tracked::default();
+        for on_cpu in [50, 30, 0, 0] {
+            tracked.book(0.1, 2.0);
+            tracked.rests(&rest(on_cpu), 1);
+        }
+        tracked.is_stopped(2.0);
+        assert!((tracked.alone() - 0.13).abs() < 1e-12, "{}", tracked.alone());
+        assert!((tracked.progress() - 0.065).abs() < 1e-12, "{}", tracked.progress());
+        tracked.is_stopped(2.0);
+        tracked.comes_back(0.05);
+        assert!((tracked.progress() - 0.065).abs() < 1e-12, "it is ahead");
+        tracked.comes_back(0.5);
+        assert!((tracked.progress() - 0.5).abs() < 1e-12);
+        assert!((tracked.alone() - 0.13).abs() < 1e-12, "it did not do more");
     }
 }

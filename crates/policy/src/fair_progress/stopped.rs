@@ -1,0 +1,91 @@
+//! Programs that somebody else stops for a while, such as a shell or a debugger.
+//!
+//! They are not behind for what they could not do, nor ahead by it. While one is stopped, it makes no progress, and of the
+//! quantum in which it was stopped or went on, only the time counts in which it used or wanted a CPU: for how
+//! long it was stopped in it nobody tells. As a stop is noticed late, what it is thought to have waited since it last used a CPU is
+//! taken back then. When it goes on, it has the progress that it had, but no less than the least of those that are
+//! there, so that it takes its turns as a newcomer does, and does not catch up what others did meanwhile.
+//!
+//! *Source.* Ours, after what the FPS paper says of programs that come and go (section 5).
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Program, ProgramId, ProgramState};
+
+/// Who is stopped, and who was.
+#[derive(Debug, Default)]
+pub(super) struct Stopped {
+    now: BTreeSet<ProgramId>,
+    /// At any time since the present quantum began.
+    meanwhile: BTreeSet<ProgramId>,
+}
+
+/// What has changed.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Change {
+    pub(super) stopped: Vec<ProgramId>,
+    pub(super) continued: Vec<ProgramId>,
+}
+
+impl Stopped {
+    /// Looks who is stopped now, of all programs.
+    pub(super) fn update(&mut self, programs: &[Program]) -> Change {
+        let is_stopped = |program: &&Program| program.state == ProgramState::StoppedByOther;
+        let now: BTreeSet<ProgramId> =
+            programs.iter().filter(is_stopped).map(|program| program.id).collect();
+        let stopped = now.difference(&self.now).copied().collect();
+        let lives = |id: &&ProgramId| programs.iter().any(|program| program.id == **id);
+        let continued = self.now.difference(&now).filter(lives).copied().collect();
+        self.meanwhile.extend(&now);
+        self.now = now;
+        Change { stopped, continued }
+    }
+
+    /// A new quantum begins.
+    pub(super) fn begin_quantum(&mut self) {
+        self.meanwhile.clone_from(&self.now);
+    }
+
+    /// Whether it is stopped.
+    pub(super) fn is_stopped(&self, id: ProgramId) -> bool {
+        self.now.contains(&id)
+    }
+
+    /// Whether it was stopped at any time in the present quantum.
+    pub(super) fn was_stopped(&self, id: ProgramId) -> bool {
+        self.meanwhile.contains(&id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testkit::program;
+
+    #[test]
+    fn whoever_goes_on_was_stopped_until_the_next_quantum_begins() {
+        let mut programs = vec![program(0, 1), program(1, 1)];
+        let (id, other) = (programs[0].id, programs[1].id);
+        let mut stopped = Stopped::default();
+        assert_eq!(stopped.update(&programs), Change::default());
+        programs[0].state = ProgramState::StoppedByOther;
+        assert_eq!(stopped.update(&programs), Change { stopped: vec![id], ..Change::default() });
+        assert_eq!(stopped.update(&programs), Change::default());
+        stopped.begin_quantum();
+        assert!(stopped.is_stopped(id) && stopped.was_stopped(id) && !stopped.was_stopped(other));
+        programs[0].state = ProgramState::Running;
+        assert_eq!(stopped.update(&programs), Change { continued: vec![id], ..Change::default() });
+        assert!(!stopped.is_stopped(id) && stopped.was_stopped(id));
+        stopped.begin_quantum();
+        assert!(!stopped.was_stopped(id));
+    }
+
+    #[test]
+    fn whoever_ended_while_stopped_does_not_go_on() {
+        let mut programs = vec![program(0, 1)];
+        programs[0].state = ProgramState::StoppedByOther;
+        let mut stopped = Stopped::default();
+        stopped.update(&programs);
+        assert_eq!(stopped.update(&[]), Change::default());
+    }
+}
