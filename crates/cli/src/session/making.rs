@@ -48,6 +48,7 @@ impl Session {
             let text = "--optimal is for simulated machines, which know how long work takes alone: leave it out";
             return Err(Failure::Input(text.to_owned()));
         }
+        sources::check_peak(request)?;
         let peak = self.memory_peak(request);
         let how = peak.as_ref().map(|peak| {
             let mut how = request.how.clone();

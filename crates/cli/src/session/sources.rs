@@ -58,6 +58,26 @@ pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
         || request.how.barrier(spec) != Barrier::Own
 }
 
+/// A peak that was said is refused where no traffic is known that could be held against it.
+///
+/// # Errors
+/// When it is so.
+pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
+    let is_known = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();
+    let is_of_use = request.how.policy.fair.peak_bandwidth.is_none()
+        || !request.kind.equalises()
+        || request.profiles.iter().any(is_known)
+        || counters::check(Events::HARDWARE).is_ok();
+    match is_of_use {
+        true => Ok(()),
+        false => Err(Failure::Input(
+            "--peak-bandwidth is held against what programs move to and from memory, and that is known of none: leave it \
+             out, or set `memory_gigabytes_per_second` of the programs in a workload file"
+                .to_owned(),
+        )),
+    }
+}
+
 /// Whether it is known of every program how much it moves to and from memory: counted, or said by the user.
 pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
     let is_said = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();

@@ -41,6 +41,12 @@ fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anythin
     let said = ["jobs.toml:", "fair-progress", "'b'", "`progress = true`", "--slowdowns"];
     place.run(&tables, "--policy fair-progress").ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
+    place.bring_hook();
+    let tables = [program("a", "progress = true", "touch started")];
+    let said = ["--peak-bandwidth", "leave it out, or set `memory_gigabytes_per_second`"];
+    let options = "--policy fair-progress --peak-bandwidth 50";
+    place.run(&tables, options).ended().with(2).saying(&said);
+    assert!(!place.path("started").exists());
 }
 
 #[test]
