@@ -219,7 +219,8 @@ pub(crate) fn useless(command: &str, option: &str) -> Failure {
 pub(crate) struct BarrierArgs {
     /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
     /// where whoever waits knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
-    /// others are there to be compared with [default: own; under the policy auto donate, where CPUs are short]
+    /// others are there to be compared with [default: own; under the policy auto donate, where CPUs are short and a program may
+    /// not be frozen]
     #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }

@@ -222,6 +222,11 @@ pub enum Why {
     },
     /// It fits into CPUs that the quantum would leave idle.
     Fills,
+    /// It does not fit, and shares among its threads the CPUs that the quantum would leave idle.
+    Lent {
+        /// How many.
+        cpus: u16,
+    },
     /// It has the highest cache miss rate of those not yet in a gang.
     MostMisses,
     /// It has the lowest cache miss rate of those that fit beside the gang's first.

@@ -24,15 +24,15 @@
 //! [`LOOK`](phases), and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
 //! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
 //! [not short](phases), nothing is done. 3. A trial: each program runs alone for a moment (those of one thread
-//! have a CPU each, together), [`TRIAL`](phases) in all where that goes. It tells how
+//! together, as many as there are CPUs), [`TRIAL`](phases) in all where that goes. It tells how
 //! many CPUs each uses, and how many it keeps busy outside the kernel. 4. Gangs are made by the CPUs that programs use, not by those
-//! that they ask for: by `minwait`, for the goal `fair` by `greedy`. Each [`CHECK`](phases) it is looked whether as much is done as side by
+//! that they ask for: by `minwait`, which [lends](crate::minwait) what they leave free, for the goal `fair` by `greedy`. Each [`CHECK`](phases) it is looked whether as much is done as side by
 //! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again. 5. Programs that tell
 //! of their [progress] show whether they spin. Where that is certain enough, it decides instead of CPU time.
 //!
 //! *Bounds.* A trial costs what it leaves undone of what is done side by side. After one, there is none before its cost, with that of
 //! another like it, is a [20th](budget) of the run so far, nor before a pause that doubles each time; other programs make it short again. Only the
-//! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 2.4 s it may cost more than 5 %.
+//! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 1.6 s it may cost more than 5 %.
 //!
 //! *Profiles.* Programs that are known to scale well, by times alone with several thread counts, take turns at once.
 //! Where the last threads bring some of them little and they may have fewer, they have fewer at once.

@@ -23,7 +23,8 @@
 //! - when a program ends or comes within a quantum, free CPUs go at once to
 //!   those that wait, longest first. Who runs is not disturbed, and the
 //!   quantum ends when it would have. If nobody runs, a new one begins;
-//! - while everybody runs there are no quanta, and no wake-ups.
+//! - while everybody runs there are no quanta, and no wake-ups;
+//! - where it is asked for (by [`auto`](crate::auto)), what a gang leaves free is [lent](loan).
 //!
 //! # `adaptive-minwait`
 //!
@@ -31,6 +32,9 @@
 //! no rounds; serving everybody once takes about as many quanta as all counts together fill the machine, at least one. Who
 //! comes within a quantum has an even share until the next one. While everybody runs, there are quanta as well, since what
 //! programs ask for may change.
+
+mod ahead;
+mod loan;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -42,6 +46,8 @@ use crate::kind::Options;
 use crate::quantum::{Quantum, Weights};
 use crate::rounds::first_fit;
 use crate::unit::{Denied, Places, Seat, Sorted, Unfreezable, Unit, only_settled, run_together};
+pub(crate) use ahead::{Share, shares};
+use loan::Loan;
 
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -56,6 +62,8 @@ pub(crate) struct Minwait {
     denied: Denied,
     /// Who decides on threads, if anybody does.
     grants: Option<Grants>,
+    /// Who runs on CPUs that are left, if these are lent.
+    loan: Option<Loan>,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
     /// Who was told to wait.
@@ -75,6 +83,7 @@ impl Minwait {
             unfreezable: Unfreezable::default(),
             denied: Denied::default(),
             grants: None,
+            loan: None,
             seats: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
@@ -87,6 +96,11 @@ impl Minwait {
     pub(crate) fn adaptive(options: &Options) -> Minwait {
         let grants = Some(Grants::new(turns, options.quantum));
         Minwait { grants, ..Minwait::new(options) }
+    }
+
+    /// The same, where CPUs that a gang leaves free are lent.
+    pub(crate) fn lending(options: &Options) -> Minwait {
+        Minwait { loan: Some(Loan::default()), ..Minwait::new(options) }
     }
 
     /// Whether there are threads to be decided on.
@@ -120,15 +134,25 @@ impl Minwait {
             || units.iter().any(torn)
     }
 
+    /// CPUs on which nobody has a seat.
+    fn free(&self, world: &World<'_>) -> CpuSet {
+        self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus))
+    }
+
+    /// How long a unit has waited for a seat.
+    fn waited(&self, unit: &Unit, world: &World<'_>) -> Nanos {
+        self.loan.as_ref().map_or_else(|| unit.waiting(world), |loan| loan.waiting(unit, world))
+    }
+
     /// Seats those that have waited longest in the CPUs that are free.
     fn seat(&mut self, units: &[Unit], length: Nanos, world: &World<'_>, plan: &mut Plan) {
-        let free = self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus));
+        let free = self.free(world);
         if free.is_empty() {
             return;
         }
         let seated = self.seated();
         let waits = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
-        let waits = waits.map(|unit| Waits { unit, since: unit.waiting(world) });
+        let waits = waits.map(|unit| Waits { unit, since: self.waited(unit, world) });
         let mut queue: Vec<Waits<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
@@ -141,6 +165,21 @@ impl Minwait {
         self.seats.extend(run_together(gang, free, &mut self.places, world, plan));
     }
 
+    /// Lends what is left, if it is lent.
+    fn lend(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
+        let (seated, free) = (self.seated(), self.free(world));
+        if let Some(loan) = &mut self.loan {
+            loan.update(&seated, units);
+            let others = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
+            loan.lend(&others.collect::<Vec<_>>(), &free, world, plan);
+        }
+    }
+
+    /// Whether a program runs on CPUs that are lent.
+    fn borrows(&self, id: ProgramId) -> bool {
+        self.loan.as_ref().is_some_and(|loan| loan.has(id))
+    }
+
     /// Tells those that found no seat to wait.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let taken: usize = self.seats.iter().map(|seat| seat.cpus.len()).sum();
@@ -148,7 +187,7 @@ impl Minwait {
         let seated = self.seated();
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         for id in units.iter().flat_map(Unit::ids) {
-            if seated.contains(&id) {
+            if seated.contains(&id) || self.borrows(id) {
                 self.waiting.remove(&id);
             } else if self.waiting.insert(id) || denied.contains(&id) {
                 plan.freeze(id);
@@ -160,7 +199,8 @@ impl Minwait {
     /// A quantum lasts as long as somebody waits for its end.
     fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let (before, now) = (self.ends, world.now);
-        if self.waiting.is_empty() && (self.seats.is_empty() || !self.decides()) {
+        let nobody_waits = self.waiting.is_empty() && self.loan.as_ref().is_none_or(Loan::is_empty);
+        if nobody_waits && (self.seats.is_empty() || !self.decides()) {
             self.ends = Nanos::NEVER;
         } else if anew || before == Nanos::NEVER {
             self.ends = now + length;
@@ -200,6 +240,7 @@ impl Policy for Minwait {
                 self.quantum.ended_late(world.now - self.ends);
             }
             self.seats.clear();
+            self.loan.iter_mut().for_each(Loan::end);
             self.cpus = *world.cpus;
         }
         if let Some(grants) = &mut self.grants {
@@ -216,6 +257,7 @@ impl Policy for Minwait {
             _ => length,
         };
         self.seat(units, length, world, plan);
+        self.lend(units, world, plan);
         self.hold(anew, units, world, plan);
         self.time(anew, length, world, plan);
         self.sorted = sorted;

@@ -38,6 +38,9 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::InGang => "its gang has the quantum",
         Why::OtherGang { .. } => "another gang has the quantum",
         Why::Fills => "it fits into CPUs that the quantum would leave idle",
+        Why::Lent { .. } => {
+            "it does not fit, and all its threads share the CPUs that the quantum would leave idle"
+        }
         Why::MostMisses => "of the programs not yet in a gang, it has the most cache misses",
         Why::FewestMissesThatFit => {
             "of those that fit beside the first of its gang, it has the fewest cache misses"
@@ -108,6 +111,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::InGang => "in gang",
         Why::OtherGang { .. } => "other gang",
         Why::Fills => "fills gaps",
+        Why::Lent { .. } => "in a gap",
         Why::MostMisses => "most misses",
         Why::FewestMissesThatFit => "least misses that fit",
         Why::LeastLost { .. } => "costs least",
@@ -221,6 +225,7 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{}, {}", place(*round, *gang, *gangs), planned(*length)))
         }
         Why::OtherGang { gang } => Some(format!("its own is gang {}", gang + 1)),
+        Why::Lent { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),

@@ -8,10 +8,14 @@
 //! not (`docs/barrier.md`). So programs are prepared for it by what is known before the start: how many threads they ask for.
 //! The machine then has it used only [while they share CPUs](cosched_linux::hook::Door::share).
 //!
-//! *Algorithm.* Where there are several programs, which ask for more threads together than there are CPUs, each that asks for
-//! two or more gets it, if nobody has said how it is to wait and [nothing stands in the way](obstacle). Whoever comes later
-//! counts: a program cannot be given another barrier when another one comes. With the goal `throughput` nobody gets it, as programs
-//! that fill the CPUs run alone then.
+//! *Programs that take turns* need no other barrier: in a gang nobody waits for a thread without a CPU. One that was chosen for
+//! them all the same cost up to 2.4 times as much as it gained (docs/auto.md). So it is chosen only where somebody may not be
+//! frozen, who shares CPUs with the others whatever the policy does.
+//!
+//! *Algorithm.* Where there are several programs, which ask for more threads together than there are CPUs, and one of which may
+//! not be frozen, each that asks for two or more gets it, if nobody has said how it is to wait and [nothing stands in the
+//! way](obstacle). Whoever comes later counts: a program cannot be given another barrier when another one comes. With the goal
+//! `throughput` nobody gets it, as programs that fill the CPUs run alone then.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -77,12 +81,16 @@ struct Demand {
     asked: u16,
     /// Somebody has said how it is to wait.
     is_said: bool,
+    /// It may not be frozen.
+    never_frozen: bool,
 }
 
 /// Of each program whether it is to have another barrier than its own.
 fn choose(demands: &[Demand], cpus: usize) -> Vec<bool> {
-    let are_short = demands.len() > 1 && in_all(demands, cpus) > cpus;
-    demands.iter().map(|one| are_short && one.asked > 1 && !one.is_said).collect()
+    let share = demands.len() > 1
+        && in_all(demands, cpus) > cpus
+        && demands.iter().any(|one| one.never_frozen);
+    demands.iter().map(|one| share && one.asked > 1 && !one.is_said).collect()
 }
 
 /// How many threads they ask for together. One that asks for more than there are CPUs has as many.
@@ -113,7 +121,11 @@ impl Session {
         let demand = |spec: &ProgramSpec| {
             let environment = spec.environment(self.environment.iter().cloned());
             let is_said = request.how.said_barrier(spec).is_some();
-            Demand { asked: self.threads(spec), is_said: is_said || between::is_said(&environment) }
+            Demand {
+                asked: self.threads(spec),
+                is_said: is_said || between::is_said(&environment),
+                never_frozen: spec.freezable == Some(false),
+            }
         };
         request.workload.programs.iter().map(demand).collect()
     }
@@ -168,7 +180,7 @@ fn line(names: &[&str], asked: usize, cpus: usize, knows: bool) -> Option<String
     (!names.is_empty()).then(|| {
         format!(
             "OpenMP threads of {} wait for each other at barriers of cosched{by_time} while they share CPUs, since together \
-             the programs ask for more threads ({asked}) than there are CPUs ({cpus}); --barrier own leaves them their own",
+             the programs ask for more threads ({asked}) than there are CPUs ({cpus}), and not all may be frozen; --barrier own leaves them their own",
             words::list(&names)
         )
     })
@@ -188,9 +200,10 @@ pub(super) fn spare_sanitized(env: &mut Vec<(OsString, OsString)>) {
 mod tests {
     use super::*;
 
-    /// Programs that ask for so many threads, of which nobody has said how they wait.
+    /// Programs that ask for so many threads and may not be frozen, of which nobody has said how they wait.
     fn asking(all: &[u16]) -> Vec<Demand> {
-        all.iter().map(|asked| Demand { asked: *asked, is_said: false }).collect()
+        let demand = |asked: &u16| Demand { asked: *asked, is_said: false, never_frozen: true };
+        all.iter().map(demand).collect()
     }
 
     #[test]
@@ -210,9 +223,18 @@ mod tests {
     }
 
     #[test]
+    fn programs_that_can_all_take_turns_keep_their_barriers() {
+        let mut demands = asking(&[4, 4, 4]);
+        demands.iter_mut().for_each(|one| one.never_frozen = false);
+        assert_eq!(choose(&demands, 4), [false; 3]);
+        demands[1].never_frozen = true;
+        assert_eq!(choose(&demands, 4), [true; 3], "the others share CPUs with it");
+    }
+
+    #[test]
     fn what_somebody_has_said_stays_said_and_its_threads_count() {
-        let said = Demand { asked: 4, is_said: true };
-        let open = Demand { asked: 2, is_said: false };
+        let open = Demand { asked: 2, is_said: false, never_frozen: true };
+        let said = Demand { asked: 4, is_said: true, ..open };
         assert_eq!(choose(&[said, open], 4), [false, true]);
         assert_eq!(choose(&[said, said], 4), [false, false]);
     }

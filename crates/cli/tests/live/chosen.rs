@@ -72,8 +72,13 @@ fn direct(name: &str, keys: &str) -> String {
 }
 
 /// So many threads that two such programs are too many.
-fn wide() -> String {
+fn threads() -> String {
     format!("threads = {}", affinity::get(0).unwrap().len().max(2))
+}
+
+/// The same, and it shares CPUs with the others whatever a policy does.
+fn wide() -> String {
+    format!("{}\nfreezable = false", threads())
 }
 
 /// How a program of a run waited.
@@ -85,7 +90,6 @@ fn barriers(ended: &Ended, slot: usize) -> Option<u64> {
     Some(barrier(ended, slot)?.meetings?.barriers)
 }
 
-/// Beside one that sleeps nobody ever takes turns, so that the CPUs are shared all the time.
 #[test]
 fn an_openmp_program_that_shares_cpus_meets_at_barriers_of_cosched_and_that_is_told() {
     for user in [User::Caller, User::ordinary()] {
@@ -147,7 +151,7 @@ fn in_a_run_of_some_seconds_it_becomes_known_which_threads_run_where_that_can_be
 }
 
 #[test]
-fn a_program_alone_programs_with_cpus_for_all_and_those_of_one_thread_are_left_alone() {
+fn a_program_alone_those_of_one_thread_and_those_that_can_take_turns_are_left_alone() {
     let place = Place::new();
     place.bring_hook();
     let alone = place.run(&[program("a", &wide(), TELLS)], "--policy auto").ended().with(0);
@@ -156,6 +160,10 @@ fn a_program_alone_programs_with_cpus_for_all_and_those_of_one_thread_are_left_a
     std::fs::remove_dir_all(place.path("out")).unwrap();
     let single = ["a", "b"].map(|name| program(name, "threads = 1", TELLS));
     place.run(&single, "--policy auto").ended().with(0);
+    assert_eq!([place.read("out/a.stdout"), place.read("out/b.stdout")], ["\n", "\n"]);
+    std::fs::remove_dir_all(place.path("out")).unwrap();
+    let in_turns = ["a", "b"].map(|name| program(name, &threads(), TELLS));
+    place.run(&in_turns, "--policy auto").ended().with(0);
     assert_eq!([place.read("out/a.stdout"), place.read("out/b.stdout")], ["\n", "\n"]);
 }
 

@@ -25,8 +25,8 @@ pub(super) struct Known {
     pub(super) idles: bool,
     /// How many CPUs it uses, where these are fewer than it asks for.
     pub(super) threads: Option<u16>,
-    /// Its turns are as long as everybody's.
-    pub(super) unweighted: bool,
+    /// It has a moment alone, as long as everybody's, on the CPUs on which it finds itself.
+    pub(super) on_trial: bool,
 }
 
 /// A policy, and whether it has been told who is there.
@@ -40,6 +40,8 @@ pub(super) struct Inner {
     asked: BTreeSet<ProgramId>,
     /// What is measured for it only.
     measured: BTreeSet<(ProgramId, Measure)>,
+    /// Who was lent CPUs since that was last asked.
+    borrowed: BTreeSet<ProgramId>,
 }
 
 impl Inner {
@@ -51,6 +53,7 @@ impl Inner {
             learns: false,
             asked: BTreeSet::new(),
             measured: BTreeSet::new(),
+            borrowed: BTreeSet::new(),
         }
     }
 
@@ -68,6 +71,11 @@ impl Inner {
     /// What it was told of programs.
     pub(super) fn known(&self) -> &BTreeMap<ProgramId, Known> {
         &self.known
+    }
+
+    /// Who was lent CPUs since this was last asked.
+    pub(super) fn take_borrowed(&mut self) -> BTreeSet<ProgramId> {
+        std::mem::take(&mut self.borrowed)
     }
 
     /// Has it decide about those who are in; `new` are so since now.
@@ -140,22 +148,29 @@ impl Inner {
         Program {
             freezable: program.freezable && !known.idles,
             asked: known.threads.map_or(program.asked, |threads| threads.min(program.asked)),
-            weight: if known.unweighted { 1.0 } else { program.weight },
+            weight: if known.on_trial { 1.0 } else { program.weight },
             ..program.clone()
         }
     }
 
-    /// A program that uses fewer CPUs than it asks for is bound to none: it may want more of them later, and libraries count
-    /// the CPUs of their mask when they are loaded.
-    fn amend(&self, directives: usize, reasons: usize, plan: &mut Plan) {
+    /// A program that uses fewer CPUs than it asks for is bound to none where it has all that it uses: it may want more of them
+    /// later, and libraries count the CPUs of their mask when they are loaded. A trial binds nobody: all would begin on the first
+    /// CPUs afterwards.
+    fn amend(&mut self, directives: usize, reasons: usize, plan: &mut Plan) {
         for (id, directive) in &mut plan.programs[directives..] {
             if let Directive::Run(settings) = directive {
-                if self.known.get(id).is_some_and(|known| known.threads.is_some()) {
+                let has = settings.cpus.map_or(usize::MAX, |cpus| cpus.len());
+                let has_all = |threads| has >= usize::from(threads);
+                let known = self.known.get(id).copied().unwrap_or_default();
+                if known.on_trial || known.threads.is_some_and(has_all) {
                     settings.cpus = None;
                 }
             }
         }
         for reason in &mut plan.reasons[reasons..] {
+            if matches!(reason.why, Why::Lent { .. }) {
+                self.borrowed.extend(reason.program);
+            }
             let idles = |id| self.known.get(&id).is_some_and(|known| known.idles);
             if reason.why == Why::NeverFrozen && reason.program.is_some_and(idles) {
                 reason.why = Why::HardlyRuns;

@@ -127,6 +127,13 @@ impl Interval {
         )
     }
 
+    /// As if these had no threads that waited: who was lent fewer CPUs than it has threads for has them wait for each other.
+    pub(super) fn without_queues_of(mut self, ids: &BTreeSet<ProgramId>) -> Interval {
+        let those = self.0.iter_mut().filter(|(id, _)| ids.contains(id));
+        those.for_each(|(_, did)| did.queued = None);
+        self
+    }
+
     /// How many CPUs they used together.
     pub(super) fn used(&self) -> f64 {
         self.0.values().map(Did::used).sum()
@@ -173,6 +180,14 @@ mod tests {
         let beside = interval(4, 0.5, 0.4);
         assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
         assert_eq!(beside.waiting(), Some(6.0));
+    }
+
+    #[test]
+    fn threads_that_share_lent_cpus_are_no_more_than_these() {
+        let (lent, id) = (interval(2, 0.5, 0.5), ProgramId::first(1));
+        assert!((lent.useful(8) - 4.0).abs() < 1e-9);
+        let lent = lent.without_queues_of(&[id].into());
+        assert!((lent.useful(8) - 2.5).abs() < 1e-9, "two threads at work, and half a CPU");
     }
 
     #[test]

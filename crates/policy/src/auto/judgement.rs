@@ -14,11 +14,15 @@
 //!
 //! *So* what can be measured decides, and where it sees no loss, programs with several threads take turns: if their
 //! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
+//!
+//! *How much may be lost* depends on whether anything can be won. A program whose threads sleep when it is alone waits by
+//! sleeping, and wastes little beside others. One whose threads never do either never waits or spins. Where two such programs
+//! meet, each may keep CPUs from those for whom the other spins, so that more may be lost to avoid that.
 
 use cosched_core::{Ground, Manner, Speedups};
 
 use super::progress::Bounds;
-use crate::greedy;
+use crate::minwait::Share;
 
 /// A program that competes for CPUs.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,6 +31,13 @@ pub(super) struct Rival {
     pub(super) threads: usize,
     /// How many of them it keeps busy outside the kernel.
     pub(super) rate: f64,
+    /// Alone, hardly any of the threads that it asks for ever sleeps.
+    pub(super) never_sleeps: bool,
+}
+
+/// Whether programs may spin for threads that others keep from their CPUs, who spin as well: that takes two.
+pub(super) fn may_spin(rivals: &[Rival]) -> bool {
+    rivals.iter().filter(|rival| rival.never_sleeps && rival.threads > 1).count() > 1
 }
 
 /// What is to be done.
@@ -61,13 +72,23 @@ pub(super) fn is_settled(rivals: &[Rival], cpus: usize) -> Option<Ground> {
     }
 }
 
-/// What is better on so many CPUs, where so much was done side by side and this part of it may be lost.
-pub(super) fn judge(rivals: &[Rival], cpus: usize, side_by_side: f64, most_lost: f64) -> Verdict {
+/// What is better on so many CPUs, where these are the rivals' shares in turns, so much was done side by side, and this part of
+/// it may be lost.
+pub(super) fn judge(
+    rivals: &[Rival],
+    turns: &[Share],
+    cpus: usize,
+    side_by_side: f64,
+    most_lost: f64,
+) -> Verdict {
     if let Some(ground) = is_settled(rivals, cpus) {
         return Verdict::new(Manner::SideBySide, ground);
     }
-    let rates: f64 = rivals.iter().map(|rival| rival.rate).sum();
-    let in_gangs = rates / turns(rivals, cpus);
+    // On CPUs that are lent, threads share them.
+    let busy = |(rival, share): (&Rival, &Share)| {
+        rival.rate * (share.seated + share.lent / rival.threads as f64)
+    };
+    let in_gangs = rivals.iter().zip(turns).map(busy).sum();
     let (manner, ground) = match in_gangs < (1.0 - most_lost) * side_by_side {
         true => (Manner::SideBySide, Ground::GangsIdle),
         false => (Manner::InGangs, Ground::GangsFill),
@@ -75,15 +96,9 @@ pub(super) fn judge(rivals: &[Rival], cpus: usize, side_by_side: f64, most_lost:
     Verdict { in_gangs: Some(in_gangs), ..Verdict::new(manner, ground) }
 }
 
-/// How many turns it takes to serve all of them once, from 1.
-fn turns(rivals: &[Rival], cpus: usize) -> f64 {
-    let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
-    greedy::turns(&sizes, cpus).max(1.0)
-}
-
-/// The weighted speedup that is expected in turns.
-pub(super) fn speedup_in_turns(rivals: &[Rival], cpus: usize) -> f64 {
-    rivals.len() as f64 / turns(rivals, cpus)
+/// The weighted speedup that is expected in turns. What is done on CPUs that are lent may be nothing.
+pub(super) fn speedup_in_turns(turns: &[Share]) -> f64 {
+    turns.iter().map(|share| share.seated).sum()
 }
 
 /// What is better by the weighted speedups, if that is so for all that they can be. Turns have to bring `worth` times as much.
@@ -104,13 +119,24 @@ pub(super) fn by_progress(side_by_side: Bounds, in_turns: f64, worth: f64) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::minwait::shares;
 
     fn rivals(all: &[(usize, f64)]) -> Vec<Rival> {
-        all.iter().map(|(threads, rate)| Rival { threads: *threads, rate: *rate }).collect()
+        let rival = |&(threads, rate): &(usize, f64)| {
+            let never_sleeps = rate >= 0.93 * threads as f64;
+            Rival { threads, rate, never_sleeps }
+        };
+        all.iter().map(rival).collect()
+    }
+
+    fn turns(rivals: &[Rival], cpus: usize) -> Vec<Share> {
+        let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+        shares(&sizes, cpus, 1)
     }
 
     fn chosen(all: &[(usize, f64)], cpus: usize, side_by_side: f64) -> (Manner, Ground) {
-        let verdict = judge(&rivals(all), cpus, side_by_side, 0.07);
+        let rivals = rivals(all);
+        let verdict = judge(&rivals, &turns(&rivals, cpus), cpus, side_by_side, 0.07);
         (verdict.manner, verdict.ground)
     }
 
@@ -127,19 +153,32 @@ mod tests {
         let side_by_side = |ground| (Manner::SideBySide, ground);
         assert_eq!(chosen(&[(2, 1.5); 4], 2, 1.95), side_by_side(Ground::GangsIdle));
         assert_eq!(chosen(&[(1, 1.0); 5], 2, 2.0), side_by_side(Ground::NobodyWide));
-        assert_eq!(
-            chosen(&[(1, 1.0), (2, 2.0), (2, 2.0)], 2, 2.0),
-            side_by_side(Ground::GangsIdle)
-        );
         assert_eq!(chosen(&[(2, 2.0)], 2, 2.0), side_by_side(Ground::OneCompetes));
         assert_eq!(chosen(&[(3, 3.0), (5, 4.0)], 8, 7.0), side_by_side(Ground::EnoughCpus));
     }
 
     #[test]
+    fn cpus_that_are_lent_are_not_idle() {
+        let some = rivals(&[(1, 1.0), (2, 2.0), (2, 2.0)]);
+        let lending = turns(&some, 2);
+        let in_gangs = |turns| judge(&some, turns, 2, 2.0, 0.07).in_gangs.unwrap();
+        assert!((in_gangs(&lending) - 2.0).abs() < 1e-9);
+        let none = lending.iter().map(|share| Share { lent: 0.0, ..*share });
+        assert!((in_gangs(&none.collect::<Vec<_>>()) - 5.0 / 3.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
+        assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)])));
+        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)])));
+    }
+
+    #[test]
     fn what_may_be_lost_depends_on_the_goal() {
         let some = rivals(&[(2, 1.7); 2]);
-        assert_eq!(judge(&some, 2, 2.0, 0.07).manner, Manner::SideBySide);
-        assert_eq!(judge(&some, 2, 2.0, 0.25).manner, Manner::InGangs);
+        let manner = |most_lost| judge(&some, &turns(&some, 2), 2, 2.0, most_lost).manner;
+        assert_eq!(manner(0.07), Manner::SideBySide);
+        assert_eq!(manner(0.25), Manner::InGangs);
     }
 
     #[test]
@@ -154,9 +193,9 @@ mod tests {
         assert_eq!(decided(0.99, 1.01, 1.03), together, "turns have to bring something");
         assert_eq!(decided(0.9, 1.1, 1.03), None);
         assert_eq!(decided(1.2, 1.3, 0.75), in_turns);
-        assert_eq!(
-            speedup_in_turns(&rivals(&[(4, 4.0), (4, 4.0), (2, 2.0), (2, 2.0)]), 4),
-            4.0 / 3.0
-        );
+        let four = turns(&rivals(&[(4, 4.0), (4, 4.0), (2, 2.0), (2, 2.0)]), 4);
+        assert!((speedup_in_turns(&four) - 4.0 / 3.0).abs() < 1e-9);
+        let lent = turns(&rivals(&[(3, 3.0), (3, 3.0)]), 4);
+        assert!((speedup_in_turns(&lent) - 1.0).abs() < 1e-9, "a lent CPU may bring nothing");
     }
 }

@@ -1,15 +1,19 @@
 //! From one way to run to another, by what was seen: the picture at the top of `auto.rs`.
 
-use cosched_core::{Ground, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
+use cosched_core::{Ground, Level, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
 
-use super::Auto;
 use super::inner::Known;
 use super::interval::Interval;
-use super::judgement::{Verdict, by_progress, is_settled, judge, speedup_in_turns};
+use super::judgement::{
+    Rival, Verdict, by_progress, is_settled, judge, may_spin, speedup_in_turns,
+};
 use super::line::Room;
 use super::progress::{self, Bounds};
 use super::seen::Seen;
+use super::{Auto, Goal};
+use crate::greedy;
 use crate::kind::Options;
+use crate::minwait::{self, Share};
 use crate::rounds::{Gang, Rounds};
 use crate::unit::Unit;
 
@@ -20,7 +24,7 @@ const SOON: Nanos = Nanos::from_millis(10);
 /// How long it is until the next look where CPUs are idle.
 pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
 /// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
-const TRIAL: Nanos = Nanos::from_millis(120);
+const TRIAL: Nanos = Nanos::from_millis(80);
 /// The shortest moment of one program alone, and the longest.
 pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
 /// How often gangs are looked at.
@@ -58,8 +62,9 @@ impl Auto {
 
     pub(super) fn looked(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
-        let own = did.of_those(|id| ids.contains(&id));
-        self.learn(&own, world);
+        let borrowed = self.inner.take_borrowed();
+        let own = did.of_those(|id| ids.contains(&id)).without_queues_of(&borrowed);
+        self.learn(&own, &borrowed, world);
         match self.phase {
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
             Phase::Trial { .. } => self.end_trial(&own, world, plan),
@@ -103,7 +108,7 @@ impl Auto {
     fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
         self.verdict.filter(|verdict| verdict.ground == Ground::GangsIdle)?;
         let rivals = self.rivals(Seen::alone, world);
-        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let told = self.by_what_they_tell(in_turns, world)?;
         (told.manner == Manner::InGangs).then_some(told)
     }
@@ -117,7 +122,7 @@ impl Auto {
         self.phase = Phase::Trial { moment };
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
-            |p: &Program| Known { idles: self.seen(p).idles, threads: None, unweighted: true };
+            |p: &Program| Known { idles: self.seen(p).idles, threads: None, on_trial: true };
         let known = self.candidates(world).map(|p| (p.id, known(p))).collect();
         self.inner.change(Box::new(Rounds::new(&options, moments_of, None)), known, false);
         plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
@@ -131,7 +136,7 @@ impl Auto {
             false => Verdict::UNSEEN,
         };
         let rivals = self.rivals(Seen::alone, world);
-        let in_turns = speedup_in_turns(&rivals, world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let verdict =
             self.by_what_they_tell(in_turns, world).filter(|_| is_open(verdict)).unwrap_or(verdict);
         self.follow(verdict, world, plan);
@@ -140,8 +145,26 @@ impl Auto {
     /// By CPU time.
     fn by_cpu_time(&self, world: &World<'_>) -> Verdict {
         let rivals = self.rivals(Seen::alone, world);
+        let turns = self.shares(&rivals, world);
         let reference = self.side_by_side.unwrap_or_default();
-        judge(&rivals, world.cpus.len(), reference, self.options.goal.most_lost())
+        let most_lost = self.options.goal.most_lost(may_spin(&rivals));
+        judge(&rivals, &turns, world.cpus.len(), reference, most_lost)
+    }
+
+    /// What these would have of the machine in the gangs that would be made of them.
+    fn shares(&self, rivals: &[Rival], world: &World<'_>) -> Vec<Share> {
+        let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+        let cpus = world.cpus.len();
+        match self.options.goal {
+            Goal::Fair => {
+                let seated = 1.0 / greedy::turns(&sizes, cpus).max(1.0);
+                vec![Share { seated, lent: 0.0 }; sizes.len()]
+            }
+            _ => {
+                let cores = world.topology.spanned(world.cpus, Level::Core);
+                minwait::shares(&sizes, cpus, cpus.div_ceil(cores.max(1)))
+            }
+        }
     }
 
     /// By what programs tell of their progress, if that is enough.
@@ -149,10 +172,10 @@ impl Auto {
         by_progress(self.speedup_side_by_side(world)?, in_turns, self.options.goal.worth())
     }
 
-    /// Whether as much is done as side by side, by CPU time.
-    fn is_as_much(&self, did: &Interval, world: &World<'_>) -> bool {
+    /// Whether as much is done as side by side, by CPU time, but for this part of it.
+    fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
         let reference = self.side_by_side.unwrap_or_default();
-        did.useful(world.cpus.len()) >= (1.0 - self.options.goal.most_lost()) * reference
+        did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
@@ -161,9 +184,10 @@ impl Auto {
         }
         let in_turns = self.share_of_turns(did, world);
         let told = self.by_what_they_tell(in_turns, world);
+        let most_lost = self.options.goal.most_lost(may_spin(&self.rivals(Seen::alone, world)));
         let stays = match told {
             Some(told) => told.manner == Manner::InGangs,
-            None => self.progress_decided(world) || self.is_as_much(did, world),
+            None => self.progress_decided(world) || self.is_as_much(did, most_lost, world),
         };
         if stays && !self.somebody_woke(world) {
             self.look_in(CHECK, world);
@@ -248,7 +272,8 @@ impl Auto {
         });
         self.fewer_did_more |= told == Some(true);
         let instead_of_gangs = self.verdict.is_some_and(|one| one.manner == Manner::InGangs);
-        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, world);
+        let most_lost = self.options.goal.most_lost_by_fewer_threads();
+        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, most_lost, world);
         if told.unwrap_or_else(|| self.fewer_did_more || by_cpu_time()) {
             if self.somebody_woke(world) {
                 let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);
@@ -271,7 +296,7 @@ impl Auto {
         if self.verdict.is_none_or(|verdict| verdict.manner != Manner::InGangs) {
             return beside;
         }
-        let in_turns = speedup_in_turns(&self.rivals(Seen::alone, world), world.cpus.len());
+        let in_turns = speedup_in_turns(&self.shares(&self.rivals(Seen::alone, world), world));
         let Bounds { least, most } = beside.unwrap_or_default();
         Some(Bounds { least: least.max(in_turns), most: most.max(in_turns) })
     }

@@ -2,7 +2,7 @@
 //!
 //! What was seen belongs to a position of the workload: a program that is repeated is the same one again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Manner, Nanos, Program, ProgramId, ProgramState, World};
 
@@ -17,6 +17,8 @@ use super::progress::{Bounds, Stretch, weighted_speedup};
 const IDLES: (f64, f64) = (0.2, 0.25);
 /// Whoever uses less than this part of the threads that it asks for is narrower than it says.
 const NARROW: f64 = 0.6;
+/// Whoever has this part of the threads that it asks for at work alone waits without sleeping, or not at all.
+const AWAKE: f64 = 0.93;
 /// What a thread brings on average, of what the first brings, where a program scales well.
 const SCALES: f64 = 0.9;
 
@@ -46,13 +48,15 @@ impl Seen {
     /// By what it did alone.
     pub(super) fn alone(&self, asked: usize) -> Rival {
         let threads = self.narrow(asked).unwrap_or(asked);
-        Rival { threads, rate: self.alone.map_or(threads as f64, |(_, rate)| rate) }
+        let never_sleeps = self.alone.is_some_and(|(width, _)| width >= AWAKE * asked as f64);
+        let rate = self.alone.map_or(threads as f64, |(_, rate)| rate);
+        Rival { threads, rate, never_sleeps }
     }
 
     /// By what it asks for. What it did side by side tells nothing here: threads that wait for a sibling without a CPU may
     /// sleep, so that a wide program looks narrow just where it suffers most.
     pub(super) fn beside(&self, asked: usize) -> Rival {
-        Rival { threads: asked, rate: asked as f64 }
+        Rival { threads: asked, rate: asked as f64, never_sleeps: false }
     }
 
     fn tells(&self) -> bool {
@@ -115,7 +119,12 @@ impl Auto {
     }
 
     /// Takes in how wide programs are, and who competes.
-    pub(super) fn learn(&mut self, did: &Interval, world: &World<'_>) {
+    pub(super) fn learn(
+        &mut self,
+        did: &Interval,
+        borrowed: &BTreeSet<ProgramId>,
+        world: &World<'_>,
+    ) {
         let least = match self.phase {
             Phase::Trial { moment } => moment / 2,
             _ => MOMENT.1,
@@ -136,7 +145,10 @@ impl Auto {
                 Phase::SideBySide | Phase::LooksBack => seen.side_by_side = Some(all),
                 Phase::FewerThreads => seen.fewer = Some(all),
                 Phase::Trial { .. } | Phase::InGangs => {
-                    seen.alone = Some((did.width(), did.rate(world.cpus.len())));
+                    // Threads that share few CPUs may sleep for each other.
+                    if !borrowed.contains(id) {
+                        seen.alone = Some((did.width(), did.rate(world.cpus.len())));
+                    }
                     seen.in_turns = Some(Stretch { seconds: did.running, ..all });
                 }
             }
@@ -155,7 +167,7 @@ impl Auto {
             let seen = self.seen(p);
             let threads = seen.narrow(asked(p, world)).map(|threads| threads as u16);
             let threads = threads.filter(|_| !(fewer && p.malleable));
-            (p.id, Known { idles: seen.idles, threads, unweighted: false })
+            (p.id, Known { idles: seen.idles, threads, on_trial: false })
         };
         self.candidates(world).map(known).collect()
     }

@@ -146,6 +146,7 @@ fn programs_of_one_thread_share_a_moment_with_a_cpu_each() {
     let mut moments = lab.quanta(4);
     moments.sort();
     assert_eq!(moments, [vec![0, 2], vec![1], vec![3], vec![4]]);
+    assert!(lab.scene.programs.iter().all(|p| p.cpus.is_none()), "bound for a moment");
 }
 
 #[test]
@@ -165,6 +166,49 @@ fn whoever_hardly_runs_is_never_frozen_and_gangs_are_made_by_the_cpus_that_are_u
     gangs.sort();
     assert_eq!(gangs, [vec![0, 1, 4], vec![2, 4], vec![3, 4]]);
     assert!(lab.scene.programs.iter().all(|p| p.cpus.is_none()), "bound to fewer than it asks for");
+}
+
+#[test]
+fn cpus_that_gangs_leave_free_are_lent_and_what_is_done_there_tells_nothing_of_its_width() {
+    let mut lab = lab(Goal::Balanced, 4, vec![program(0, 3), program(1, 3)]);
+    look_alike(&mut lab, 2.0, 1.0);
+    look_alike(&mut lab, 3.0, 0.5);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+    let cpus: Vec<_> = lab.scene.programs.iter().map(|p| p.cpus.unwrap().len()).collect();
+    assert_eq!(cpus, [3, 1]);
+    look_alike(&mut lab, 2.0, 1.0);
+    let alone = |slot: u16| lab.policy.seen[&slot].alone.unwrap().0.round();
+    assert_eq!([alone(0), alone(1)], [3.0, 3.0]);
+}
+
+#[test]
+fn more_may_be_lost_where_two_programs_never_sleep_alone() {
+    for (second, choice) in [
+        (2.0, (Manner::InGangs, Ground::GangsFill)),
+        (1.8, (Manner::SideBySide, Ground::GangsIdle)),
+    ] {
+        let mut lab = lab(Goal::Balanced, 2, wide(4));
+        look_alike(&mut lab, 0.5, 1.0);
+        look(&mut lab, &[(0, 2.0, 0.25), (1, second, 0.25), (2, 1.4, 0.25), (3, 1.4, 0.25)]);
+        assert_eq!(chosen(&lab), Some(choice), "{second}");
+    }
+}
+
+#[test]
+fn a_program_that_keeps_few_of_its_threads_at_work_sleeps_however_many_cpus_it_counts_for() {
+    let mut lab = lab(Goal::Balanced, 8, (0..5).map(|slot| program(slot, 8)).collect());
+    look_alike(&mut lab, 1.6, 1.0);
+    look_alike(&mut lab, 1.9, 0.2);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+}
+
+#[test]
+fn gangs_are_looked_at_when_everybody_has_had_a_turn() {
+    let mut lab = in_gangs(wide(4));
+    let began = lab.scene.now;
+    look_alike(&mut lab, 1.2, 0.25);
+    assert_eq!(lab.scene.now - began, Options::default().quantum * 4);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::minwait::Minwait;
 use crate::rounds::Rounds;
 use crate::unmanaged::Unmanaged;
 
-/// When fewer threads are looked at first, where quanta are short. That they do as much is only an assumption.
+/// When gangs and fewer threads are looked at first, where quanta are short. That they do as much is only an assumption.
 const FIRST_CHECK: Nanos = Nanos::from_millis(300);
 
 impl Auto {
@@ -52,13 +52,15 @@ impl Auto {
         let options = self.turns();
         let policy: Box<dyn Policy + Send> = match self.options.goal {
             Goal::Fair => Box::new(Rounds::new(&options, greedy::cut, None)),
-            _ => Box::new(Minwait::new(&options)),
+            _ => Box::new(Minwait::lending(&options)),
         };
         self.inner.change(policy, self.known(false, world), false);
         self.phase = Phase::InGangs;
         self.verdict = Some(verdict);
         self.tell(verdict, plan);
-        self.look_in(CHECK, world);
+        // When everybody has had a turn.
+        let round = options.quantum * self.competing(world).count() as u64;
+        self.look_in(round.clamp(FIRST_CHECK, CHECK), world);
     }
 
     pub(super) fn give_fewer_threads(
@@ -67,7 +69,9 @@ impl Auto {
         world: &World<'_>,
         plan: &mut Plan,
     ) {
-        let options = self.turns();
+        let turns = self.turns();
+        // That they do as much is only an assumption, and is to be seen soon.
+        let options = Options { quantum: turns.quantum.min(FIRST_CHECK / 3), ..turns };
         let policy: Box<dyn Policy + Send> = match self.options.goal {
             Goal::Fair => {
                 let grants = Grants::new(greedy::turns, options.quantum);
@@ -80,7 +84,7 @@ impl Auto {
         self.fewer_did_more = false;
         self.verdict = Some(verdict);
         self.tell(Verdict { manner: Manner::FewerThreads, ..verdict }, plan);
-        self.look_in((options.quantum * 3).clamp(FIRST_CHECK, CHECK), world);
+        self.look_in(FIRST_CHECK, world);
     }
 
     fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {

@@ -132,3 +132,74 @@ fn a_stopped_program_gives_its_cpus_away() {
     lab.set_state(0, ProgramState::StoppedByOther);
     assert_eq!((lab.running(), lab.next_wake()), (vec![1], None));
 }
+
+fn lending(cpus: u16, programs: Vec<Program>) -> Lab<Minwait> {
+    Lab::new(Minwait::lending(&Options::default()), cpus, programs)
+}
+
+/// How many CPUs each program may use now.
+fn cpus(lab: &Lab<Minwait>) -> Vec<usize> {
+    let cpus = |p: &Program| {
+        if p.state.may_run() { p.cpus.map_or(lab.scene.cpus.len(), |cpus| cpus.len()) } else { 0 }
+    };
+    lab.scene.programs.iter().map(cpus).collect()
+}
+
+#[test]
+fn what_a_gang_leaves_free_is_lent_and_that_is_no_turn() {
+    let mut lab = lending(24, programs(&[18, 18, 18]));
+    let mut seen = vec![cpus(&lab)];
+    for _ in 0..3 {
+        lab.wake();
+        seen.push(cpus(&lab));
+    }
+    assert_eq!(seen, [[18, 6, 0], [0, 18, 6], [6, 0, 18], [18, 6, 0]]);
+    let lent = Why::Lent { cpus: 6 };
+    assert!(lab.plan.reasons.iter().any(|reason| reason.why == lent), "{:?}", lab.plan.reasons);
+}
+
+#[test]
+fn two_programs_have_a_whole_turn_by_turns_and_whoever_is_left_has_all_that_it_wants() {
+    let mut lab = lending(4, programs(&[3, 3]));
+    assert_eq!(cpus(&lab), [3, 1]);
+    lab.wake();
+    assert_eq!(cpus(&lab), [1, 3]);
+    lab.wake();
+    assert_eq!(cpus(&lab), [3, 1]);
+    lab.pass(QUANTUM / 2);
+    lab.exit(0);
+    assert_eq!((cpus(&lab), lab.next_wake()), (vec![3], None));
+}
+
+#[test]
+fn cpus_that_become_free_within_a_quantum_are_lent_too_and_to_the_same() {
+    let mut lab = lending(6, programs(&[3, 2, 4, 6]));
+    assert_eq!(cpus(&lab), [3, 2, 1, 0]);
+    lab.pass(QUANTUM / 2);
+    lab.exit(1);
+    assert_eq!(cpus(&lab), [3, 3, 0], "of 4 threads, as 2 was lent to already");
+    lab.exit(0);
+    assert_eq!(cpus(&lab), [4, 2]);
+}
+
+#[test]
+fn what_is_expected_of_the_quanta_to_come_is_what_comes() {
+    for sizes in [vec![24, 18, 12, 12, 6, 6], vec![5, 24, 5, 24], vec![1, 24, 1, 1, 17]] {
+        let threads: Vec<u16> = sizes.iter().map(|size| *size as u16).collect();
+        let mut lab = lending(24, programs(&threads));
+        let mut found = vec![Share::default(); sizes.len()];
+        for _ in 0..120 {
+            for ((share, cpus), size) in found.iter_mut().zip(cpus(&lab)).zip(&sizes) {
+                match cpus == *size {
+                    true => share.seated += 1.0 / 120.0,
+                    false => share.lent += cpus as f64 / 120.0,
+                }
+            }
+            lab.wake();
+        }
+        for (found, expected) in found.iter().zip(shares(&sizes, 24, 1)) {
+            let apart = (found.seated - expected.seated).abs() + (found.lent - expected.lent).abs();
+            assert!(apart < 1e-9, "{sizes:?}: {found:?}, {expected:?}");
+        }
+    }
+}

@@ -39,7 +39,7 @@ fn place(barrier: &BarrierResult) -> String {
     let chosen = match barrier.chosen {
         true => {
             " in the place of OpenMP's while they shared CPUs (the policy chose so, since the programs asked for more \
-             threads than there were CPUs)"
+             threads than there were CPUs, and not all might be frozen)"
         }
         false => "",
     };

@@ -18,6 +18,8 @@ fn looking_back() -> Lab<Auto> {
         "they may have loaded first"
     );
     look_telling(&mut lab, 2.0, 0.25, 2500.0);
+    assert!(!looks_back(&lab), "that would be more than a fortieth of the run");
+    look_telling(&mut lab, 2.0, 0.25, 2500.0);
     assert!(looks_back(&lab), "{:?}", lab.plan.reasons);
     assert_eq!(lab.running(), [0, 1, 2, 3]);
     lab
