@@ -125,7 +125,8 @@ pub(crate) struct PolicyArgs {
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) for the policy bandwidth.
+    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) (bandwidth, and
+    /// fair-progress for programs of which nothing else tells how far they come).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]

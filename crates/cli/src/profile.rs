@@ -21,7 +21,7 @@ mod show;
 use std::collections::BTreeSet;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Arg, Args};
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
@@ -37,8 +37,26 @@ pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
 use in_turn::Known;
 
+/// Options that [`HowArgs`] has for other commands: they are refused, and its help does not tell of them.
+const USELESS: [&str; 13] = [
+    "quantum",
+    "max_frozen",
+    "fill",
+    "goal",
+    "barrier",
+    "peak_bandwidth",
+    "training_limit",
+    "fairness",
+    "no_distribution",
+    "no_sequences",
+    "by_company",
+    "no_phases",
+    "optimal",
+];
+
 /// What to measure.
 #[derive(Debug, Args)]
+#[command(mut_args = told)]
 pub(crate) struct ProfileArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
@@ -50,12 +68,19 @@ pub(crate) struct ProfileArgs {
     /// How often to run each; the median counts.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
-    /// Measure how much memory carries at most, instead of programs: some seconds, on the idle machine (fair-progress).
+    /// Measure how much memory carries at most, instead of programs: less than a second on most machines, on the idle
+    /// machine; it takes the place of what was known (fair-progress).
     #[arg(long, conflicts_with_all = ["workload", "programs", "commands", "threads", "runs"])]
     pub(crate) machine: bool,
     /// Print the profiles as JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// The same option, not in the help if it is of no use.
+fn told(option: Arg) -> Arg {
+    let useless = USELESS.contains(&option.get_id().as_str());
+    if useless { option.hide(true) } else { option }
 }
 
 /// What was found of one program.
@@ -232,7 +257,10 @@ fn why_no_misses(countable: Result<(), Lack>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::{CommandFactory, Parser};
+
     use super::*;
+    use crate::args::Cli;
 
     #[test]
     fn missing_misses_are_told_with_the_reason_and_what_to_do() {
@@ -249,6 +277,36 @@ mod tests {
                 "{told}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_not_told_in_the_help_is_refused() {
+        let command = Cli::command();
+        let profile = command.find_subcommand("profile").unwrap();
+        for id in USELESS {
+            let option = profile.get_arguments().find(|option| option.get_id() == id).unwrap();
+            assert!(option.is_hide_set(), "{id}");
+            let long = format!("--{}", option.get_long().unwrap());
+            let takes_value = option.get_action().takes_values();
+            let value = match id {
+                "goal" => "fair",
+                "barrier" => "donate",
+                "fairness" => "0.5",
+                "quantum" | "max_frozen" => "20ms",
+                _ => "2",
+            };
+            let words =
+                ["cosched", "profile", &long].into_iter().chain(takes_value.then_some(value));
+            let parsed = Cli::try_parse_from(words.chain(["--", "true"])).unwrap();
+            let crate::args::Command::Profile(args) = parsed.command else { panic!("{id}") };
+            let Err(Failure::Input(told)) = super::profile(&args) else { panic!("{id}") };
+            assert!(told.contains(&long) && told.contains("no use"), "{told}");
+        }
+        let run = command.find_subcommand("run").unwrap();
+        assert!(
+            run.get_arguments()
+                .all(|option| option.get_id() != "fairness" || !option.is_hide_set())
+        );
     }
 
     #[test]

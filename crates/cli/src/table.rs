@@ -4,7 +4,7 @@ use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
 use cosched_core::Waits;
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
-use cosched_report::words;
+use cosched_report::{silence, words};
 
 use crate::deviations;
 
@@ -37,9 +37,14 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
         row.push(text(&end(program)));
         table.add_row(row);
     }
-    [vec![table.to_string()], summary(result, profile), deviations::sentences([result])]
-        .concat()
-        .join("\n")
+    [
+        vec![table.to_string()],
+        summary(result, profile),
+        deviations::sentences([result]),
+        silence::sentences([result]),
+    ]
+    .concat()
+    .join("\n")
 }
 
 /// What waiting for siblings cost, in CPU seconds; and the mean latency of a barrier.
@@ -200,6 +205,7 @@ mod tests {
                     terms: None,
                     environment: None,
                     barrier: None,
+                    instead_of_progress: None,
                 })
                 .collect(),
         };

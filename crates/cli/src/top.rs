@@ -26,7 +26,7 @@ use crate::session::print;
 
 /// A run tells how it stands several times a second; one that is stopped, or gets no CPU, may not.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The width of a frame that is no terminal's.
+/// The width of a frame that is no terminal's, where nobody says it.
 const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
@@ -139,9 +139,11 @@ fn snapshot(line: &str, pid: u32) -> Result<Snapshot, Failure> {
     })
 }
 
-/// One frame, as wide as the terminal if there is one.
+/// One frame, as wide as the terminal if there is one, or else as `COLUMNS` says.
 fn text(snapshot: &Snapshot) -> String {
-    let width = terminal::size().map_or(WIDTH, |(columns, _)| columns);
+    let asked = || std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0);
+    let columns = terminal::size().map(|(columns, _)| columns);
+    let width = columns.or_else(asked).unwrap_or(WIDTH);
     let lines = frame(snapshot, None, View::default(), width, None);
     lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
 }

@@ -190,6 +190,20 @@ pub struct ProgramResult {
     /// How its threads waited at barriers; `None`: in its own way, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier: Option<BarrierResult>,
+    /// What stood in for its progress, which it was to tell from inside, and never did; `None`: it told, or nobody had to know,
+    /// and in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instead_of_progress: Option<Instead>,
+}
+
+/// What a policy goes by that has to know how far a program comes, where the program does not tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Instead {
+    /// It is taken not to be slowed, so to come as far as its CPU time.
+    CpuTime,
+    /// The table of slowdowns, by its traffic with memory.
+    Slowdowns,
 }
 
 /// How a program's threads waited at barriers, if not in its own way, or if another was chosen and could not be.

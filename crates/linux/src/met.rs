@@ -1,4 +1,5 @@
-//! What the threads of each program have done at barriers of cosched, told by the machine to whoever wants to know.
+//! What the threads of each program have done at barriers of cosched, and whether the program told how far it has come: told
+//! by the machine to whoever wants to know.
 //!
 //! Threads count on the pages of their processes ([`cosched_page::Tally`]). The machine adds that up once a second, and when a
 //! program ends; whoever has a [`Met`] of the run reads it, while it lasts and afterwards.
@@ -8,9 +9,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cosched_core::Meetings;
 use cosched_page::Meetings as Counted;
 
-/// For each program by slot: in runs that are over, and in the present one.
+use crate::hook::Told;
+
+/// For each program by slot.
 #[derive(Clone, Debug, Default)]
-pub struct Met(Arc<[Mutex<[Counted; 2]>]>);
+pub struct Met(Arc<[Mutex<Known>]>);
+
+/// Of one program.
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// In runs that are over, and in the present one.
+    past: Counted,
+    present: Counted,
+    /// Whether it ever told of progress.
+    has_told: bool,
+}
 
 impl Met {
     /// For so many programs; nobody has met.
@@ -18,17 +31,20 @@ impl Met {
         Met((0..slots).map(|_| Mutex::default()).collect())
     }
 
-    /// In its present run the program has met so often by now.
-    pub(crate) fn tell(&self, slot: u16, now: Counted) {
-        self.change(slot, |[_, present]| *present = now);
+    /// In its present run the program has met so often by now, and told this of its progress.
+    pub(crate) fn tell(&self, slot: u16, now: Counted, told: Told) {
+        self.change(slot, |known| {
+            known.present = now;
+            known.has_told |= told != Told::default();
+        });
     }
 
     /// Its present run is over.
     pub(crate) fn end(&self, slot: u16) {
-        self.change(slot, |[past, present]| *past = *past + std::mem::take(present));
+        self.change(slot, |known| known.past = known.past + std::mem::take(&mut known.present));
     }
 
-    fn change(&self, slot: u16, change: impl FnOnce(&mut [Counted; 2])) {
+    fn change(&self, slot: u16, change: impl FnOnce(&mut Known)) {
         if let Some(known) = self.0.get(usize::from(slot)) {
             change(&mut known.lock().unwrap_or_else(PoisonError::into_inner));
         }
@@ -36,7 +52,7 @@ impl Met {
 
     /// What the threads of the program at this position have done; `None`: nothing that was told.
     pub fn of(&self, slot: usize) -> Option<Meetings> {
-        let [past, present] = *self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner);
+        let Known { past, present, .. } = self.known(slot)?;
         let all = Counted { seen: 0, ..past + present };
         (all != Counted::default()).then(|| Meetings {
             barriers: all.barriers,
@@ -48,6 +64,15 @@ impl Met {
             waited_seconds: (all.nanoseconds / 1000) as f64 / 1e6,
         })
     }
+
+    /// Whether the program at this position ever told how far it has come.
+    pub fn has_told_progress(&self, slot: usize) -> bool {
+        self.known(slot).is_some_and(|known| known.has_told)
+    }
+
+    fn known(&self, slot: usize) -> Option<Known> {
+        Some(*self.0.get(slot)?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 #[cfg(test)]
@@ -58,13 +83,26 @@ mod tests {
     fn runs_of_a_program_add_up_and_one_that_goes_on_is_told_as_it_is_now() {
         let (met, barriers) = (Met::new(2), |barriers| Counted { barriers, ..Counted::default() });
         assert_eq!(met.of(0), None);
-        met.tell(0, barriers(5));
-        met.tell(0, barriers(7));
+        met.tell(0, barriers(5), Told::default());
+        met.tell(0, barriers(7), Told::default());
         assert_eq!(met.of(0).unwrap().barriers, 7);
         met.end(0);
-        met.tell(0, barriers(1));
+        met.tell(0, barriers(1), Told::default());
         assert_eq!(met.of(0).unwrap().barriers, 8);
-        met.tell(9, barriers(1));
+        met.tell(9, barriers(1), Told::default());
         assert_eq!((met.of(1), met.of(9)), (None, None));
+    }
+
+    #[test]
+    fn who_told_of_progress_in_one_run_has_told_whatever_comes_later() {
+        let met = Met::new(2);
+        let nothing = (Counted::default(), Told::default());
+        met.tell(0, nothing.0, nothing.1);
+        assert!(!met.has_told_progress(0));
+        met.tell(0, nothing.0, Told { passages: 1, ..Told::default() });
+        met.end(0);
+        met.tell(0, nothing.0, nothing.1);
+        let told = [0, 1, 9].map(|slot| met.has_told_progress(slot));
+        assert_eq!(told, [true, false, false]);
     }
 }

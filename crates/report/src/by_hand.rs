@@ -119,6 +119,7 @@ pub(crate) fn context() -> Context {
         terms: None,
         environment: None,
         barrier: None,
+        instead_of_progress: None,
     };
     Context {
         policy: "greedy".to_owned(),

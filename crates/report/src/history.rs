@@ -12,10 +12,14 @@
 //! somebody else stopped it within. A program that repeats only to keep others company, and waits for its next start
 //! when the run ends, counts as ended.
 
+mod quanta;
+
 use cosched_core::result::{
     CompletionResult, DeviationResult, ProgramResult, RunResult, TimelineEntry,
 };
 use cosched_core::{CpuSet, Nanos, Refusal, Why};
+
+pub use quanta::Quantum;
 
 /// What a program does.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,27 +134,6 @@ pub fn runs(why: &Why) -> Option<bool> {
     }
 }
 
-/// A quantum as it was planned.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Quantum {
-    /// Its number in the run, from 1.
-    pub number: usize,
-    /// When it was decided.
-    pub from: Nanos,
-    /// When the next one was, or the run ended.
-    pub to: Nanos,
-    /// Which round; policies without rounds count quanta.
-    pub round: u64,
-    /// Which gang, from 0.
-    pub gang: u16,
-    /// Of how many.
-    pub gangs: u16,
-    /// How long it was to last; [`Nanos::NEVER`]: without an end.
-    pub length: Nanos,
-    /// Its position among the decisions.
-    pub decision: usize,
-}
-
 /// A result, told by program.
 #[derive(Clone, Debug)]
 pub struct History<'a> {
@@ -177,8 +160,9 @@ impl<'a> History<'a> {
                 list.push(Told { at, generation: id.generation, why: reason.why });
             }
         }
-        let phases = slots.map(|slot| phases(result, slot)).collect();
-        History { result, phases, told, quanta: quanta(result) }
+        let phases: Vec<Vec<Phase>> = slots.map(|slot| phases(result, slot)).collect();
+        let quanta = quanta::quanta(result, &phases);
+        History { result, phases, told, quanta }
     }
 
     /// What a program did, in order of time and without gaps, from its arrival to its last end.
@@ -240,8 +224,19 @@ impl<'a> History<'a> {
         &self.quanta
     }
 
-    /// The quantum at a time.
+    /// The quantum at a time; `None` before the first, and while there is room for all.
     pub fn quantum_at(&self, at: Nanos) -> Option<&Quantum> {
+        self.begun(at).filter(|quantum| at < quantum.to || quantum.to == self.end())
+    }
+
+    /// Since when there is room for all at a time, and no quanta any more.
+    pub fn room_since(&self, at: Nanos) -> Option<Nanos> {
+        let quantum = self.begun(at)?;
+        self.quantum_at(at).is_none().then_some(quantum.to)
+    }
+
+    /// The last quantum that was decided by then.
+    fn begun(&self, at: Nanos) -> Option<&Quantum> {
         self.quanta[..self.quanta.partition_point(|quantum| quantum.from <= at)].last()
     }
 
@@ -383,23 +378,6 @@ fn phases(result: &RunResult, slot: usize) -> Vec<Phase> {
         None => push(until, end, held(until, end)),
     }
     phases
-}
-
-fn quanta(result: &RunResult) -> Vec<Quantum> {
-    let mut quanta: Vec<Quantum> = Vec::new();
-    for (decision, made) in result.decisions.iter().enumerate() {
-        let from = nanos(made.at_seconds);
-        for reason in &made.reasons {
-            let Why::Quantum { round, gang, gangs, length } = reason.why else { continue };
-            if let Some(last) = quanta.last_mut() {
-                last.to = from;
-            }
-            let number = quanta.len() + 1;
-            let to = nanos(result.total_seconds).max(from);
-            quanta.push(Quantum { number, from, to, round, gang, gangs, length, decision });
-        }
-    }
-    quanta
 }
 
 #[cfg(test)]

@@ -20,6 +20,7 @@ pub mod openmetrics;
 pub mod panels;
 mod report;
 pub mod screen;
+pub mod silence;
 #[cfg(test)]
 mod standing;
 pub mod svg;

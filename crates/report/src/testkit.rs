@@ -186,5 +186,6 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         terms: None,
         environment: None,
         barrier: None,
+        instead_of_progress: None,
     }
 }

@@ -3,8 +3,8 @@
 use comfy_table::Table;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
-use cosched_report::Comparison;
 use cosched_report::comparison::Compared;
+use cosched_report::{Comparison, silence};
 
 use super::Experiment;
 use crate::{deviations, table};
@@ -61,7 +61,8 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
     let sentences = comparison.ways.iter().filter_map(Compared::sentence);
     let deviated = experiment.ways.iter().flat_map(|way| {
-        let told = deviations::sentences(&way.runs).into_iter();
+        let told =
+            deviations::sentences(&way.runs).into_iter().chain(silence::sentences(&way.runs));
         told.map(move |sentence| format!("{}: {sentence}", way.name))
     });
     let lines = [format!("{shown}")].into_iter().chain(simulated);

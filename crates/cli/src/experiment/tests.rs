@@ -185,6 +185,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
             terms: None,
             environment: Some(spec.env.clone()),
             barrier: None,
+            instead_of_progress: None,
         }],
     }
 }

@@ -28,6 +28,21 @@ struct Document<'a> {
     measured_at: &'a str,
 }
 
+/// What was known before may be more by this part of it, or less, and is not told.
+const TENTH: f64 = 0.1;
+
+/// What was known before, where it was another.
+fn differs(before: &Peak, now: &Peak) -> Option<String> {
+    let Peak { gigabytes_per_second: known, measured_at, .. } = before;
+    let found = now.gigabytes_per_second;
+    ((found - known).abs() > TENTH * known).then(|| {
+        format!(
+            "{found:.1} GB/s take the place of {known:.1} GB/s, as measured at {measured_at}; where one of the two was \
+             measured beside other work, measure again on the idle machine"
+        )
+    })
+}
+
 /// Measures, keeps, and shows what was found.
 pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     let session = Session::here()?;
@@ -37,7 +52,11 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
     let (gigabytes_per_second, threads) = sim::memory_peak(&cpus)?;
     let measured_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
     let peak = Peak { gigabytes_per_second, threads, measured_at };
+    let before = store.peak(&session.description);
     store.put_peak(&session.description, &peak)?;
+    if let Some(told) = before.and_then(|before| differs(&before, &peak)) {
+        say(format_args!("{told}"));
+    }
     let lines = peak.lines_per_microsecond();
     if json {
         let document = Document {
@@ -57,4 +76,23 @@ pub(super) fn machine(json: bool) -> Result<ExitCode, Failure> {
         ))?;
     }
     Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_known_is_told_where_it_differs_by_more_than_a_tenth() {
+        let peak = |gigabytes_per_second| Peak {
+            gigabytes_per_second,
+            threads: 2,
+            measured_at: "2026-01-01T00:00:00Z".into(),
+        };
+        let told = differs(&peak(45.7), &peak(31.9)).unwrap();
+        let parts = ["31.9 GB/s take the place of 45.7 GB/s", "2026-01-01", "idle machine"];
+        assert!(parts.iter().all(|part| told.contains(part)), "{told}");
+        assert!(differs(&peak(31.9), &peak(45.7)).is_some());
+        assert_eq!(differs(&peak(40.0), &peak(37.0)), None);
+    }
 }

@@ -48,6 +48,7 @@ impl Session {
             let text = "--optimal is for simulated machines, which know how long work takes alone: leave it out";
             return Err(Failure::Input(text.to_owned()));
         }
+        sources::check_peak(request)?;
         let peak = self.memory_peak(request);
         let how = peak.as_ref().map(|peak| {
             let mut how = request.how.clone();
@@ -180,6 +181,9 @@ impl Session {
         let mut context =
             self.context(request, &threads, &waiting, started_at, rungs, own_cpu_seconds);
         for (slot, program) in context.programs.iter_mut().enumerate() {
+            let silent = sources.as_ref().filter(|_| !met.has_told_progress(slot));
+            program.instead_of_progress =
+                silent.and_then(|sources| sources[slot].instead(&request.profiles[slot], request));
             let Some(barrier) = &mut program.barrier else { continue };
             barrier.meetings = met.of(slot);
             if barrier.way == Barrier::Donate {

@@ -5,6 +5,7 @@
 //! traffic with memory and a table of slowdowns.
 
 use cosched_core::Profile;
+use cosched_core::result::Instead;
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_linux::machine::Origin;
@@ -35,12 +36,46 @@ impl Source {
     }
 }
 
+impl Source {
+    /// What stands in for a program that tells nothing; `None`: it was not to tell.
+    pub(super) fn instead(self, profile: &Profile, request: &Request<'_>) -> Option<Instead> {
+        let by_table = has_prediction(profile, request);
+        let instead = if by_table { Instead::Slowdowns } else { Instead::CpuTime };
+        (self == Source::Inside).then_some(instead)
+    }
+}
+
+/// Whether a table of slowdowns predicts how far a program comes.
+fn has_prediction(profile: &Profile, request: &Request<'_>) -> bool {
+    profile.memory_gigabytes_per_second.is_some() && request.how.policy.slowdowns.is_some()
+}
+
 /// Whether the hook will be inside a program.
 pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
     let is_started = request.origins == Origins::Started;
     (spec.malleable && is_started)
         || (spec.progress && request.kind.equalises())
         || request.how.barrier(spec) != Barrier::Own
+}
+
+/// A peak that was said is refused where no traffic is known that could be held against it.
+///
+/// # Errors
+/// When it is so.
+pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
+    let is_known = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();
+    let is_of_use = request.how.policy.fair.peak_bandwidth.is_none()
+        || !request.kind.equalises()
+        || request.profiles.iter().any(is_known)
+        || counters::check(Events::HARDWARE).is_ok();
+    match is_of_use {
+        true => Ok(()),
+        false => Err(Failure::Input(
+            "--peak-bandwidth is held against what programs move to and from memory, and that is known of none: leave it \
+             out, or set `memory_gigabytes_per_second` of the programs in a workload file"
+                .to_owned(),
+        )),
+    }
 }
 
 /// Whether it is known of every program how much it moves to and from memory: counted, or said by the user.
@@ -58,11 +93,10 @@ pub(super) fn find(request: &Request<'_>) -> Result<Vec<Source>, Failure> {
     let programs = request.workload.programs.iter().zip(request.profiles).enumerate();
     let source = |(slot, (spec, profile)): (usize, (&ProgramSpec, &Profile))| {
         let runs_already = matches!(request.origins.of(slot), Origin::Running(_));
-        let is_known = profile.memory_gigabytes_per_second.is_some();
         match &lack {
             None => Ok(Source::Counters),
             Some(_) if !runs_already && is_inside(spec, request) => Ok(Source::Inside),
-            Some(_) if is_known && request.how.policy.slowdowns.is_some() => Ok(Source::Slowdowns),
+            Some(_) if has_prediction(profile, request) => Ok(Source::Slowdowns),
             Some(lack) => Err(Failure::Input(refusal(spec, request, lack))),
         }
     };

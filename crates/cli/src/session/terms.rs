@@ -89,6 +89,7 @@ impl Session {
             }),
             environment: started.then(|| environment::given(spec)),
             barrier: started.then(|| waiting.result(&environment(spec))).flatten(),
+            instead_of_progress: None,
         };
         Context {
             policy: request.kind.to_string(),

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use cosched_core::Why;
+use cosched_core::result::Instead;
 use cosched_linux::counters::{self, Events};
 
 use super::support::{Place, User, program, skip};
@@ -21,6 +22,14 @@ int main(void) {
 }
 "#;
 
+/// Makes `./ticks`; `false`: there is no compiler.
+fn compile(place: &Place) -> bool {
+    let source = place.write("ticks.c", TICKS);
+    let mut compiler = Command::new("gcc");
+    compiler.args(["-O1"]).arg(source).arg("-o").arg(place.path("ticks"));
+    compiler.status().is_ok_and(|status| status.success())
+}
+
 #[test]
 fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anything_starts() {
     if counters::check(Events::HARDWARE).is_ok() {
@@ -31,6 +40,12 @@ fn a_program_of_which_nothing_is_known_is_refused_with_the_remedy_before_anythin
     let tables = [program("a", "progress = true", "touch started"), program("b", "", "true")];
     let said = ["jobs.toml:", "fair-progress", "'b'", "`progress = true`", "--slowdowns"];
     place.run(&tables, "--policy fair-progress").ended().with(2).saying(&said);
+    assert!(!place.path("started").exists());
+    place.bring_hook();
+    let tables = [program("a", "progress = true", "touch started")];
+    let said = ["--peak-bandwidth", "leave it out, or set `memory_gigabytes_per_second`"];
+    let options = "--policy fair-progress --peak-bandwidth 50";
+    place.run(&tables, options).ended().with(2).saying(&said);
     assert!(!place.path("started").exists());
 }
 
@@ -52,15 +67,34 @@ fn what_memory_carries_as_measured_is_taken_where_traffic_is_known_and_nobody_sa
 }
 
 #[test]
+fn who_was_to_tell_from_inside_and_told_nothing_is_named_at_the_end() {
+    if counters::check(Events::HARDWARE).is_ok() {
+        return skip("this machine counts instructions");
+    }
+    let place = Place::new();
+    place.bring_hook();
+    if !compile(&place) {
+        return skip("there is no gcc");
+    }
+    let keys = "threads = 1\nprogress = true";
+    let tables = [program("ticks", keys, "exec ./ticks"), program("quiet", keys, "sleep 0.1")];
+    let ended = place.run(&tables, "--policy fair-progress").ended().with(0);
+    let said = "quiet told nothing of its progress: it was taken to come as far as its CPU time.";
+    assert!(ended.stdout.contains(said), "{}", ended.stdout);
+    let programs = &ended.result().programs;
+    let instead = [0, 1].map(|slot| programs[slot].instead_of_progress);
+    assert_eq!(instead, [None, Some(Instead::CpuTime)]);
+    let explained = place.cosched(&["explain", "out"]).ended().with(0);
+    assert!(explained.stdout.contains(said), "{}", explained.stdout);
+}
+
+#[test]
 fn programs_that_tick_are_trained_and_what_they_would_do_alone_gets_known() {
     let cpus = std::thread::available_parallelism().unwrap().get();
     for user in [User::Caller, User::ordinary()] {
         let place = Place::of(user);
         place.bring_hook();
-        let source = place.write("ticks.c", TICKS);
-        let mut compiler = Command::new("gcc");
-        compiler.args(["-O1"]).arg(source).arg("-o").arg(place.path("ticks"));
-        if !compiler.status().is_ok_and(|status| status.success()) {
+        if !compile(&place) {
             return skip("there is no gcc");
         }
         let ticks = |name: usize| {

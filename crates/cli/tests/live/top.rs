@@ -18,7 +18,7 @@ use super::support::{Place, User, eventually, skip};
 fn top(place: &Place, arguments: &[&str]) -> Command {
     let mut command = Command::new(&place.executable);
     command.arg("top").args(arguments).env("XDG_RUNTIME_DIR", place.path("run"));
-    command.env_remove("NO_COLOR").stdin(Stdio::null());
+    command.env_remove("NO_COLOR").env_remove("COLUMNS").stdin(Stdio::null());
     command
 }
 
@@ -36,6 +36,10 @@ fn one_look_is_text_or_json() {
     let said = String::from_utf8(text.stdout).unwrap();
     assert_eq!(text.status.code(), Some(0), "{said}");
     assert!(said.starts_with(&format!("cosched {pid}: gang, packed, quantum 100 ms")), "{said}");
+    let narrow = top(&place, &["--once"]).env("COLUMNS", "60").output().unwrap();
+    let narrow = String::from_utf8(narrow.stdout).unwrap();
+    let widest = |frame: &str| frame.lines().map(|line| line.chars().count()).max();
+    assert!(widest(&said) > Some(60) && widest(&narrow) == Some(60), "{said}{narrow}");
     let rows: Vec<&str> = said.lines().skip(5).map(|line| &line[..1]).collect();
     assert_eq!(rows, ["a", "b"], "{said}");
     assert!(said.lines().all(|line| line.len() <= 80 && !line.contains('\x1b')), "{said}");

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::iter::zip;
 
 use super::{
-    BarrierResult, CompletionResult, DecisionResult, DeviationResult, MachineDescription, Own,
-    ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
+    BarrierResult, CompletionResult, DecisionResult, DeviationResult, Instead, MachineDescription,
+    Own, ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
@@ -57,6 +57,8 @@ pub struct ProgramContext {
     pub environment: Option<BTreeMap<String, String>>,
     /// How its threads waited at barriers, if not in its own way.
     pub barrier: Option<BarrierResult>,
+    /// What stood in for its progress, which it was to tell and did not.
+    pub instead_of_progress: Option<Instead>,
 }
 
 impl RunResult {
@@ -179,6 +181,7 @@ fn program(
         terms: context.terms.clone(),
         environment: context.environment.clone(),
         barrier: context.barrier.clone(),
+        instead_of_progress: context.instead_of_progress.filter(|_| outcome.started.is_some()),
     }
 }
 

@@ -89,6 +89,7 @@ fn context() -> Context {
             }),
             environment: None,
             barrier: None,
+            instead_of_progress: None,
         }],
     }
 }

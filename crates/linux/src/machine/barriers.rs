@@ -183,11 +183,11 @@ impl Linux {
         }
     }
 
-    /// Tells what the programs' threads have done at barriers by now.
+    /// Tells what the programs' threads have done at barriers by now, and whether they told of progress.
     pub(super) fn tell_meetings(&self) {
         for live in self.live.values() {
             if let Some(door) = &live.door {
-                self.met.tell(live.id.slot, door.meetings());
+                self.met.tell(live.id.slot, door.meetings(), door.told());
             }
         }
     }

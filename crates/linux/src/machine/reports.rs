@@ -91,7 +91,7 @@ impl Linux {
         self.observer.forget(live.id);
         // Whoever of it goes on has what it wants.
         if let Some(door) = live.door.take() {
-            self.met.tell(live.id.slot, door.meetings());
+            self.met.tell(live.id.slot, door.meetings(), door.told());
             self.met.end(live.id.slot);
         }
         self.rest_states();

@@ -20,6 +20,9 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
+/// Nobody is faster beside others: measured slowdowns from here to 1 are taken for chance, and less is refused.
+const LEAST: f64 = 0.9;
+
 /// Slowdowns in pairs and triples of programs.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -51,7 +54,7 @@ impl Slowdowns {
     /// Reads a table.
     ///
     /// # Errors
-    /// When a key is missing or unknown, the traffics do not rise, a slowdown is not a positive number, or
+    /// When a key is missing or unknown, the traffics do not rise, a slowdown is less than 1 by more than chance, or
     /// there are not as many as variants.
     pub fn parse(text: &str) -> Result<Slowdowns, SlowdownsError> {
         let read: Slowdowns = toml::from_str(text)
@@ -70,15 +73,19 @@ impl Slowdowns {
             );
         }
         let n = levels.len();
-        let is_row = |row: &Vec<f64>| row.len() == n && row.iter().all(positive);
+        let slows = |slowdown: &f64| *slowdown >= LEAST && slowdown.is_finite();
+        let is_row = |row: &Vec<f64>| row.len() == n && row.iter().all(slows);
         let is_square = |rows: &Vec<Vec<f64>>| rows.len() == n && rows.iter().all(is_row);
         if !is_square(&read.pairs) {
-            return wrong("pairs", "must have a row per variant with a positive slowdown for each");
+            return wrong(
+                "pairs",
+                "must have a row per variant with a slowdown of 1 or more for each",
+            );
         }
         if read.triples.len() != n || !read.triples.iter().all(is_square) {
             return wrong(
                 "triples",
-                "must have, per variant, a row per variant with a positive slowdown for each",
+                "must have, per variant, a row per variant with a slowdown of 1 or more for each",
             );
         }
         Ok(read)
@@ -195,6 +202,9 @@ mod tests {
             told("[2.0, 10.0]", "[10.0, 2.0]").starts_with("gigabytes_per_second must be rising")
         );
         assert!(told("pairs = [[1.1, 1.5], ", "pairs = [").starts_with("pairs must have a row"));
+        assert!(told("1.1, 1.5", "0.1, 1.5").starts_with("pairs must have a row per variant with"));
+        assert!(told("1.2, 1.6", "0.89, 1.6").contains("a slowdown of 1 or more"));
+        assert!(Slowdowns::parse(&TEXT.replace("1.1, 1.5", "0.99, 1.5")).is_ok());
         assert!(told("3.0]", "nan]").starts_with("triples must have"));
         assert!(told("machine", "machines").contains("machines"));
     }

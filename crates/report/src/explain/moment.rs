@@ -23,8 +23,10 @@ pub struct Moment {
     pub policy: String,
     /// The way of a comparison that the run is of, where that is known.
     pub way: Option<String>,
-    /// The quantum under way; `None` before the first, and where the policy has none.
+    /// The quantum under way; `None` before the first, while there is room for all, and where the policy has none.
     pub quantum: Option<QuantumMoment>,
+    /// Since when there was room for all after there had been quanta; `None` in a quantum.
+    pub room_since_seconds: Option<f64>,
     /// One per program, or the one that was asked for; in the workload's order.
     pub programs: Vec<ProgramMoment>,
 }
@@ -36,7 +38,7 @@ pub struct QuantumMoment {
     pub number: usize,
     /// When it was decided.
     pub from_seconds: f64,
-    /// When the next one was, or the run ended.
+    /// When the next one was, or there was room for all, or the run ended.
     pub to_seconds: f64,
     /// How long it was planned to last; `None`: without an end.
     pub planned_seconds: Option<f64>,
@@ -76,6 +78,7 @@ impl Moment {
             policy: result.policy.clone(),
             way: None,
             quantum: quantum(&history, at),
+            room_since_seconds: history.room_since(at).map(Nanos::as_secs_f64),
             programs: slots.map(|slot| program(&history, slot, at)).collect(),
         }
     }
@@ -91,7 +94,12 @@ impl Moment {
         let other = self.way.iter().find(|way| **way != self.policy);
         let way = other.map_or(String::new(), |way| format!(" (the way '{way}' of a comparison)"));
         let quantum = self.quantum.iter().map(|quantum| format!(", in {}", quantum.sentence));
-        let when = format!("At {at}, under {}{way}{}:", self.policy, quantum.collect::<String>());
+        let room = self.room_since_seconds.iter().map(|since| {
+            let since = words::instant(nanos(*since));
+            format!("; since {since} there is room for all, and no quanta")
+        });
+        let place: String = quantum.chain(room).collect();
+        let when = format!("At {at}, under {}{way}{place}:", self.policy);
         let mut programs: Vec<&ProgramMoment> = self.programs.iter().collect();
         programs.sort_by_key(|program| program.state != State::Running(None).name());
         let sentences = programs.into_iter().map(|program| program.sentence.clone());

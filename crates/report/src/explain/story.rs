@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use cosched_core::result::{BarrierResult, ProgramResult, RunResult, Simulation};
+use cosched_core::result::{BarrierResult, Instead, ProgramResult, RunResult, Simulation};
 use cosched_core::{Actuator, Exit, Nanos};
 use serde::Serialize;
 
@@ -17,7 +17,7 @@ use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
-use crate::words;
+use crate::{silence, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -84,6 +84,8 @@ pub struct ProgramStory {
     pub grants: Vec<Grant>,
     /// How its threads waited at barriers; `None`: in its own way.
     pub barrier: Option<BarrierResult>,
+    /// What stood in for its progress, which it was to tell from inside and did not; `None`: it told, or nobody had to know.
+    pub instead_of_progress: Option<Instead>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
     /// All that in words; the first sentence is its sum.
@@ -180,6 +182,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
     lines.extend(shares(result));
     lines.extend(quanta(history));
+    lines.extend(silence::sentences([result]));
     let last = result.programs.iter().filter_map(|program| {
         Some((program.arrived_seconds + program.turnaround_seconds?, &program.name))
     });
@@ -277,6 +280,7 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
         scheduled: slices::scheduled(history.result, slot),
         grants: grants::grants(history.result, slot),
         barrier: program.barrier.clone(),
+        instead_of_progress: program.instead_of_progress,
         deviations: deviations(history, slot, done),
         sentences: vec![],
     };
@@ -396,6 +400,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
     lines.extend(meetings::in_words(program));
+    lines.extend(silence::in_words(program));
     let misfortune =
         |kind: &Misfortune| format!("{} it {}.", capitalised(&times(kind.times)), kind.what);
     lines.extend(story.deviations.iter().map(misfortune));

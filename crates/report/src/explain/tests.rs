@@ -30,6 +30,23 @@ fn a_moment_tells_the_quantum_then_who_runs_then_who_waits_and_why() {
 }
 
 #[test]
+fn while_there_is_room_for_all_a_moment_is_in_no_quantum() {
+    let mut outcome = outcome();
+    outcome.deviations.clear();
+    outcome.programs[B].timeline.truncate(1);
+    outcome.programs[B].timeline[0].to = ms(300);
+    outcome.decisions.pop();
+    let last = outcome.decisions.last_mut().unwrap();
+    last.reasons[0].why = Why::Quantum { round: 1, gang: 0, gangs: 2, length: ms(20) };
+    let moment = Moment::of(&RunResult::new(&outcome, &context()), ms(250), None);
+    assert_eq!((&moment.quantum, moment.room_since_seconds), (&None, Some(0.203)));
+    assert_eq!(
+        moment.lines()[0],
+        "At 0.250 s, under greedy; since 0.203 s there is room for all, and no quanta:"
+    );
+}
+
+#[test]
 fn what_the_plan_says_of_itself_stands_with_the_quantum() {
     let moment = Moment::of(&run(), ms(50), None);
     let quantum = moment.quantum.expect("there is one");

@@ -1,5 +1,6 @@
 //! Programs' lives, on a run made by hand.
 
+use cosched_core::engine::outcome::Span;
 use cosched_core::{Aspect, Exit};
 
 use super::*;
@@ -110,6 +111,29 @@ fn a_quantum_lasts_until_the_next_one_is_decided() {
         [(ms(0), ms(100), 0), (ms(100), ms(200), 1), (ms(200), ms(262), 0), (ms(262), ms(300), 1)]
     );
     assert_eq!(history.quantum_at(ms(199)).map(|quantum| quantum.number), Some(2));
+}
+
+#[test]
+fn a_quantum_ends_where_nobody_waits_any_more_and_no_other_follows() {
+    let spans = |length: u64, frozen_again: bool| {
+        let mut outcome = outcome();
+        outcome.deviations.clear();
+        let whole = Span { from: ms(102), to: ms(300), cpus: None };
+        let until = Span { to: ms(280), ..whole };
+        outcome.programs[B].timeline = vec![if frozen_again { until } else { whole }];
+        outcome.decisions.pop();
+        let last = outcome.decisions.last_mut().expect("there are some");
+        last.reasons[0].why = Why::Quantum { round: 1, gang: 0, gangs: 2, length: ms(length) };
+        let result = RunResult::new(&outcome, &context());
+        let history = History::of(&result);
+        let at = |at: u64| (history.quantum_at(ms(at)).is_some(), history.room_since(ms(at)));
+        (history.quanta()[2].to, at(150), at(202), at(250))
+    };
+    let (quantum, since) = ((true, None), (false, Some(ms(203))));
+    // It was planned for 20 ms and would last for 100; from 203 ms on, all run.
+    assert_eq!(spans(20, false), (ms(203), quantum, quantum, since));
+    assert_eq!(spans(60, false), (ms(300), quantum, quantum, quantum), "it may be late");
+    assert_eq!(spans(20, true), (ms(300), quantum, quantum, quantum), "somebody waits again");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 //! out has cost.
 
 use cosched_core::Why;
-use cosched_core::result::{ProgramResult, RunResult};
+use cosched_core::result::{DecisionResult, ProgramResult, RunResult};
 
 use super::{Bar, Dot, Dots, Panel, Plot, Stack};
+use crate::history::nanos;
+use crate::words;
 
 /// The share of each program's quanta of which its speed alone was known in the end (valid data coverage).
 pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
@@ -35,11 +37,7 @@ pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
 /// By how much each program was slowed as the policy saw it in the end, and as it came out.
 pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
-        let told = |why: Why| match why {
-            Why::LeastProgress { slowdown, .. } | Why::MoreProgress { slowdown, .. } => slowdown,
-            _ => None,
-        };
-        whys(run).filter(|(of, _)| *of == slot).filter_map(|(_, why)| told(why)).last()
+        whys(run).filter(|(of, _)| *of == slot).filter_map(|(_, why)| slowdown(why)).last()
     };
     let dots = |(slot, program): (usize, &ProgramResult)| {
         let dot = |what: &str, value| Dot {
@@ -50,14 +48,28 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         Some([dot("estimated", Some(last(slot)?)), dot("met", program.slowdown)])
     };
     let rows: Vec<Dot> = run.programs.iter().enumerate().filter_map(dots).flatten().collect();
+    let tells =
+        |made: &&DecisionResult| made.reasons.iter().any(|reason| slowdown(reason.why).is_some());
+    let latest = run.decisions.iter().rev().find(tells)?;
+    let [latest, end] = [latest.at_seconds, run.total_seconds].map(|at| words::instant(nanos(at)));
     (!rows.is_empty()).then(|| Panel {
         id: "slowdowns",
         title: "Slowdown: estimated and met".to_owned(),
-        says: "How many times as long as alone a program took, waiting included: as the policy estimated it when it last \
-               decided on it, and as it came out, where the time alone was measured."
-            .to_owned(),
+        says: format!(
+            "How many times as long as alone a program took, waiting included: as the policy estimated it when it last \
+             decided on it, the last time at {latest} of {end} (while there is room for all, nothing is estimated), and as \
+             it came out, where the time alone was measured."
+        ),
         plot: Plot::Dots(Dots { unit: "turnaround / alone", reference: Some(1.0), rows }),
     })
+}
+
+/// The slowdown that a reason tells.
+fn slowdown(why: Why) -> Option<f64> {
+    match why {
+        Why::LeastProgress { slowdown, .. } | Why::MoreProgress { slowdown, .. } => slowdown,
+        _ => None,
+    }
 }
 
 /// How often each program was trained.
@@ -116,7 +128,9 @@ mod tests {
         let Some(Panel { plot: Plot::Dots(dots), .. }) = coverage(&run) else { panic!() };
         assert_eq!((dots.rows[0].value, dots.rows[1].value), (None, Some(0.5)));
         run.programs[1].slowdown = Some(1.25);
-        let Some(Panel { plot: Plot::Dots(dots), .. }) = slowdowns(&run) else { panic!() };
+        let Some(Panel { plot: Plot::Dots(dots), says, .. }) = slowdowns(&run) else { panic!() };
+        let (latest, end) = (run.decisions[1].at_seconds, run.total_seconds);
+        assert!(says.contains(&format!("at {latest:.3} s of {end:.3} s")), "{says}");
         let shown: Vec<_> = dots.rows.iter().map(|row| (row.name.as_str(), row.value)).collect();
         assert_eq!(shown, [("b estimated", Some(1.5)), ("b met", Some(1.25))]);
         let Some(Panel { plot: Plot::Stack(stack), .. }) = training(&run) else { panic!() };

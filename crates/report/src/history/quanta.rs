@@ -1,0 +1,70 @@
+//! The quanta of a run.
+//!
+//! Policies that begin one as soon as the last is over tell of none once there is room for all: nobody decides anything until
+//! somebody comes. What was planned for 100 ms then seems to last to the end of the run. So a quantum that goes on for twice
+//! its length ends when whoever had to wait in it did so no more, if from then on nobody does.
+
+use cosched_core::result::RunResult;
+use cosched_core::{Nanos, Why};
+
+use super::{Phase, State, nanos};
+
+/// A quantum that lasts for so many times its length is none any more.
+const TIMES: u64 = 2;
+
+/// A quantum as it was planned.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quantum {
+    /// Its number in the run, from 1.
+    pub number: usize,
+    /// When it was decided.
+    pub from: Nanos,
+    /// When the next one was, or there was room for all, or the run ended.
+    pub to: Nanos,
+    /// Which round; policies without rounds count quanta.
+    pub round: u64,
+    /// Which gang, from 0.
+    pub gang: u16,
+    /// Of how many.
+    pub gangs: u16,
+    /// How long it was to last; [`Nanos::NEVER`]: without an end.
+    pub length: Nanos,
+    /// Its position among the decisions.
+    pub decision: usize,
+}
+
+/// The quanta of a run, in order of time; `phases` of each program.
+pub(super) fn quanta(result: &RunResult, phases: &[Vec<Phase>]) -> Vec<Quantum> {
+    let mut quanta: Vec<Quantum> = Vec::new();
+    for (decision, made) in result.decisions.iter().enumerate() {
+        let from = nanos(made.at_seconds);
+        for reason in &made.reasons {
+            let Why::Quantum { round, gang, gangs, length } = reason.why else { continue };
+            if let Some(last) = quanta.last_mut() {
+                last.to = from;
+            }
+            let number = quanta.len() + 1;
+            let to = nanos(result.total_seconds).max(from);
+            quanta.push(Quantum { number, from, to, round, gang, gangs, length, decision });
+        }
+    }
+    for quantum in &mut quanta {
+        quantum.to = room_from(quantum, phases).unwrap_or(quantum.to);
+    }
+    quanta
+}
+
+/// From when on there was room for all, and so no quantum any more.
+fn room_from(quantum: &Quantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
+    let Quantum { from, to, length, .. } = *quantum;
+    if length == Nanos::NEVER || to - from < length * TIMES {
+        return None;
+    }
+    // Whoever comes later waits for a moment, too, until it is started.
+    let (planned, starts) = (from + length, |phase: &Phase| phase.state == State::Unstarted);
+    let within = |phase: &&Phase| phase.to > from && phase.from < to && phase.state.waits();
+    let waits = phases.iter().flatten().filter(within);
+    let waits = waits.filter(|phase| phase.from < planned || !starts(phase));
+    let last = waits.map(|phase| phase.to).max().unwrap_or(from);
+    (last <= from + length * TIMES && last < to).then_some(last)
+}
