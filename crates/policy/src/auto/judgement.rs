@@ -35,9 +35,20 @@ pub(super) struct Rival {
     pub(super) never_sleeps: bool,
 }
 
+/// Whoever is outside the kernel for less than this part of what all are side by side gives CPUs away when it waits.
+const YIELDS: f64 = 0.85;
+
+impl Rival {
+    /// Whether its threads may keep CPUs from others while they wait, where all keep this part of the CPUs busy outside the
+    /// kernel side by side.
+    fn may_spin(&self, outside: f64) -> bool {
+        self.never_sleeps && self.threads > 1 && self.rate >= YIELDS * outside * self.threads as f64
+    }
+}
+
 /// Whether programs may spin for threads that others keep from their CPUs, who spin as well: that takes two.
-pub(super) fn may_spin(rivals: &[Rival]) -> bool {
-    rivals.iter().filter(|rival| rival.never_sleeps && rival.threads > 1).count() > 1
+pub(super) fn may_spin(rivals: &[Rival], outside: f64) -> bool {
+    rivals.iter().filter(|rival| rival.may_spin(outside)).count() > 1
 }
 
 /// What is to be done.
@@ -169,8 +180,17 @@ mod tests {
 
     #[test]
     fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
-        assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)])));
-        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)])));
+        assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)]), 1.0));
+        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)]), 1.0));
+    }
+
+    #[test]
+    fn programs_whose_threads_yield_to_each_other_alone_do_not_spin() {
+        // Four numpy scripts on two CPUs: 1.49 of these are busy outside the kernel side by side.
+        let numpy = Rival { threads: 2, rate: 1.2, never_sleeps: true };
+        assert!(!may_spin(&[numpy; 4], 1.49 / 2.0));
+        let storm = Rival { rate: 1.31, ..numpy };
+        assert!(may_spin(&[storm; 4], 1.08 / 2.0), "each barrier wakes somebody, also in company");
     }
 
     #[test]

@@ -147,8 +147,14 @@ impl Auto {
         let rivals = self.rivals(Seen::alone, world);
         let turns = self.shares(&rivals, world);
         let reference = self.side_by_side.unwrap_or_default();
-        let most_lost = self.options.goal.most_lost(may_spin(&rivals));
+        let most_lost = self.most_lost(&rivals, world);
         judge(&rivals, &turns, world.cpus.len(), reference, most_lost)
+    }
+
+    /// Which part of what is done side by side gangs of these may lose.
+    fn most_lost(&self, rivals: &[Rival], world: &World<'_>) -> f64 {
+        let outside = self.side_by_side.unwrap_or_default() / world.cpus.len() as f64;
+        self.options.goal.most_lost(may_spin(rivals, outside))
     }
 
     /// What these would have of the machine in the gangs that would be made of them.
@@ -184,7 +190,7 @@ impl Auto {
         }
         let in_turns = self.share_of_turns(did, world);
         let told = self.by_what_they_tell(in_turns, world);
-        let most_lost = self.options.goal.most_lost(may_spin(&self.rivals(Seen::alone, world)));
+        let most_lost = self.most_lost(&self.rivals(Seen::alone, world), world);
         let stays = match told {
             Some(told) => told.manner == Manner::InGangs,
             None => self.progress_decided(world) || self.is_as_much(did, most_lost, world),
