@@ -331,11 +331,11 @@ impl FairProgress {
             ahead += if progress <= 0.0 { unit.members.len() } else { 0 };
             for id in unit.ids() {
                 let told = self.waiting.insert(id, for_training);
-                let anew = told.is_none() || denied.contains(&id);
-                if anew {
+                let freezes = told.is_none() || denied.contains(&id);
+                if freezes {
                     plan.freeze(id);
                 }
-                if anew || told != Some(for_training) {
+                if freezes || told != Some(for_training) {
                     plan.because(Some(id), why);
                 }
             }

@@ -16,7 +16,8 @@
 //! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
 //!
 //! *How much may be lost* depends on whether anything can be won. A program whose threads sleep when it is alone waits by
-//! sleeping, and wastes little beside others. One whose threads never do either never waits or spins. Where two such programs
+//! sleeping, and wastes little beside others. So does one whose threads yield, which shows in the kernel alone, more than
+//! in company. One whose threads do neither never waits, or spins. Where two such programs
 //! meet, each may keep CPUs from those for whom the other spins, so that more may be lost to avoid that.
 
 use cosched_core::{Ground, Manner, Speedups};
