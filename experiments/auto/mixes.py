@@ -6,11 +6,11 @@ Half of them are held out: constants of the policy are chosen by the others alon
 import dataclasses
 
 from command_line import sample
-from programs import (ALL, HALF, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading, locks, numpy,
+from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading, locks, numpy,
                       phases, pipeline, serial, sleeper, stream)
 
-# How long threads spin at barriers before they sleep: as libgomp by default, and as LLVM's runtime.
-GNU, LLVM, FOREVER, NEVER = "1ms", "200ms", "forever", "0s"
+# How long threads spin at barriers before they sleep: in their own code, or in a runtime.
+FOREVER, NEVER = "forever", "0s"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -16,6 +16,8 @@ ALL, THREE_QUARTERS, HALF, QUARTER, ONE = 1.0, 0.75, 0.5, 0.25, 0.0
 LINE_BYTES = 64
 # By how much the busiest thread has more to do between two barriers than the average.
 IMBALANCE = 0.02
+# How long threads spin in a runtime before they sleep: libgomp by default, and LLVM's.
+GNU, LLVM = "1ms", "200ms"
 # Of a program that streams from memory: per 1,000 instructions, and at once.
 MISSES, IN_FLIGHT = 100.0, 10.0
 
@@ -101,6 +103,11 @@ class Program:
         return [table | {"model": model}] * self.copies
 
 
+def spinning(spin):
+    """Keys of a model whose threads spin so long, in a runtime where that is what one does."""
+    return {"spin": spin} | ({"runtime": True} if spin in (GNU, LLVM) else {})
+
+
 def compute(**keys):
     """Threads that never wait for each other."""
     return Program("compute", lambda size: {"phase": [{"instructions": size.work, "barriers": 1}]}, **keys)
@@ -110,7 +117,7 @@ def barriers(grain, spin, waiting=None, **keys):
     """A barrier each so many microseconds, at which threads spin so long before they sleep."""
 
     def model(size):
-        found = {"spin": spin, "imbalance": IMBALANCE, "phase": [between_barriers(size, size.seconds, grain)]}
+        found = spinning(spin) | {"imbalance": IMBALANCE, "phase": [between_barriers(size, size.seconds, grain)]}
         return found | ({"barrier": waiting} if waiting else {})
 
     return Program("barriers", model, **keys)
@@ -147,8 +154,8 @@ def serial(share, step, spin, **keys):
 
     def model(size):
         of_one = step / 1000 / (share + (1 - share) / size.threads)
-        return {"spin": spin, "phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
-                                         "serial": share, "barriers": 1}]}
+        return spinning(spin) | {"phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
+                                            "serial": share, "barriers": 1}]}
 
     return Program("serial", model, **keys)
 
@@ -180,7 +187,7 @@ def stream(share=1.0, **keys):
         gigahertz = described["gigahertz"]
         waiting = MISSES / 1000 * described["memory_nanos"] * gigahertz / IN_FLIGHT
         cycles = 1.0 if share == 1.0 else max(1.0, size.threads * gigahertz / rate - waiting)
-        return {"spin": "1ms", "phase": [{
+        return spinning(GNU) | {"phase": [{
             "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01), "cycles_per_instruction": cycles,
             "misses_per_kilo_instruction": MISSES, "misses_in_flight": IN_FLIGHT}]}
 
@@ -192,7 +199,7 @@ def cached(**keys):
 
     def model(size):
         footprint = 0.8 * size.machine.described["cache_mib"] * size.machine.caches
-        return {"spin": "1ms", "phase": [{
+        return spinning(GNU) | {"phase": [{
             "instructions": size.work, "barriers": size.times(0.01), "footprint_mib": footprint,
             "misses_per_kilo_instruction": 0.5, "misses_without_cache": 15.0, "misses_in_flight": 4.0}]}
 

@@ -51,6 +51,10 @@ pub enum Ground {
     GangsIdle,
     /// Alone, the programs use all CPUs: in turns nothing is lost that can be measured, and nobody waits for a sibling.
     GangsFill,
+    /// Side by side, threads hardly wait for siblings in their runtimes: in turns the programs would do no more.
+    LittleWaiting,
+    /// Side by side, threads wait for siblings in their runtimes: in turns the programs do more.
+    MuchWaiting,
     /// By what they tell of their progress, the programs come further side by side than in turns.
     FurtherTogether,
     /// By what they tell of their progress, they come further in turns.

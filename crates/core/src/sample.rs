@@ -14,6 +14,8 @@ pub enum Measure {
     CpuTime,
     /// CPU time outside the kernel.
     UserTime,
+    /// Of that, what is spent in a threading runtime.
+    RuntimeTime,
     /// The list of a program's threads with their CPUs and CPU times.
     Threads,
     /// Time waiting for user locks, per thread.
@@ -59,6 +61,8 @@ pub struct Sample {
     pub on_cpu: Nanos,
     /// Of the CPU time, what was spent outside the kernel.
     pub user_time: Option<Nanos>,
+    /// Of the CPU time outside the kernel, an estimate of what was spent in a threading runtime, where threads wait for each other.
+    pub in_runtime: Option<Nanos>,
     /// Time frozen by us in the interval.
     pub frozen: Nanos,
     /// Time spent runnable without a CPU.
@@ -99,6 +103,7 @@ impl Sample {
             to,
             on_cpu: Nanos::ZERO,
             user_time: None,
+            in_runtime: None,
             frozen: Nanos::ZERO,
             run_delay: None,
             lock_wait: None,

@@ -36,6 +36,7 @@ pub mod procfs;
 pub mod rights;
 mod run_delays;
 pub mod runstate;
+mod runtimes;
 pub mod sched_attr;
 pub mod scheduling;
 pub mod sentinel;

@@ -1,7 +1,8 @@
 //! Where in its code a program is: samples of its instruction pointer, counted by block.
 //!
 //! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each quantum was spent
-//! (`cosched_core::Measure::InstructionPointers`).
+//! (`cosched_core::Measure::InstructionPointers`); one that asks whether threads spin, how much of it is in
+//! [runtimes](crate::runtimes) (`cosched_core::Measure::RuntimeTime`).
 //!
 //! *Mechanism.* An event of the kernel interrupts whoever runs every so often, and writes down where it was. As with
 //! [counters](crate::counters::Counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
@@ -18,7 +19,8 @@
 
 mod ring;
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use cosched_core::CpuSet;
@@ -31,12 +33,16 @@ use ring::Ring;
 pub const BLOCK: u64 = 512;
 /// More rings than that are not opened in a run: each takes memory that the kernel cannot swap out, and an open file.
 pub const MOST_RINGS: usize = 256;
+/// Of more threads of a program no samples are taken one by one: some are as good as all.
+const MOST_THREADS: usize = 32;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five in one of training. With
 /// fewer, two quanta of the same phase would differ by chance; twice as many cost up to 4.9 % of a program's time
 /// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
 const NANOS: u64 = 999_983;
+/// The same where intervals are short and few: some hundred in a tenth of a second on two CPUs.
+const OFTEN_NANOS: u64 = 499_979;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
 
@@ -47,6 +53,8 @@ pub enum Source {
     Instructions,
     /// Every so much CPU time.
     CpuTime,
+    /// The same, twice as often.
+    CpuTimeOften,
 }
 
 impl Source {
@@ -62,8 +70,18 @@ impl Source {
                 Sampling { event: Events::HARDWARE.instructions, period: INSTRUCTIONS }
             }
             Source::CpuTime => Sampling { event: CPU_CLOCK, period: NANOS },
+            Source::CpuTimeOften => Sampling { event: CPU_CLOCK, period: OFTEN_NANOS },
         }
     }
+}
+
+/// A sample.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Met {
+    /// Where it was.
+    pub(crate) pointer: u64,
+    /// Which process.
+    pub(crate) process: i32,
 }
 
 /// The samples of one program.
@@ -81,14 +99,57 @@ impl Pointers {
         Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))
     }
 
-    /// How often the program was met in which block since this was last called, ascending.
-    pub fn take(&mut self) -> Vec<(u64, u32)> {
-        let mut blocks: BTreeMap<u64, u32> = BTreeMap::new();
-        for ring in &mut self.0 {
-            ring.take(|pointer| *blocks.entry(pointer / BLOCK).or_default() += 1);
-        }
-        blocks.into_iter().collect()
+    /// The samples since this was last called.
+    pub(crate) fn take(&mut self) -> Vec<Met> {
+        take(self.0.iter_mut())
     }
+}
+
+/// The samples of threads that are there already, each by an event of its own, which needs no ring per CPU.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadPointers(BTreeMap<i32, Ring>);
+
+impl ThreadPointers {
+    /// Takes samples of these threads from now on, and of no others. Whose cannot be had is left out.
+    pub(crate) fn follow(&mut self, threads: &BTreeSet<i32>) {
+        self.0.retain(|thread, _| threads.contains(thread));
+        for thread in threads {
+            if self.0.len() >= MOST_THREADS {
+                return;
+            }
+            if let Entry::Vacant(place) = self.0.entry(*thread) {
+                let event = counters::sample_thread(Source::CpuTimeOften.sampling(), *thread);
+                if let Ok(ring) = event.and_then(Ring::new) {
+                    place.insert(ring);
+                }
+            }
+        }
+    }
+
+    /// Whether there is one thread.
+    pub(crate) fn is_one(&self) -> bool {
+        self.0.len() == 1
+    }
+
+    /// The samples since this was last called.
+    pub(crate) fn take(&mut self) -> Vec<Met> {
+        take(self.0.values_mut())
+    }
+}
+
+fn take<'a>(rings: impl Iterator<Item = &'a mut Ring>) -> Vec<Met> {
+    let mut all = Vec::new();
+    rings.for_each(|ring| ring.take(|met| all.push(met)));
+    all
+}
+
+/// How often a program was met in which block, ascending.
+pub(crate) fn by_block(met: &[Met]) -> BTreeMap<u64, u32> {
+    let mut blocks = BTreeMap::new();
+    for met in met {
+        *blocks.entry(met.pointer / BLOCK).or_default() += 1;
+    }
+    blocks
 }
 
 #[cfg(test)]
@@ -111,6 +172,22 @@ mod tests {
     }
 
     #[test]
+    fn threads_that_are_there_are_followed_until_they_end() {
+        if Source::here().is_none() {
+            return eprintln!("skipped: the instruction pointer cannot be sampled here");
+        }
+        let own = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut pointers = ThreadPointers::default();
+        pointers.follow(&[own, i32::MAX].into());
+        assert_eq!(pointers.0.len(), 1, "the other one is not there");
+        computes_for_a_while();
+        let met = pointers.take();
+        assert!(met.len() >= 50 && met.iter().all(|met| met.process == std::process::id() as i32));
+        pointers.follow(&BTreeSet::new());
+        assert!(pointers.0.is_empty());
+    }
+
+    #[test]
     fn a_program_is_met_where_it_computes_and_the_thread_that_starts_it_is_not() {
         let Some(source) = Source::here() else {
             eprintln!("skipped: the instruction pointer cannot be sampled here");
@@ -123,7 +200,7 @@ mod tests {
         let mut program = Command::new(std::env::current_exe().unwrap());
         program.args(["--exact", "pointers::tests::computes_for_a_while", "--ignored"]);
         assert!(program.output().unwrap().status.success());
-        let blocks = pointers.take();
+        let blocks = by_block(&pointers.take());
         let (all, most) =
             blocks.iter().fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
         assert!(all >= 20 && most * 4 > all, "the loop has a few hundred bytes: {blocks:?}");

@@ -25,7 +25,8 @@
 //! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
 //! [not short](phases), nothing is done. 3. A trial: each program runs alone for a moment (those of one thread
 //! together, as many as there are CPUs), [`TRIAL`](phases) in all where that goes. It tells how
-//! many CPUs each uses, and how many it keeps busy outside the kernel. 4. Gangs are made by the CPUs that programs use, not by those
+//! many CPUs each uses, how many it keeps busy outside the kernel, and, where that is [seen](watch), on how many its threads
+//! only wait. 4. Gangs are made by the CPUs that programs use, not by those
 //! that they ask for: by `minwait`, which [lends](crate::minwait) what they leave free, for the goal `fair` by `greedy`. Each [`CHECK`](phases) it is looked whether as much is done as side by
 //! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again. 5. Programs that tell
 //! of their [progress] show whether they spin. Where that is certain enough, it decides instead of CPU time.
@@ -52,12 +53,14 @@ mod phases;
 mod progress;
 mod seen;
 mod telling;
+mod watch;
 mod ways;
 
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, Token, Wake, World,
+    AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, ProgramId, Token, Wake,
+    World,
 };
 
 use crate::kind::Options;
@@ -67,10 +70,11 @@ use budget::Budget;
 pub use goal::Goal;
 use inner::Inner;
 use interval::Going;
-use judgement::Verdict;
+use judgement::{Beside, Verdict};
 use line::{Line, Room};
 use phases::Phase;
 use seen::Seen;
+use watch::Watch;
 
 /// The wake-up at which everything is read; those of other policies have small numbers.
 const LOOKS: Token = Token(100);
@@ -84,8 +88,8 @@ pub(crate) struct Auto {
     seen: BTreeMap<u16, Seen>,
     inner: Inner,
     phase: Phase,
-    /// CPUs busy outside the kernel while all ran side by side, when that was last looked at.
-    side_by_side: Option<f64>,
+    /// What was done while all ran side by side, when that was last looked at.
+    side_by_side: Option<Beside>,
     /// The weighted speedup in turns, when all began to run side by side for a moment.
     in_turns: f64,
     /// What was judged last.
@@ -100,6 +104,7 @@ pub(crate) struct Auto {
     /// Somebody came or went since the last look.
     disturbed: bool,
     budget: Budget,
+    watch: Watch,
     told: Option<(Manner, Ground)>,
 }
 
@@ -121,6 +126,7 @@ impl Auto {
             asked_for: Nanos::NEVER,
             disturbed: false,
             budget: Budget::new(),
+            watch: Watch::default(),
             told: None,
         }
     }
@@ -157,6 +163,7 @@ impl Policy for Auto {
         }
         if let Some(did) = did {
             self.asked_for = Nanos::NEVER;
+            self.watch.end();
             self.looked(&did, world, plan);
             self.disturbed = false;
         }
@@ -167,6 +174,8 @@ impl Policy for Auto {
         }
         let Auto { inner, line, .. } = self;
         inner.decide(causes, &new, |id| line.has(id), world, plan);
+        let inside = world.programs.iter().map(|p| p.id).filter(|id| self.line.has(*id));
+        self.watch.switch(&inside.collect::<Vec<ProgramId>>(), plan);
         if self.look_at != self.asked_for {
             self.asked_for = self.look_at;
             plan.wake.push(Wake { token: LOOKS, at: self.look_at, first: AtExpiry::Read });

@@ -181,6 +181,9 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         (Manner::SideBySide, Ground::NobodyWide) => {
             "all run side by side, since none of them uses several CPUs at once"
         }
+        (Manner::SideBySide, Ground::LittleWaiting) => {
+            "all run side by side, since their threads hardly wait for siblings without a CPU, so that turns would bring nothing"
+        }
         (Manner::SideBySide, Ground::FurtherTogether) => {
             "all run side by side, since by what they tell of their progress they come further so than in turns"
         }
@@ -193,6 +196,9 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         (Manner::InGangs, Ground::KnownToScale) => {
             "they take turns, since by their runs alone they use all CPUs well"
         }
+        (Manner::InGangs, Ground::MuchWaiting) => {
+            "they take turns, since side by side their threads wait for siblings without a CPU"
+        }
         (Manner::InGangs, Ground::FurtherInTurns) => {
             "they take turns, since by what they tell of their progress they come further so than side by side"
         }
@@ -201,6 +207,9 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         }
         (Manner::FewerThreads, Ground::KnownToScaleBadly) => {
             "they have as many threads as bring most, since by their runs alone the last ones bring little"
+        }
+        (Manner::FewerThreads, Ground::LittleWaiting) => {
+            "they have fewer threads each, since with all of them they would do no more in turns than side by side"
         }
         (Manner::FewerThreads, Ground::GangsIdle | Ground::FurtherTogether) => {
             "they have fewer threads each, since with all of them in turns they would do less than side by side"

@@ -25,9 +25,10 @@ use crate::files::FileError;
 use crate::hook::{Door, Told};
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse};
-use crate::pointers::Pointers;
+use crate::pointers::{Pointers, by_block};
 use crate::procfs::Proc;
 use crate::run_delays::RunDelays;
+use crate::runtimes::part_in_runtimes;
 use crate::tree::Process;
 use source::{Source, add};
 
@@ -92,8 +93,9 @@ impl Observer {
 
     /// Whether something is wanted of a program that only its threads tell.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
-        use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
-        let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
+        use Measure::{Counters, CpuTime, InstructionPointers, Progress, RuntimeTime, UserTime};
+        let of_processes =
+            [Counters, CpuTime, InstructionPointers, Progress, RuntimeTime, UserTime];
         let wanted = self.wanted.get(&id);
         wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
@@ -229,6 +231,7 @@ impl Observer {
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
         let wants_cpu_time = self.wants(id, Measure::CpuTime);
+        let wants_runtime_time = self.wants(id, Measure::RuntimeTime);
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -239,9 +242,9 @@ impl Observer {
         let frozen = live.frozen.until(to);
         let frozen = frozen.since(std::mem::replace(&mut program.frozen, frozen));
         let empty = Sample { progress, frozen, ..Sample::empty(id, from, to) };
-        let blocks = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
+        let met = live.pointers.as_mut().map(Pointers::take).unwrap_or_default();
         let bin = |(block, count)| IpBin { program: id, block, count };
-        into.ips.extend(blocks.into_iter().map(bin));
+        into.ips.extend(by_block(&met).into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
             // Who was frozen all the time did nothing: to find its processes would be most of what a look costs.
@@ -255,8 +258,17 @@ impl Observer {
             let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
             let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
+            let part = wants_runtime_time.then(|| {
+                let waits = live.waits.get_or_insert_default();
+                let (met, was_alone) = (waits.take(), waits.is_one());
+                waits.follow(&threads(&members, &proc));
+                // One thread waits for no sibling.
+                if was_alone && waits.is_one() { Some(0.0) } else { part_in_runtimes(&met, &proc) }
+            });
+            let part = part.flatten();
+            let in_runtime = part.map(|part| Nanos((used.outside.0 as f64 * part) as u64));
             let quality = Quality::Exact;
-            let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
+            let sample = Sample { on_cpu, user_time, in_runtime, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
             return Ok(None);
         }
@@ -327,6 +339,11 @@ impl Observer {
         let ended = std::mem::take(&mut program.ended);
         self.reading.iter().copied().chain(ended).filter(is_own).collect()
     }
+}
+
+/// The threads of these processes, as far as they have not ended.
+fn threads(members: &[Process], proc: &Proc) -> BTreeSet<i32> {
+    members.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default()).collect()
 }
 
 /// Tells a monitor of a program that runs already: of all its processes, until none is new.

@@ -12,7 +12,7 @@ use crate::ground::{FreezerRung, Plot};
 use crate::hook::Door;
 use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning};
-use crate::pointers::Pointers;
+use crate::pointers::{Pointers, ThreadPointers};
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
@@ -41,6 +41,8 @@ pub(super) struct Live {
     pub(super) counters: Option<Counters>,
     /// What looks where in its code it is, if anything does.
     pub(super) pointers: Option<Pointers>,
+    /// What looks whether its threads wait in runtimes, while that is wanted.
+    pub(super) waits: Option<ThreadPointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
     /// Whether the states of its threads are written down.
@@ -157,6 +159,7 @@ impl Live {
             session: None,
             counters: None,
             pointers: None,
+            waits: None,
             door: None,
             is_watched: false,
             is_bound: false,

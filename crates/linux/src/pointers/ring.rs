@@ -2,7 +2,7 @@
 //!
 //! A first page tells how far the kernel has written (`head`) and how far we have read (`tail`), both counted from the
 //! beginning of time; the data lie behind it. Each record begins with its type and its size, so that what is not known can be
-//! passed over. Of the kernel's records only samples with nothing but an instruction pointer matter here.
+//! passed over. Of the kernel's records only samples matter here, with an instruction pointer and whose it is.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,9 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-/// Pages of data: a power of two. A page holds 256 samples.
+use super::Met;
+
+/// Pages of data: a power of two. A page holds 170 samples.
 const PAGES: usize = 2;
 /// Where `data_head` and `data_tail` lie in `struct perf_event_mmap_page`, bytes.
 const HEAD: usize = 1024;
@@ -51,8 +53,8 @@ impl Ring {
         Ok(Ring { base: base.cast(), page, tail: 0, bytes: Vec::new(), _event: event })
     }
 
-    /// Calls `see` with each instruction pointer that has come since the last time.
-    pub(super) fn take(&mut self, see: impl FnMut(u64)) {
+    /// Calls `see` with each sample that has come since the last time.
+    pub(super) fn take(&mut self, see: impl FnMut(Met)) {
         let head = self.word(HEAD).load(Acquire);
         self.copy(head);
         samples(&self.bytes, see);
@@ -91,17 +93,24 @@ impl Drop for Ring {
     }
 }
 
-/// The instruction pointers of the samples in a stream of records. What is cut off or has no size ends it.
-fn samples(mut records: &[u8], mut see: impl FnMut(u64)) {
+/// The samples in a stream of records. What is cut off or has no size ends it.
+fn samples(mut records: &[u8], mut see: impl FnMut(Met)) {
     while let Some((kind, size)) = header(records) {
         let Some((record, rest)) = records.split_at_checked(size).filter(|_| size >= HEADER) else {
             return;
         };
-        if let Some(pointer) = record.get(HEADER..HEADER + 8).filter(|_| kind == SAMPLE) {
-            see(u64::from_ne_bytes(pointer.try_into().unwrap_or_default()));
+        if let Some(met) = met(&record[HEADER..]).filter(|_| kind == SAMPLE) {
+            see(met);
         }
         records = rest;
     }
+}
+
+/// What stands in a sample.
+fn met(body: &[u8]) -> Option<Met> {
+    let (pointer, rest) = body.split_first_chunk()?;
+    let process = *rest.first_chunk()?;
+    Some(Met { pointer: u64::from_ne_bytes(*pointer), process: i32::from_ne_bytes(process) })
 }
 
 fn header(records: &[u8]) -> Option<(u32, usize)> {
@@ -128,7 +137,7 @@ mod tests {
 
     fn seen(records: &[u8]) -> Vec<u64> {
         let mut seen = Vec::new();
-        samples(records, |pointer| seen.push(pointer));
+        samples(records, |met| seen.push(met.pointer));
         seen
     }
 
@@ -137,22 +146,29 @@ mod tests {
         const LOST: u32 = 2;
         const THROTTLE: u32 = 5;
         let stream = [
-            record(SAMPLE, &[0x4010]),
+            record(SAMPLE, &[0x4010, 5]),
             record(LOST, &[7, 100]),
-            record(SAMPLE, &[0x4020]),
+            record(SAMPLE, &[0x4020, 5]),
             record(THROTTLE, &[1, 2, 3]),
-            record(SAMPLE, &[0x7fff_0000]),
+            record(SAMPLE, &[0x7fff_0000, 5]),
         ];
         assert_eq!(seen(&stream.concat()), [0x4010, 0x4020, 0x7fff_0000]);
     }
 
     #[test]
     fn a_record_that_is_cut_off_or_has_no_size_ends_the_stream() {
-        let mut stream = [record(SAMPLE, &[1]), record(SAMPLE, &[2])].concat();
-        stream.truncate(30);
+        let mut stream = [record(SAMPLE, &[1, 5]), record(SAMPLE, &[2, 5])].concat();
+        stream.truncate(46);
         assert_eq!(seen(&stream), [1]);
-        let empty = [record(SAMPLE, &[1]), vec![0; 16], record(SAMPLE, &[2])].concat();
+        let empty = [record(SAMPLE, &[1, 5]), vec![0; 16], record(SAMPLE, &[2, 5])].concat();
         assert_eq!(seen(&empty), [1]);
+    }
+
+    #[test]
+    fn a_sample_tells_whose_it_is() {
+        let mut whose = Vec::new();
+        samples(&record(SAMPLE, &[1, 7 << 32 | 5]), |met| whose.push(met.process));
+        assert_eq!(whose, [5], "of thread 7");
     }
 
     proptest! {

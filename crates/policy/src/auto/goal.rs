@@ -5,18 +5,19 @@ use std::str::FromStr;
 
 use cosched_core::Nanos;
 
+use super::judgement::Spinning;
 use crate::kind::UnknownName;
 
-/// Where programs [may spin](super::judgement::may_spin), gangs may lose something that can be measured, since what spinning
+/// Where programs [may spin](super::judgement::spinning), gangs may lose something that can be measured, since what spinning
 /// threads waste side by side cannot be. In experiments/auto these take 1.3 to 10 times as long side by side, and this is 1.33 times.
 const MOST_LOST_AGAINST_SPINNING: f64 = 0.25;
 /// Where they do not, nothing can be won. This much is noise.
-const MOST_LOST: f64 = 0.02;
+pub(super) const NOISE: f64 = 0.02;
 /// What fewer threads may lose.
 const MOST_LOST_BY_FEWER_THREADS: f64 = 0.07;
 /// The same where equal turns are worth a price.
 const MOST_LOST_FOR_FAIRNESS: f64 = 0.4;
-/// How much further programs have to come in turns than side by side, where they tell: less is noise, or lost to switching.
+/// How much more programs have to do in turns than side by side, where that is seen: less is noise, or lost to switching.
 const WORTH: f64 = 1.03;
 /// The same where equal turns are worth a price.
 const WORTH_FOR_FAIRNESS: f64 = 1.0 - MOST_LOST_FOR_FAIRNESS;
@@ -51,12 +52,14 @@ impl Goal {
         }
     }
 
-    /// Which part of the work that is done side by side may be lost in gangs, 0 to 1, where programs may spin or not.
-    pub(super) fn most_lost(self, may_spin: bool) -> f64 {
-        match self {
-            Goal::Fair => MOST_LOST_FOR_FAIRNESS,
-            _ if may_spin => MOST_LOST_AGAINST_SPINNING,
-            _ => MOST_LOST,
+    /// Which part of the work that is done side by side may be lost in gangs, by what is known of whether programs spin; below
+    /// 0, so much has to be won.
+    pub(super) fn most_lost(self, spinning: Spinning) -> f64 {
+        match spinning {
+            _ if self == Goal::Fair => MOST_LOST_FOR_FAIRNESS,
+            Spinning::Seen => 1.0 - WORTH,
+            Spinning::Possible => MOST_LOST_AGAINST_SPINNING,
+            Spinning::Excluded => NOISE,
         }
     }
 

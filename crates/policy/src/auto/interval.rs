@@ -22,8 +22,10 @@ pub(super) struct Did {
     pub(super) running: f64,
     /// CPU time.
     pub(super) on_cpu: f64,
-    /// Of that, outside the kernel.
+    /// Of that, outside the kernel, as far as it is not seen to wait.
     pub(super) outside: f64,
+    /// Outside the kernel, and in a runtime, where threads wait for each other; where that is seen.
+    pub(super) waiting: Option<f64>,
     /// For how long its threads were ready to run and had no CPU, all together; where that is known.
     pub(super) queued: Option<f64>,
     /// How far it came by its own account, where it had told anything by the end of each part of the interval.
@@ -33,12 +35,15 @@ pub(super) struct Did {
 impl Did {
     fn of(sample: &Sample) -> Did {
         let length = sample.to.since(sample.from);
+        let waiting = sample.in_runtime.map(Nanos::as_secs_f64);
+        let outside = sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64();
         Did {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
             queued: sample.run_delay.map(Nanos::as_secs_f64),
-            outside: sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64(),
+            outside: outside - waiting.unwrap_or_default(),
+            waiting,
             ticks: sample.progress.map(|ticks| ticks as f64),
         }
     }
@@ -51,9 +56,20 @@ impl Did {
             running: self.running + then.running,
             on_cpu: self.on_cpu + then.on_cpu,
             outside: self.outside + then.outside,
+            waiting: self
+                .waiting
+                .zip(then.waiting)
+                .map(|(one, other)| one + other)
+                .or(self.waiting)
+                .or(then.waiting),
             queued: both(self.queued, then.queued),
             ticks: both(self.ticks, then.ticks),
         }
+    }
+
+    /// Of the time outside the kernel, the part in which it waited, where that is seen.
+    pub(super) fn part_waiting(&self) -> Option<f64> {
+        self.waiting.map(|waiting| part(waiting, waiting + self.outside))
     }
 
     /// How many CPUs it used.
@@ -66,7 +82,7 @@ impl Did {
         self.at_work().unwrap_or(self.on_cpu / self.running)
     }
 
-    /// How many CPUs it would have kept busy outside the kernel, of so many.
+    /// How many CPUs it would have kept at work outside the kernel, of so many.
     pub(super) fn rate(&self, cpus: usize) -> f64 {
         self.width().min(cpus as f64) * part(self.outside, self.on_cpu)
     }
@@ -134,6 +150,14 @@ impl Interval {
         self
     }
 
+    /// With this part of what each did outside the kernel spent waiting, where nobody looked.
+    pub(super) fn waiting_as(mut self, part: impl Fn(ProgramId) -> f64) -> Interval {
+        for (id, did) in self.0.iter_mut().filter(|(_, did)| did.waiting.is_none()) {
+            did.outside *= 1.0 - part(*id);
+        }
+        self
+    }
+
     /// How many CPUs they used together.
     pub(super) fn used(&self) -> f64 {
         self.0.values().map(Did::used).sum()
@@ -144,13 +168,22 @@ impl Interval {
         self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
     }
 
-    /// How many CPUs they would have kept busy outside the kernel together, of so many.
+    /// How many CPUs they would have kept at work outside the kernel together, of so many.
     pub(super) fn useful(&self, cpus: usize) -> f64 {
+        self.busy_by(cpus, |did| did.outside)
+    }
+
+    /// The same, where waiting for each other counts as work.
+    pub(super) fn busy(&self, cpus: usize) -> f64 {
+        self.busy_by(cpus, |did| did.outside + did.waiting.unwrap_or_default())
+    }
+
+    fn busy_by(&self, cpus: usize, counts: fn(&Did) -> f64) -> f64 {
         let sum = |of: fn(&Did) -> f64| -> f64 { self.0.values().map(of).sum() };
         let cpus = cpus as f64;
         let width = |did: &Did| did.width().min(cpus) * did.running / did.seconds;
         let at_work: f64 = self.0.values().map(width).sum();
-        at_work.min(cpus) * part(sum(|did| did.outside), sum(|did| did.on_cpu))
+        at_work.min(cpus) * part(sum(counts), sum(|did| did.on_cpu))
     }
 }
 
@@ -167,7 +200,8 @@ mod tests {
     fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
         let one = |slot| {
             let queued = Some(2.0 - on_cpu);
-            let did = Did { seconds: 1.0, running: 1.0, on_cpu, outside, queued, ticks: None };
+            let (seconds, running, waiting, ticks) = (1.0, 1.0, None, None);
+            let did = Did { seconds, running, on_cpu, outside, waiting, queued, ticks };
             (ProgramId::first(slot), did)
         };
         Interval((0..programs).map(one).collect())
@@ -180,6 +214,18 @@ mod tests {
         let beside = interval(4, 0.5, 0.4);
         assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
         assert_eq!(beside.waiting(), Some(6.0));
+    }
+
+    #[test]
+    fn who_waits_in_a_runtime_does_nothing_but_keeps_its_cpus_from_others() {
+        let mut spins = interval(1, 2.0, 0.5);
+        assert_eq!(spins.0[&ProgramId::first(0)].part_waiting(), None, "nobody looked");
+        spins.0.values_mut().for_each(|did| did.waiting = Some(1.5));
+        assert!((spins.useful(2) - 0.5).abs() < 1e-9 && (spins.busy(2) - 2.0).abs() < 1e-9);
+        assert_eq!(spins.0[&ProgramId::first(0)].part_waiting(), Some(0.75));
+        assert_eq!(spins.clone().waiting_as(|_| 0.9), spins);
+        let unseen = interval(1, 2.0, 2.0).waiting_as(|_| 0.75);
+        assert!((unseen.useful(2) - 0.5).abs() < 1e-9);
     }
 
     #[test]

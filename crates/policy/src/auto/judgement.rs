@@ -9,19 +9,26 @@
 //! side.
 //!
 //! *Where gangs win.* Threads that spin for a sibling without a CPU are as busy as those that compute, and their
-//! program gets nothing done. **That cannot be seen from outside**, neither by CPU time nor by instructions. But it happens
+//! program gets nothing done. **Neither CPU time nor instructions show that.** But it happens
 //! only to programs that have several threads at work at once, and nothing of it happens in gangs.
 //!
 //! *So* what can be measured decides, and where it sees no loss, programs with several threads take turns: if their
 //! threads wait for each other that saves a multiple, and if not it costs some per cent (docs/benchmarks.md).
 //!
-//! *How much may be lost* depends on whether anything can be won. A program whose threads sleep when it is alone waits by
+//! *What shows it* is where in their code programs are: threads that spin in their [runtime](cosched_core::Sample::in_runtime) do no
+//! work, and what is left is. Where that is seen of all programs with several threads, it tells what gangs win, and
+//! they have to win something. That has to be for less waiting: that more is done outside the kernel may mean as
+//! well that a program which is being loaded had less of the CPUs.
+//!
+//! *How much may be lost* otherwise depends on whether anything can be won. A program whose threads sleep when it is alone waits by
 //! sleeping, and wastes little beside others. So does one whose threads yield, which shows in the kernel alone, more than
 //! in company. One whose threads do neither never waits, or spins. Where two such programs
 //! meet, each may keep CPUs from those for whom the other spins, so that more may be lost to avoid that.
 
 use cosched_core::{Ground, Manner, Speedups};
 
+use super::goal::NOISE;
+use super::interval::Interval;
 use super::progress::Bounds;
 use crate::minwait::Share;
 
@@ -32,10 +39,33 @@ pub(super) struct Rival {
     pub(super) threads: usize,
     /// How many of them it keeps busy outside the kernel.
     pub(super) rate: f64,
+    /// On how many more its threads are seen to wait.
+    pub(super) waiting: f64,
     /// Alone, hardly any of the threads that it asks for ever sleeps.
     pub(super) never_sleeps: bool,
+    /// It is seen whether they wait.
+    pub(super) shows_waits: bool,
 }
 
+/// What programs do side by side.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Beside {
+    /// How many CPUs they keep at work outside the kernel.
+    pub(super) useful: f64,
+    /// On how many more their threads are seen to wait.
+    pub(super) waiting: f64,
+}
+
+impl Beside {
+    /// What they did, of so many CPUs.
+    pub(super) fn of(did: &Interval, cpus: usize) -> Beside {
+        let useful = did.useful(cpus);
+        Beside { useful, waiting: did.busy(cpus) - useful }
+    }
+}
+
+/// Where it is seen how long threads wait, such a part of the CPUs less has to be spent on that in turns.
+pub(super) const SAVED: f64 = 0.05;
 /// Whoever is outside the kernel for less than this part of what all are side by side gives CPUs away when it waits.
 const YIELDS: f64 = 0.85;
 
@@ -43,13 +73,30 @@ impl Rival {
     /// Whether its threads may keep CPUs from others while they wait, where all keep this part of the CPUs busy outside the
     /// kernel side by side.
     fn may_spin(&self, outside: f64) -> bool {
-        self.never_sleeps && self.threads > 1 && self.rate >= YIELDS * outside * self.threads as f64
+        let yields = || self.rate < YIELDS * outside * self.threads as f64;
+        self.never_sleeps && self.threads > 1 && (self.shows_waits || !yields())
     }
 }
 
-/// Whether programs may spin for threads that others keep from their CPUs, who spin as well: that takes two.
-pub(super) fn may_spin(rivals: &[Rival], outside: f64) -> bool {
-    rivals.iter().filter(|rival| rival.may_spin(outside)).count() > 1
+/// What is known of whether programs spin for threads that others keep from their CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Spinning {
+    /// How much they do is seen.
+    Seen,
+    /// They may: some spin, or never wait, and it takes two of these.
+    Possible,
+    /// They do not.
+    Excluded,
+}
+
+/// The same of these, where this part of the CPUs is busy outside the kernel side by side.
+pub(super) fn spinning(rivals: &[Rival], outside: f64) -> Spinning {
+    let may_spin = rivals.iter().filter(|rival| rival.may_spin(outside)).count();
+    match rivals.iter().all(|rival| rival.threads < 2 || rival.shows_waits) {
+        true => Spinning::Seen,
+        false if may_spin > 1 => Spinning::Possible,
+        false => Spinning::Excluded,
+    }
 }
 
 /// What is to be done.
@@ -84,26 +131,35 @@ pub(super) fn is_settled(rivals: &[Rival], cpus: usize) -> Option<Ground> {
     }
 }
 
-/// What is better on so many CPUs, where these are the rivals' shares in turns, so much was done side by side, and this part of
-/// it may be lost.
+/// What is better on so many CPUs, where these are the rivals' shares in turns, this was done side by side, this is known of
+/// whether they spin, and this part of what is done may be lost.
 pub(super) fn judge(
     rivals: &[Rival],
     turns: &[Share],
     cpus: usize,
-    side_by_side: f64,
+    beside: Beside,
+    spinning: Spinning,
     most_lost: f64,
 ) -> Verdict {
     if let Some(ground) = is_settled(rivals, cpus) {
         return Verdict::new(Manner::SideBySide, ground);
     }
     // On CPUs that are lent, threads share them.
-    let busy = |(rival, share): (&Rival, &Share)| {
-        rival.rate * (share.seated + share.lent / rival.threads as f64)
+    let share = |rival: &Rival, share: &Share| share.seated + share.lent / rival.threads as f64;
+    let sum = |of: fn(&Rival) -> f64| -> f64 {
+        rivals.iter().zip(turns).map(|(rival, turns)| of(rival) * share(rival, turns)).sum()
     };
-    let in_gangs = rivals.iter().zip(turns).map(busy).sum();
-    let (manner, ground) = match in_gangs < (1.0 - most_lost) * side_by_side {
-        true => (Manner::SideBySide, Ground::GangsIdle),
-        false => (Manner::InGangs, Ground::GangsFill),
+    let (in_gangs, waiting) = (sum(|rival| rival.rate), sum(|rival| rival.waiting));
+    let saves = beside.waiting - waiting >= SAVED * cpus as f64;
+    let is_seen = spinning == Spinning::Seen;
+    let fills = in_gangs >= (1.0 - most_lost) * beside.useful && (saves || most_lost >= 0.0);
+    let (manner, ground) = match fills {
+        true if is_seen && saves => (Manner::InGangs, Ground::MuchWaiting),
+        true => (Manner::InGangs, Ground::GangsFill),
+        false if is_seen && in_gangs >= (1.0 - NOISE) * beside.useful => {
+            (Manner::SideBySide, Ground::LittleWaiting)
+        }
+        false => (Manner::SideBySide, Ground::GangsIdle),
     };
     Verdict { in_gangs: Some(in_gangs), ..Verdict::new(manner, ground) }
 }
@@ -136,9 +192,13 @@ mod tests {
     fn rivals(all: &[(usize, f64)]) -> Vec<Rival> {
         let rival = |&(threads, rate): &(usize, f64)| {
             let never_sleeps = rate >= 0.93 * threads as f64;
-            Rival { threads, rate, never_sleeps }
+            Rival { threads, rate, waiting: 0.0, never_sleeps, shows_waits: false }
         };
         all.iter().map(rival).collect()
+    }
+
+    fn busy(useful: f64) -> Beside {
+        Beside { useful, waiting: 0.0 }
     }
 
     fn turns(rivals: &[Rival], cpus: usize) -> Vec<Share> {
@@ -148,7 +208,9 @@ mod tests {
 
     fn chosen(all: &[(usize, f64)], cpus: usize, side_by_side: f64) -> (Manner, Ground) {
         let rivals = rivals(all);
-        let verdict = judge(&rivals, &turns(&rivals, cpus), cpus, side_by_side, 0.07);
+        let turns = turns(&rivals, cpus);
+        let beside = busy(side_by_side);
+        let verdict = judge(&rivals, &turns, cpus, beside, Spinning::Excluded, 0.07);
         (verdict.manner, verdict.ground)
     }
 
@@ -173,7 +235,8 @@ mod tests {
     fn cpus_that_are_lent_are_not_idle() {
         let some = rivals(&[(1, 1.0), (2, 2.0), (2, 2.0)]);
         let lending = turns(&some, 2);
-        let in_gangs = |turns| judge(&some, turns, 2, 2.0, 0.07).in_gangs.unwrap();
+        let judged = |turns| judge(&some, turns, 2, busy(2.0), Spinning::Excluded, 0.07);
+        let in_gangs = |turns| judged(turns).in_gangs.unwrap();
         assert!((in_gangs(&lending) - 2.0).abs() < 1e-9);
         let none = lending.iter().map(|share| Share { lent: 0.0, ..*share });
         assert!((in_gangs(&none.collect::<Vec<_>>()) - 5.0 / 3.0).abs() < 1e-9);
@@ -181,23 +244,56 @@ mod tests {
 
     #[test]
     fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
-        assert!(may_spin(&rivals(&[(24, 24.0), (12, 11.9), (24, 9.0)]), 1.0));
-        assert!(!may_spin(&rivals(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)]), 1.0));
+        let spin = |all: &[(usize, f64)]| spinning(&rivals(all), 1.0);
+        assert_eq!(spin(&[(24, 24.0), (12, 11.9), (24, 9.0)]), Spinning::Possible);
+        assert_eq!(spin(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)]), Spinning::Excluded);
+    }
+
+    #[test]
+    fn where_it_is_seen_whether_threads_wait_turns_have_to_bring_something() {
+        let shows = |threads, rate, waiting| Rival {
+            threads,
+            rate,
+            waiting,
+            never_sleeps: true,
+            shows_waits: true,
+        };
+        let judged = |rate, waiting, useful, waits| {
+            let some = [shows(2, rate, waiting), shows(2, rate, waiting), shows(1, 1.0, 0.0)];
+            let spinning = spinning(&some, useful / 2.0);
+            assert_eq!(spinning, Spinning::Seen);
+            let beside = Beside { useful, waiting: waits };
+            let verdict = judge(&some, &turns(&some, 2), 2, beside, spinning, -0.03);
+            (verdict.manner, verdict.ground)
+        };
+        let little = (Manner::SideBySide, Ground::LittleWaiting);
+        assert_eq!(judged(2.0, 0.0, 2.0, 0.0), little);
+        assert_eq!(judged(1.9, 0.1, 1.8, 0.2), (Manner::InGangs, Ground::MuchWaiting));
+        assert_eq!(judged(1.8, 0.2, 1.8, 0.2), little, "they do so alone, too");
+        assert_eq!(judged(1.9, 0.0, 1.5, 0.0), little, "whatever else made it less side by side");
+        assert_eq!(judged(1.5, 0.0, 1.9, 0.1), (Manner::SideBySide, Ground::GangsIdle));
+        let hidden = Rival { shows_waits: false, ..shows(2, 2.0, 0.0) };
+        let both = [hidden, shows(2, 1.0, 0.0)];
+        assert_eq!(spinning(&both, 1.0), Spinning::Possible, "that one, too");
     }
 
     #[test]
     fn programs_whose_threads_yield_to_each_other_alone_do_not_spin() {
         // Four numpy scripts on two CPUs: 1.49 of these are busy outside the kernel side by side.
-        let numpy = Rival { threads: 2, rate: 1.2, never_sleeps: true };
-        assert!(!may_spin(&[numpy; 4], 1.49 / 2.0));
+        let numpy =
+            Rival { threads: 2, rate: 1.2, waiting: 0.0, never_sleeps: true, shows_waits: false };
+        assert_eq!(spinning(&[numpy; 4], 1.49 / 2.0), Spinning::Excluded);
         let storm = Rival { rate: 1.31, ..numpy };
-        assert!(may_spin(&[storm; 4], 1.08 / 2.0), "each barrier wakes somebody, also in company");
+        let found = spinning(&[storm; 4], 1.08 / 2.0);
+        assert_eq!(found, Spinning::Possible, "each barrier wakes somebody, also in company");
     }
 
     #[test]
     fn what_may_be_lost_depends_on_the_goal() {
         let some = rivals(&[(2, 1.7); 2]);
-        let manner = |most_lost| judge(&some, &turns(&some, 2), 2, 2.0, most_lost).manner;
+        let turns = turns(&some, 2);
+        let manner =
+            |most_lost| judge(&some, &turns, 2, busy(2.0), Spinning::Possible, most_lost).manner;
         assert_eq!(manner(0.07), Manner::SideBySide);
         assert_eq!(manner(0.25), Manner::InGangs);
     }

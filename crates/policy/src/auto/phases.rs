@@ -2,10 +2,12 @@
 
 use cosched_core::{Ground, Level, Manner, Nanos, Plan, Program, ProgramId, Speedups, Why, World};
 
+use super::goal::NOISE;
 use super::inner::Known;
 use super::interval::Interval;
 use super::judgement::{
-    Rival, Verdict, by_progress, is_settled, judge, may_spin, speedup_in_turns,
+    Beside, Rival, SAVED, Spinning, Verdict, by_progress, is_settled, judge, speedup_in_turns,
+    spinning,
 };
 use super::line::Room;
 use super::progress::{self, Bounds};
@@ -18,15 +20,17 @@ use crate::rounds::{Gang, Rounds};
 use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
-pub(super) const LOOK: Nanos = Nanos::from_millis(100);
-/// How soon after somebody came or went an interval begins that has nothing of before.
-const SOON: Nanos = Nanos::from_millis(10);
+pub(super) const LOOK: Nanos = Nanos::from_millis(75);
+/// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
+pub(super) const SETTLE: Nanos = Nanos::from_millis(25);
 /// How long it is until the next look where CPUs are idle.
 pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
 /// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
 const TRIAL: Nanos = Nanos::from_millis(80);
 /// The shortest moment of one program alone, and the longest.
 pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
+/// How long all run side by side at most, out of gangs.
+const LOOK_BACK: Nanos = Nanos::from_millis(100);
 /// How often gangs are looked at.
 pub(super) const CHECK: Nanos = Nanos::from_secs(1);
 /// CPUs are short where so many threads wait for one, as part of the CPUs that there are,
@@ -51,7 +55,7 @@ impl Auto {
     /// CPUs for those who wait for their start.
     pub(super) fn room(&self, did: &Interval, world: &World<'_>) -> Room {
         let (cpus, programs) = (world.cpus.len() as f64, did.0.len());
-        let idle = cpus - did.useful(world.cpus.len());
+        let idle = cpus - did.busy(world.cpus.len());
         let is_idle = idle >= (cpus * (1.0 - BUSY)).max(0.5) && !is_short(did, world);
         if self.phase != Phase::SideBySide || self.disturbed || programs == 0 || !is_idle {
             return Room::default();
@@ -64,6 +68,12 @@ impl Auto {
         let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
         let borrowed = self.inner.take_borrowed();
         let own = did.of_those(|id| ids.contains(&id)).without_queues_of(&borrowed);
+        let own = match self.phase {
+            Phase::InGangs | Phase::FewerThreads => own.waiting_as(|id| {
+                world.program(id).map_or(0.0, |program| self.seen(program).waits_alone())
+            }),
+            _ => own,
+        };
         self.learn(&own, &borrowed, world);
         match self.phase {
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
@@ -83,9 +93,10 @@ impl Auto {
         plan: &mut Plan,
     ) {
         if self.disturbed {
+            self.watch.want();
             return self.look_in(LOOK, world);
         }
-        self.side_by_side = Some(did.useful(world.cpus.len()));
+        self.side_by_side = Some(Beside::of(did, world.cpus.len()));
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
@@ -93,20 +104,43 @@ impl Auto {
             self.look_in(soon, world);
         } else if let Some(verdict) = self.overruled(world) {
             self.follow(verdict, world, plan);
+        } else if self.hardly_waits(world) {
+            let verdict = Verdict::new(Manner::SideBySide, Ground::LittleWaiting);
+            self.verdict = Some(verdict);
+            self.tell(verdict, plan);
+            self.look_in(soon, world);
         } else if world.now < self.budget.next() {
             self.look_at = self.budget.next();
             if self.line.waits() {
                 self.look_in(LOOK, world);
             }
+        } else if self.somebody_shows_waits(world) && !self.watch.was_on() {
+            // What is compared with the trial is to be seen as well as that.
+            self.watch.want();
+            self.look_in(LOOK, world);
         } else {
             self.begin_trial(world, plan);
         }
     }
 
+    /// Whether threads were seen to wait so little that turns can bring nothing, and so no trial is needed to tell.
+    fn hardly_waits(&self, world: &World<'_>) -> bool {
+        let goal = self.options.goal;
+        let spinning = self.spinning(&self.rivals(Seen::beside, world), world);
+        let is_seen = self.watch.was_on() && spinning == Spinning::Seen;
+        let waiting = self.side_by_side.unwrap_or_default().waiting;
+        let has_to_win = goal.most_lost(spinning) < 0.0;
+        is_seen
+            && has_to_win
+            && waiting < SAVED * world.cpus.len() as f64
+            && !self.may_have_fewer(Manner::SideBySide, world)
+    }
+
     /// What programs tell against a judgement by CPU time that turns would leave CPUs idle: what they did alone is known from
     /// the trial, and what they do side by side since then. So that needs no other trial.
     fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
-        self.verdict.filter(|verdict| verdict.ground == Ground::GangsIdle)?;
+        let by_cpu_time = [Ground::GangsIdle, Ground::LittleWaiting];
+        self.verdict.filter(|verdict| by_cpu_time.contains(&verdict.ground))?;
         let rivals = self.rivals(Seen::alone, world);
         let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let told = self.by_what_they_tell(in_turns, world)?;
@@ -120,6 +154,7 @@ impl Auto {
         let moments = moments as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
+        self.watch.want();
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
             |p: &Program| Known { idles: self.seen(p).idles, threads: None, on_trial: true };
@@ -147,14 +182,14 @@ impl Auto {
         let rivals = self.rivals(Seen::alone, world);
         let turns = self.shares(&rivals, world);
         let reference = self.side_by_side.unwrap_or_default();
-        let most_lost = self.most_lost(&rivals, world);
-        judge(&rivals, &turns, world.cpus.len(), reference, most_lost)
+        let spinning = self.spinning(&rivals, world);
+        let most_lost = self.options.goal.most_lost(spinning);
+        judge(&rivals, &turns, world.cpus.len(), reference, spinning, most_lost)
     }
 
-    /// Which part of what is done side by side gangs of these may lose.
-    fn most_lost(&self, rivals: &[Rival], world: &World<'_>) -> f64 {
-        let outside = self.side_by_side.unwrap_or_default() / world.cpus.len() as f64;
-        self.options.goal.most_lost(may_spin(rivals, outside))
+    fn spinning(&self, rivals: &[Rival], world: &World<'_>) -> Spinning {
+        let outside = self.side_by_side.unwrap_or_default().useful / world.cpus.len() as f64;
+        spinning(rivals, outside)
     }
 
     /// What these would have of the machine in the gangs that would be made of them.
@@ -180,7 +215,7 @@ impl Auto {
 
     /// Whether as much is done as side by side, by CPU time, but for this part of it.
     fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
-        let reference = self.side_by_side.unwrap_or_default();
+        let reference = self.side_by_side.unwrap_or_default().useful;
         did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference
     }
 
@@ -190,7 +225,9 @@ impl Auto {
         }
         let in_turns = self.share_of_turns(did, world);
         let told = self.by_what_they_tell(in_turns, world);
-        let most_lost = self.most_lost(&self.rivals(Seen::alone, world), world);
+        let spinning = self.spinning(&self.rivals(Seen::alone, world), world);
+        // What had to be won may be noise later.
+        let most_lost = self.options.goal.most_lost(spinning).max(NOISE);
         let stays = match told {
             Some(told) => told.manner == Manner::InGangs,
             None => self.progress_decided(world) || self.is_as_much(did, most_lost, world),
@@ -207,7 +244,7 @@ impl Auto {
         // What was expected did not come.
         self.pay(did, verdict.speedups, world);
         let ground = match verdict.ground {
-            Ground::GangsFill => Ground::GangsIdle,
+            Ground::GangsFill | Ground::MuchWaiting => Ground::GangsIdle,
             other => other,
         };
         let in_gangs = Some(did.useful(world.cpus.len()));
@@ -231,7 +268,7 @@ impl Auto {
     /// Lets all run side by side for a moment, if their progress can tell in that whether turns are the better way.
     fn look_back(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         let alone = self.competing(world).map(|p| self.seen(p).in_turns);
-        let Some(moment) = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK)
+        let Some(moment) = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK_BACK)
         else {
             return;
         };
@@ -239,6 +276,7 @@ impl Auto {
         if self.budget.allows_looking_back(world.now, moment) {
             self.in_turns = in_turns;
             self.leave_to_kernel(Phase::LooksBack);
+            self.watch.want();
             plan.because(None, Why::LooksBack { moment });
             self.look_in(moment, world);
         }
@@ -250,7 +288,7 @@ impl Auto {
         self.budget.pay(seconds, 1.0 - least / self.in_turns);
         match self.by_what_they_tell(self.in_turns, world).filter(|_| !self.disturbed) {
             Some(verdict) if verdict.manner == Manner::SideBySide => {
-                self.side_by_side = Some(did.useful(world.cpus.len()));
+                self.side_by_side = Some(Beside::of(did, world.cpus.len()));
                 self.follow(verdict, world, plan);
             }
             told => {
@@ -310,7 +348,7 @@ impl Auto {
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
     fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
         let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
-        let reference = self.side_by_side.filter(|rate| *rate > 0.0);
+        let reference = self.side_by_side.map(|beside| beside.useful).filter(|rate| *rate > 0.0);
         let lost = reference.map_or(0.0, |rate| 1.0 - did.useful(world.cpus.len()) / rate);
         let further = speedups.map_or(0.0, |told| 1.0 - told.in_turns / told.side_by_side);
         self.budget.pay(length, lost.max(further));
@@ -347,13 +385,13 @@ impl Auto {
                 *manner == Manner::InGangs || self.may_have_fewer(*manner, world)
             });
             if let Some((manner, ground)) = is_known {
-                self.side_by_side = Some(cpus as f64);
+                self.side_by_side = Some(Beside { useful: cpus as f64, waiting: 0.0 });
                 return self.follow(Verdict::new(manner, ground), world, plan);
             }
             self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);
         }
-        let next = if self.disturbed { SOON } else { LOOK };
-        self.look_at = self.look_at.min(world.now + next);
+        self.disturbed = true;
+        self.look_at = self.look_at.min(world.now + SETTLE);
     }
 
     pub(super) fn look_in(&mut self, time: Nanos, world: &World<'_>) {

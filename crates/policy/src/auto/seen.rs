@@ -29,6 +29,10 @@ pub(super) struct Seen {
     pub(super) idles: bool,
     /// How many CPUs it used while it had all of them, and how many of these outside the kernel.
     pub(super) alone: Option<(f64, f64)>,
+    /// The part of its time outside the kernel in which its threads wait in a runtime, then.
+    waits_alone: Option<f64>,
+    /// Whether that they wait is seen at all.
+    shows_waits: bool,
     /// It has told of its progress.
     tells: bool,
     /// What it did side by side; in its turns, with all its threads; and with fewer.
@@ -50,13 +54,21 @@ impl Seen {
         let threads = self.narrow(asked).unwrap_or(asked);
         let never_sleeps = self.alone.is_some_and(|(width, _)| width >= AWAKE * asked as f64);
         let rate = self.alone.map_or(threads as f64, |(_, rate)| rate);
-        Rival { threads, rate, never_sleeps }
+        let part = self.waits_alone();
+        let waiting = if part < 1.0 { rate * part / (1.0 - part) } else { threads as f64 };
+        Rival { threads, rate, waiting, never_sleeps, shows_waits: self.shows_waits }
     }
 
     /// By what it asks for. What it did side by side tells nothing here: threads that wait for a sibling without a CPU may
     /// sleep, so that a wide program looks narrow just where it suffers most.
     pub(super) fn beside(&self, asked: usize) -> Rival {
-        Rival { threads: asked, rate: asked as f64, never_sleeps: false }
+        let (rate, shows_waits) = (asked as f64, self.shows_waits);
+        Rival { threads: asked, rate, waiting: 0.0, never_sleeps: false, shows_waits }
+    }
+
+    /// The part of its time outside the kernel in which it waits in turns, as far as that is known.
+    pub(super) fn waits_alone(&self) -> f64 {
+        self.waits_alone.unwrap_or_default()
     }
 
     fn tells(&self) -> bool {
@@ -94,6 +106,11 @@ impl Auto {
     /// The same as they were seen.
     pub(super) fn rivals(&self, by: fn(&Seen, usize) -> Rival, world: &World<'_>) -> Vec<Rival> {
         self.competing(world).map(|p| by(&self.seen(p), asked(p, world))).collect()
+    }
+
+    /// Whether it is seen of somebody whether its threads wait.
+    pub(super) fn somebody_shows_waits(&self, world: &World<'_>) -> bool {
+        self.competing(world).any(|p| self.seen(p).shows_waits)
     }
 
     /// Whether somebody told of its progress when it last had turns.
@@ -138,6 +155,9 @@ impl Auto {
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
             seen.idles = did.width() < idles;
+            if self.watch.was_on() {
+                seen.shows_waits = did.waiting.is_some();
+            }
             let all = seen.stretch(did, did.seconds, world.now);
             match self.phase {
                 // Whoever came or went made it another mix.
@@ -148,6 +168,7 @@ impl Auto {
                     // Threads that share few CPUs may sleep for each other.
                     if !borrowed.contains(id) {
                         seen.alone = Some((did.width(), did.rate(world.cpus.len())));
+                        seen.waits_alone = did.part_waiting().or(seen.waits_alone);
                     }
                     seen.in_turns = Some(Stretch { seconds: did.running, ..all });
                 }

@@ -10,7 +10,8 @@ impl Auto {
     pub(super) fn tell(&mut self, verdict: Verdict, plan: &mut Plan) {
         let Verdict { manner, ground, in_gangs, speedups } = verdict;
         if self.told.replace((manner, ground)) != Some((manner, ground)) {
-            let (side_by_side, explored) = (self.side_by_side, self.budget.explored());
+            let side_by_side = self.side_by_side.map(|beside| beside.useful);
+            let explored = self.budget.explored();
             let why = Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored };
             plan.because(None, why);
         }

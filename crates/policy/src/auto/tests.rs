@@ -2,12 +2,13 @@ use cosched_core::{Program, ProgramId, Quality, Sample, Speedup, Why};
 use proptest::prelude::*;
 
 use super::budget::BUDGET;
-use super::phases::LOOK;
+use super::phases::{LOOK, SETTLE};
 use super::*;
 use crate::testkit::{Lab, cases, program};
 
 mod fewer;
 mod progress;
+mod waits;
 
 fn lab(goal: Goal, cpus: u16, programs: Vec<Program>) -> Lab<Auto> {
     Lab::new(Auto::new(&Options { goal, ..Options::default() }), cpus, programs)
@@ -22,9 +23,20 @@ fn looked_at(lab: &Lab<Auto>) -> Nanos {
     lab.scene.samples.iter().map(|sample| sample.to).max().unwrap_or_default()
 }
 
+/// Goes on until whoever came has settled, if that is what is waited for; nothing of before counts.
+fn settled(lab: &mut Lab<Auto>) -> Option<Nanos> {
+    let at = lab.wake_of(LOOKS).filter(|at| *at == lab.scene.now + SETTLE)?;
+    while lab.next_wake() < Some(at) {
+        lab.wake();
+    }
+    lab.scene.samples.clear();
+    lab.wake_reading();
+    Some(at)
+}
+
 /// Goes on to the next look, at which this is measured, for a stretch that ends then.
 fn look_by(lab: &mut Lab<Auto>, sample: impl Fn(&Program, Sample) -> Option<Sample>) {
-    let from = looked_at(lab);
+    let from = settled(lab).unwrap_or_else(|| looked_at(lab));
     let at = lab.wake_of(LOOKS).unwrap();
     while lab.next_wake() < Some(at) {
         lab.wake();
@@ -102,7 +114,7 @@ fn it_begins_as_linux_does_and_looks_only_where_something_could_be_won() {
     let mut four = lab_of(wide(4));
     assert_eq!(four.running(), [0, 1, 2, 3]);
     assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
-    assert_eq!(four.next_wake(), Some(LOOK));
+    assert_eq!(four.next_wake(), Some(SETTLE));
     for (programs, ground) in [
         (wide(1), Ground::OneCompetes),
         (vec![program(0, 1), program(1, 1)], Ground::EnoughCpus),

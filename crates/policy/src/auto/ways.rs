@@ -56,6 +56,7 @@ impl Auto {
         };
         self.inner.change(policy, self.known(false, world), false);
         self.phase = Phase::InGangs;
+        self.watch.want();
         self.verdict = Some(verdict);
         self.tell(verdict, plan);
         // When everybody has had a turn.
@@ -81,6 +82,7 @@ impl Auto {
         };
         self.inner.change(policy, self.known(true, world), true);
         self.phase = Phase::FewerThreads;
+        self.watch.want();
         self.fewer_did_more = false;
         self.verdict = Some(verdict);
         self.tell(Verdict { manner: Manner::FewerThreads, ..verdict }, plan);

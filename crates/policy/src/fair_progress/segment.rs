@@ -4,7 +4,9 @@
 //! lock is no slowdown by others. Work is instructions where they are counted, else what the program tells from inside:
 //! its ticks. These come in *lumps*: a segment of three or four is not a quarter faster than another for it. Where
 //! traffic is not told in bytes, every last-level miss is a cache line; where nobody counts, it is taken to be what the
-//! user says that the program has alone.
+//! user says that the program has alone. While cosched itself is stopped, its sentinel lets everybody run, and the accounts say
+//! of whom they take to be frozen that it did not: whoever used more than all CPUs had to give in the time in which it was
+//! let run was let run for as long as it used or wanted its own.
 
 use cosched_core::{Nanos, Program, World};
 
@@ -45,7 +47,14 @@ impl Segment {
             sample.program == program.id && sample.thread.is_none()
         };
         let sample = world.samples.iter().find(own)?;
-        let running = (sample.to - sample.from).since(sample.frozen).as_secs_f64();
+        let on_cpu = sample.on_cpu.as_secs_f64();
+        let delayed = sample.run_delay.map_or(0.0, Nanos::as_secs_f64);
+        let whole = sample.to - sample.from;
+        let let_run = whole.since(sample.frozen).as_secs_f64();
+        let running = match on_cpu > let_run * world.cpus.len() as f64 {
+            true => wanted(on_cpu, delayed, program.asked.into()).min(whole.as_secs_f64()),
+            false => let_run,
+        };
         let bins = world.ips.iter().filter(|bin| bin.program == program.id);
         let bytes = sample.memory_bytes.map(|bytes| bytes as f64 / LINE);
         let counted = bytes.or(sample.llc_misses.map(|misses| misses as f64));
@@ -54,8 +63,8 @@ impl Segment {
         let instructions = sample.instructions.filter(|count| *count > 0);
         (running > 0.0).then(|| Segment {
             running,
-            on_cpu: sample.on_cpu.as_secs_f64(),
-            delayed: sample.run_delay.map_or(0.0, Nanos::as_secs_f64),
+            on_cpu,
+            delayed,
             work: instructions.or(sample.progress).map(|work| work as f64),
             in_lumps: instructions.is_none() && sample.progress.is_some(),
             told: sample.alone.map(Nanos::as_secs_f64),
@@ -67,7 +76,7 @@ impl Segment {
     /// The same, of a program that was stopped for an unknown part of the time: only that time counts in which it used or wanted
     /// so many CPUs. `None` if it did neither.
     pub(super) fn without_rest(self, cpus: usize) -> Option<Segment> {
-        let running = self.running.min((self.on_cpu + self.delayed) / cpus.max(1) as f64);
+        let running = self.running.min(wanted(self.on_cpu, self.delayed, cpus));
         (running > 0.0).then_some(Segment { running, ..self })
     }
 
@@ -127,6 +136,11 @@ impl Segment {
     pub(super) fn alone_as_told(&self, cpus: usize) -> f64 {
         self.told.map_or_else(|| self.alone(1.0, cpus), |told| self.waited(cpus) + told)
     }
+}
+
+/// Seconds in which a program used or wanted so many CPUs, from the CPU seconds and the delays of all its threads.
+fn wanted(on_cpu: f64, delayed: f64, cpus: usize) -> f64 {
+    (on_cpu + delayed) / cpus.max(1) as f64
 }
 
 #[cfg(test)]
@@ -233,6 +247,18 @@ mod tests {
         assert_eq!(segment_then.traffic(), Some(40.0), "within 50 ms");
         let idle = Sample { on_cpu: Nanos::ZERO, ..sample() };
         assert_eq!(segment(idle).unwrap().without_rest(1), None);
+    }
+
+    #[test]
+    fn who_used_more_than_there_is_while_it_was_thought_frozen_was_let_run() {
+        // Two CPUs: in 10 ms nobody uses 40.
+        let freed = Sample { frozen: MS(90), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
+        assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
+        let traffic = segment(freed).unwrap().traffic().unwrap();
+        assert!((traffic - 2.0 / 0.06).abs() < 1e-9, "within 60 ms");
+        // On two CPUs, 15 ms of the 20 may be what it used.
+        let may_be = Sample { frozen: MS(90), on_cpu: MS(15), ..sample() };
+        assert!((segment(may_be).unwrap().alone(1.0, 1) - 0.01).abs() < 1e-12);
     }
 
     #[test]

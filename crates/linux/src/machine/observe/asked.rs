@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
 
-use super::Unseen;
+use super::{Unseen, threads};
 use crate::counters::{Counters, Events};
 use crate::files::FileError;
 use crate::machine::Linux;
@@ -27,6 +27,9 @@ impl Linux {
     pub(in crate::machine) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
         let Some(id) = observe.program else { return Ok(()) };
         if observe.period == Nanos::ZERO {
+            if let (Measure::RuntimeTime, Some(live)) = (observe.measure, self.live.get_mut(&id)) {
+                live.waits = None;
+            }
             if let Some(measures) = self.observer.wanted.get_mut(&id) {
                 measures.remove(&observe.measure);
             }
@@ -35,6 +38,7 @@ impl Linux {
         }
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
         self.count_if_wanted(id);
+        self.follow_if_wanted(id);
         self.observer.set_ticks();
         self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
@@ -67,10 +71,20 @@ impl Linux {
         };
         let members = live.tree.members(&self.proc);
         // What ends meanwhile has nothing to count.
-        let threads =
-            members.iter().flat_map(|process| self.proc.threads(process.pid).unwrap_or_default());
+        let threads: Vec<i32> = threads(&members, &self.proc).into_iter().collect();
         let events = self.count.unwrap_or(Events::HARDWARE);
-        live.counters = Some(Counters::of(&threads.collect::<Vec<i32>>(), events));
+        live.counters = Some(Counters::of(&threads, events));
+    }
+
+    /// Looks from now on whether the threads of a program that runs wait in runtimes, if that is wanted.
+    fn follow_if_wanted(&mut self, id: ProgramId) {
+        if !self.observer.wants(id, Measure::RuntimeTime) {
+            return;
+        }
+        if let Some(live) = self.live.get_mut(&id) {
+            let members = live.tree.members(&self.proc);
+            live.waits.get_or_insert_default().follow(&threads(&members, &self.proc));
+        }
     }
 
     /// Measures what is due.

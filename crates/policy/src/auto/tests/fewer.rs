@@ -155,6 +155,10 @@ fn what_auto_measures_stays_measured_and_what_only_grants_need_ends_with_them() 
     let mut take = |lab: &Lab<Auto>| {
         for observe in &lab.plan.observe {
             let one = (observe.program, observe.measure);
+            // Whether threads wait is seen now and then.
+            if observe.measure == Measure::RuntimeTime {
+                continue;
+            }
             assert!(observe.period != Nanos::ZERO || !MEASURES.contains(&observe.measure));
             match observe.period {
                 Nanos::ZERO => assert!(measured.remove(&one), "{one:?} was not measured"),

@@ -1,0 +1,94 @@
+//! Whether threads wait in their runtimes, where that is seen.
+
+use super::*;
+
+/// Goes on to the next look, at which each program has used so many CPUs while it might run, that part of the time, and this
+/// part of its CPU time was in a runtime.
+fn look_inside(lab: &mut Lab<Auto>, cpus: f64, running: f64, waiting: f64) {
+    look_by(lab, |_, empty| {
+        let in_runtime = Some(part(&empty, cpus * running * waiting));
+        Some(Sample { in_runtime, ..used(empty, cpus, running) })
+    });
+}
+
+/// Whether it was asked for now that this is seen, or no longer.
+fn switched(lab: &Lab<Auto>) -> Option<bool> {
+    let mut asked = lab.plan.observe.iter();
+    let asked = asked.find(|observe| observe.measure == Measure::RuntimeTime);
+    asked.map(|observe| observe.period > Nanos::ZERO)
+}
+
+#[test]
+fn programs_that_only_compute_stay_side_by_side() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    assert_eq!(switched(&lab), None, "their threads are not there yet");
+    look_inside(&mut lab, 0.5, 1.0, 0.02);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::LittleWaiting)));
+    assert_eq!(switched(&lab), Some(false), "to see it costs something");
+    assert!(!is_trial(&lab), "that would cost more");
+}
+
+#[test]
+fn for_fair_shares_they_take_turns_all_the_same() {
+    let mut lab = lab(Goal::Fair, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.0);
+    assert!(is_trial(&lab));
+    look_inside(&mut lab, 1.99, 0.25, 0.0);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+}
+
+#[test]
+fn those_that_begin_to_wait_later_take_turns_then() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.0);
+    look_alike(&mut lab, 0.5, 1.0);
+    assert_eq!(switched(&lab), Some(true));
+    look_inside(&mut lab, 0.5, 1.0, 0.5);
+    assert!(is_trial(&lab));
+    look_inside(&mut lab, 1.99, 0.25, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+}
+
+#[test]
+fn programs_whose_threads_wait_beside_others_take_turns() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.6);
+    look_inside(&mut lab, 1.98, 0.25, 0.3);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+    look_inside(&mut lab, 1.98, 0.25, 0.3);
+    assert_eq!(switched(&lab), Some(false));
+    // From here on it is taken to be as it was alone: 0.7 of each CPU, where side by side it was 0.4.
+    look_alike(&mut lab, 1.2, 0.25);
+    assert_eq!((chosen(&lab), lab.running().len()), (None, 1));
+    look_by(&mut lab, |_, empty| {
+        let sample = used(empty, 1.98, 0.25);
+        Some(Sample { user_time: Some(sample.on_cpu / 2), ..sample })
+    });
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+}
+
+#[test]
+fn what_a_trial_is_compared_with_is_seen_as_well() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.2);
+    look_inside(&mut lab, 1.99, 0.25, 0.2);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::LittleWaiting)), "alone as well");
+    while !is_trial(&lab) {
+        let seen = switched(&lab) == Some(true);
+        look_alike(&mut lab, 0.5, 1.0);
+        assert_eq!(is_trial(&lab), seen, "the interval before it");
+    }
+    assert!(looked_at(&lab) > Nanos::from_secs(2));
+}
+
+#[test]
+fn one_that_may_spin_in_its_own_code_is_enough_to_take_turns() {
+    let mut lab = lab(Goal::Balanced, 2, wide(2));
+    let seen = |p: &Program, sample| match p.id.slot {
+        0 => Sample { in_runtime: Some(Nanos::ZERO), ..sample },
+        _ => sample,
+    };
+    look_by(&mut lab, |p, empty| Some(seen(p, used(empty, 1.0, 1.0))));
+    look_by(&mut lab, |p, empty| Some(seen(p, used(empty, 1.98, 0.5))));
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
+}

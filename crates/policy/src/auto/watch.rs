@@ -1,0 +1,44 @@
+//! When it is seen whether threads wait in their runtimes.
+//!
+//! To see it takes samples of where in their code programs are, which cost some per cent of their time. So it is done in the
+//! intervals from which something follows soon, and in no others.
+
+use std::collections::BTreeSet;
+
+use cosched_core::{Measure, Nanos, Observe, Plan, ProgramId};
+
+/// Of whom it is seen.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    is_wanted: bool,
+    seen: BTreeSet<ProgramId>,
+    was_on: bool,
+}
+
+impl Watch {
+    /// It is to be seen until the interval ends that is going on, or begins now.
+    pub(super) fn want(&mut self) {
+        self.is_wanted = true;
+    }
+
+    /// Whether it was seen in the interval that ended last.
+    pub(super) fn was_on(&self) -> bool {
+        self.was_on
+    }
+
+    /// An interval ends, and nothing more is wanted so far.
+    pub(super) fn end(&mut self) {
+        (self.was_on, self.is_wanted) = (!self.seen.is_empty(), false);
+    }
+
+    /// Has all that are `inside` seen from now on, or nobody any more.
+    pub(super) fn switch(&mut self, inside: &[ProgramId], plan: &mut Plan) {
+        self.seen.retain(|id| inside.contains(id));
+        let is_seen = |id: &&ProgramId| self.seen.contains(id);
+        let changes = inside.iter().filter(|id| is_seen(id) != self.is_wanted);
+        let period = if self.is_wanted { Nanos::NEVER } else { Nanos::ZERO };
+        let measure = Measure::RuntimeTime;
+        plan.observe.extend(changes.map(|id| Observe { program: Some(*id), measure, period }));
+        self.seen = inside.iter().copied().filter(|_| self.is_wanted).collect();
+    }
+}
