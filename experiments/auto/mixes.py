@@ -1,13 +1,13 @@
 """The mixes by which `auto` is judged in the simulator: two to twelve modelled programs each.
 
-Half of them are held out: constants of the policy are chosen by the others alone. Which ones was drawn by lot.
+Half of them are held out: constants of the policy are chosen by the others alone. These are [drawn](drawn.py) by lot.
 """
 
 import dataclasses
 
-from command_line import sample
-from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading, locks, numpy,
-                      phases, pipeline, serial, sleeper, stream)
+from drawn import drawn
+from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading,
+                      locks, numpy, phases, pipeline, serial, sleeper, stream)
 
 # How long threads spin at barriers before they sleep: in their own code, or in a runtime.
 FOREVER, NEVER = "forever", "0s"
@@ -74,6 +74,5 @@ def all_mixes():
                       compute(threads=ONE, copies=2), numpy(work=0.5), locks(10, 0.5, threads=HALF, work=0.5),
                       stream(threads=HALF, work=0.5), sleeper(), phases(1000, work=0.5)],
     }
-    mixes = [Mix(name, members) for name, members in programs.items()]
-    held_out = sample(mixes, len(mixes) // 2)
-    return [dataclasses.replace(mix, held_out=mix in held_out) for mix in mixes]
+    chosen = [Mix(name, members) for name, members in programs.items()]
+    return chosen + [Mix(name, members, held_out=True) for name, members in drawn(len(chosen)).items()]

@@ -51,7 +51,7 @@ pub enum Ground {
     GangsIdle,
     /// Alone, the programs use all CPUs: in turns nothing is lost that can be measured, and nobody waits for a sibling.
     GangsFill,
-    /// Side by side, threads hardly wait for siblings in their runtimes: in turns the programs would do no more.
+    /// In turns, threads would wait hardly less for siblings in their runtimes than side by side.
     LittleWaiting,
     /// Side by side, threads wait for siblings in their runtimes: in turns the programs do more.
     MuchWaiting,

@@ -401,7 +401,7 @@ pub enum Why {
         manner: Manner,
         /// Why.
         ground: Ground,
-        /// How many CPUs they kept busy outside the kernel side by side, when that was last looked at.
+        /// How many CPUs they kept at work outside the kernel side by side, when that was last looked at.
         side_by_side: Option<f64>,
         /// How many they are expected to keep busy so in gangs, from what each did alone.
         in_gangs: Option<f64>,

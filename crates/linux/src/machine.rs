@@ -59,6 +59,7 @@ use crate::hotplug::Hotplug;
 use crate::launch::{Launched, Launcher};
 use crate::met::Met;
 use crate::open_files::{Raised, TooFewFiles};
+use crate::pointers::{MOST_RINGS, MOST_THREADS};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
@@ -168,6 +169,8 @@ impl Linux {
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
         let counted = config.count.is_some();
         let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;
+        let room = MOST_RINGS.min(open_files.spare()) / config.jobs.len().max(1);
+        let most_followed = MOST_THREADS.min(room);
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let own_sessions = config.sessions && autogroup::shares_by_session(&proc)?;
@@ -210,7 +213,7 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
-            observer: Observer::default(),
+            observer: Observer::following(most_followed),
             states,
             one_is_left: false,
             orphanage,

@@ -8,7 +8,8 @@
 //! [counters](crate::counters::Counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
 //! `exec` switches it on. Events that are inherited may be written down only CPU by CPU, so there is one for each, with a ring
 //! of memory of its own, which the kernel fills and [`Pointers::take`] empties. A ring that is full takes no more until then:
-//! the counts are shares, and a lost sample is lost to no block more than to another.
+//! the counts are shares, and a lost sample is lost to no block more than to another. *Threads that are there already*, which are looked
+//! at for a moment only, have an event each, and what they start has none: that needs no ring for each CPU.
 //!
 //! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions (table 3). Without hardware
 //! counters it is a clock that goes while the program is on a CPU. Both need no right where `perf_event_paranoid` is at most 2,
@@ -23,7 +24,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use cosched_core::CpuSet;
+use cosched_core::{CpuSet, Nanos};
 
 use crate::counters::{self, Event, Events, Sampling};
 use crate::tree::Process;
@@ -31,10 +32,12 @@ use ring::Ring;
 
 /// The size of a block, bytes; a power of two.
 pub const BLOCK: u64 = 512;
-/// More rings than that are not opened in a run: each takes memory that the kernel cannot swap out, and an open file.
+/// More rings than that are not open in a run: each takes memory that the kernel cannot swap out, and an open file.
 pub const MOST_RINGS: usize = 256;
 /// Of more threads of a program no samples are taken one by one: some are as good as all.
-const MOST_THREADS: usize = 32;
+pub(crate) const MOST_THREADS: usize = 32;
+/// Whose samples explain less than this part of its time outside the kernel was hardly seen.
+const LEAST_EXPLAINED: f64 = 0.125;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
 /// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five in one of training. With
@@ -105,35 +108,52 @@ impl Pointers {
     }
 }
 
-/// The samples of threads that are there already, each by an event of its own, which needs no ring per CPU.
+/// The samples of threads that are there already.
 #[derive(Debug, Default)]
-pub(crate) struct ThreadPointers(BTreeMap<i32, Ring>);
+pub(crate) struct ThreadPointers {
+    rings: BTreeMap<i32, Ring>,
+    /// How many threads there were when these were chosen.
+    threads: usize,
+}
 
 impl ThreadPointers {
-    /// Takes samples of these threads from now on, and of no others. Whose cannot be had is left out.
-    pub(crate) fn follow(&mut self, threads: &BTreeSet<i32>) {
-        self.0.retain(|thread, _| threads.contains(thread));
-        for thread in threads {
-            if self.0.len() >= MOST_THREADS {
-                return;
-            }
-            if let Entry::Vacant(place) = self.0.entry(*thread) {
-                let event = counters::sample_thread(Source::CpuTimeOften.sampling(), *thread);
-                if let Ok(ring) = event.and_then(Ring::new) {
-                    place.insert(ring);
+    /// Takes samples of these threads from now on, and of no others; of so many at most, far from each other. Whose cannot be had
+    /// is left out.
+    pub(crate) fn follow(&mut self, threads: &BTreeSet<i32>, most: usize) {
+        let step = threads.len().div_ceil(most.max(1)).max(1);
+        let chosen: BTreeSet<i32> = threads.iter().copied().step_by(step).take(most).collect();
+        self.threads = threads.len();
+        self.rings.retain(|thread, _| chosen.contains(thread));
+        for thread in chosen {
+            if let Entry::Vacant(place) = self.rings.entry(thread) {
+                let event = counters::sample_thread(Source::CpuTimeOften.sampling(), thread);
+                match event.and_then(Ring::new) {
+                    Ok(ring) => _ = place.insert(ring),
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
+                    // What is refused once is refused to the others, too.
+                    Err(_) => return,
                 }
             }
         }
     }
 
-    /// Whether there is one thread.
+    /// Whether the program had one thread, of which samples are taken.
     pub(crate) fn is_one(&self) -> bool {
-        self.0.len() == 1
+        self.threads == 1 && self.rings.len() == 1
+    }
+
+    /// Whether so many samples are enough for so much time outside the kernel, of all threads. The others may be of
+    /// threads that came and went meanwhile. (What was more than the rings hold is not missed.)
+    pub(crate) fn explain(&self, samples: usize, outside: Nanos) -> bool {
+        let followed = self.rings.len() as f64 / self.threads.max(1) as f64;
+        let expected = outside.0 as f64 / OFTEN_NANOS as f64 * followed;
+        let room = (self.rings.len() * ring::ROOM) as f64;
+        samples as f64 >= LEAST_EXPLAINED * expected.min(room)
     }
 
     /// The samples since this was last called.
     pub(crate) fn take(&mut self) -> Vec<Met> {
-        take(self.0.values_mut())
+        take(self.rings.values_mut())
     }
 }
 
@@ -178,13 +198,17 @@ mod tests {
         }
         let own = rustix::thread::gettid().as_raw_nonzero().get();
         let mut pointers = ThreadPointers::default();
-        pointers.follow(&[own, i32::MAX].into());
-        assert_eq!(pointers.0.len(), 1, "the other one is not there");
+        pointers.follow(&[own, i32::MAX].into(), 2);
+        assert_eq!(pointers.rings.len(), 1, "the other one is not there");
+        assert!(!pointers.is_one(), "but it was");
+        pointers.follow(&[own].into(), 2);
         computes_for_a_while();
         let met = pointers.take();
         assert!(met.len() >= 50 && met.iter().all(|met| met.process == std::process::id() as i32));
-        pointers.follow(&BTreeSet::new());
-        assert!(pointers.0.is_empty());
+        assert!(pointers.is_one() && pointers.explain(met.len(), Nanos::from_millis(200)));
+        assert!(!pointers.explain(met.len() / 10, Nanos::from_millis(200)), "whose is the rest?");
+        pointers.follow(&[own, own + 1, own + 2].into(), 0);
+        assert!(pointers.rings.is_empty(), "there is no room for any");
     }
 
     #[test]

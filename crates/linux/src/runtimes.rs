@@ -12,7 +12,7 @@
 //! code counts. (So it is where it was built for x86; on others its threads look at memory.)
 //!
 //! *What it cannot tell.* A program without such a library, or with one inside its own file, may spin in its own code. Of that
-//! one nothing is known.
+//! one nothing is known. One that has such a library and spins in its own code all the same is taken to compute.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,9 +59,10 @@ pub(crate) fn part_in_runtimes(met: &[Met], proc: &Proc) -> Option<f64> {
 /// Where a line of `/proc/PID/maps` lies, if it is code of one of these libraries:
 /// `7f12a000-7f12b000 r-xp 00005000 fe:00 4711 /usr/lib/libgomp.so.1.0.0`
 fn place(line: &str, libraries: &[&str]) -> Option<Range<u64>> {
-    let mut words = line.split_ascii_whitespace();
-    let (range, rights) = (words.next()?, words.next()?);
-    let path = words.nth(3).filter(|_| rights.contains('x'))?;
+    let (range, rest) = line.split_once(' ')?;
+    let (rights, rest) = rest.split_once(' ')?;
+    // After offset, device and inode; there may be spaces in it.
+    let path = &rest[rest.find('/').filter(|_| rights.contains('x'))?..];
     let name = Path::new(path).file_name()?.to_str()?;
     libraries.iter().find(|library| name.starts_with(**library))?;
     let (from, to) = range.split_once('-')?;
@@ -138,5 +139,6 @@ ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
         let others = ["libompl.so", "libm.so.6", "libopenblas.so.0"];
         assert!(others.into_iter().all(|name| line(name, &RUNTIMES).is_none()));
         assert!(line("libscipy_openblas64_-56d6093b.so", &YIELDING).is_some());
+        assert!(line("my own/libgomp.so.1 (deleted)", &RUNTIMES).is_some());
     }
 }

@@ -182,7 +182,7 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
             "all run side by side, since none of them uses several CPUs at once"
         }
         (Manner::SideBySide, Ground::LittleWaiting) => {
-            "all run side by side, since their threads hardly wait for siblings without a CPU, so that turns would bring nothing"
+            "all run side by side, since in turns their threads would wait hardly less for siblings without a CPU"
         }
         (Manner::SideBySide, Ground::FurtherTogether) => {
             "all run side by side, since by what they tell of their progress they come further so than in turns"
@@ -292,8 +292,8 @@ fn figures(why: &Why) -> Option<String> {
         }
         Why::Chosen { ground, side_by_side, in_gangs, speedups, explored, .. } => {
             let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
-            let busy = side_by_side
-                .map(|cpus| format!("{cpus:.2} CPUs busy outside the kernel side by side{turns}"));
+            let busy =
+                side_by_side.map(|cpus| format!("{cpus:.2} CPUs at work side by side{turns}"));
             let busy = speedups.map(|speedups| as_far(*ground, speedups)).or(busy);
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
             let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));

@@ -39,7 +39,7 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
         assert_eq!(choices.first(), Some(&(Manner::SideBySide, Ground::Begins)));
         assert!(choices.len() > 1, "{choices:?}");
         let by_trial = |(_, ground): &(Manner, Ground)| {
-            matches!(ground, Ground::GangsFill | Ground::GangsIdle)
+            matches!(ground, Ground::GangsFill | Ground::GangsIdle | Ground::MuchWaiting)
         };
         let trials = whys.iter().filter(|why| matches!(why, Why::LooksAtEach { .. })).count();
         assert!(trials > 0 || !choices.iter().any(by_trial), "{choices:?}");

@@ -48,6 +48,8 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
+    /// Of how many threads of each program samples may be taken one by one.
+    most_followed: usize,
     /// Whether it was told that nobody can see where in their code programs are.
     pub(super) is_blind: bool,
 }
@@ -86,6 +88,11 @@ struct Observed {
 }
 
 impl Observer {
+    /// Of nobody yet; samples may be taken of so many threads of each program, one by one.
+    pub(super) fn following(most_followed: usize) -> Observer {
+        Observer { most_followed, ..Observer::default() }
+    }
+
     /// Whether a program is to be observed for something.
     pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
@@ -232,6 +239,7 @@ impl Observer {
         let looks_at_threads = self.looks_at_threads(id);
         let wants_cpu_time = self.wants(id, Measure::CpuTime);
         let wants_runtime_time = self.wants(id, Measure::RuntimeTime);
+        let followed = self.most_followed;
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -260,10 +268,14 @@ impl Observer {
             let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
             let part = wants_runtime_time.then(|| {
                 let waits = live.waits.get_or_insert_default();
-                let (met, was_alone) = (waits.take(), waits.is_one());
-                waits.follow(&threads(&members, &proc));
-                // One thread waits for no sibling.
-                if was_alone && waits.is_one() { Some(0.0) } else { part_in_runtimes(&met, &proc) }
+                let (met, was_one) = (waits.take(), waits.is_one());
+                let is_seen = waits.explain(met.len(), used.outside);
+                waits.follow(&threads(&members, &proc), followed);
+                match was_one && waits.is_one() {
+                    // One thread waits for no sibling.
+                    true => is_seen.then_some(0.0),
+                    false => part_in_runtimes(&met, &proc).filter(|_| is_seen),
+                }
             });
             let part = part.flatten();
             let in_runtime = part.map(|part| Nanos((used.outside.0 as f64 * part) as u64));

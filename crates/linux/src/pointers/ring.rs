@@ -16,6 +16,8 @@ use super::Met;
 
 /// Pages of data: a power of two. A page holds 170 samples.
 const PAGES: usize = 2;
+/// How many samples a ring holds.
+pub(super) const ROOM: usize = PAGES * 170;
 /// Where `data_head` and `data_tail` lie in `struct perf_event_mmap_page`, bytes.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;

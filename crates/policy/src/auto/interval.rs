@@ -13,6 +13,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cosched_core::{Cause, Nanos, ProgramId, Sample};
 
+/// Time outside the kernel of which it is seen whether threads wait in it for each other.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Waits {
+    waiting: f64,
+    of: f64,
+}
+
 /// What one program did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Did {
@@ -22,10 +29,10 @@ pub(super) struct Did {
     pub(super) running: f64,
     /// CPU time.
     pub(super) on_cpu: f64,
-    /// Of that, outside the kernel, as far as it is not seen to wait.
+    /// Of that, outside the kernel.
     pub(super) outside: f64,
-    /// Outside the kernel, and in a runtime, where threads wait for each other; where that is seen.
-    pub(super) waiting: Option<f64>,
+    /// How much of it was spent waiting in a runtime, where that is seen.
+    pub(super) waits: Option<Waits>,
     /// For how long its threads were ready to run and had no CPU, all together; where that is known.
     pub(super) queued: Option<f64>,
     /// How far it came by its own account, where it had told anything by the end of each part of the interval.
@@ -35,15 +42,15 @@ pub(super) struct Did {
 impl Did {
     fn of(sample: &Sample) -> Did {
         let length = sample.to.since(sample.from);
-        let waiting = sample.in_runtime.map(Nanos::as_secs_f64);
         let outside = sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64();
+        let waiting = sample.in_runtime.map(Nanos::as_secs_f64);
         Did {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
             queued: sample.run_delay.map(Nanos::as_secs_f64),
-            outside: outside - waiting.unwrap_or_default(),
-            waiting,
+            outside,
+            waits: waiting.map(|waiting| Waits { waiting, of: outside }),
             ticks: sample.progress.map(|ticks| ticks as f64),
         }
     }
@@ -51,17 +58,16 @@ impl Did {
     /// With what it did afterwards.
     fn plus(self, then: Did) -> Did {
         let both = |one: Option<f64>, other: Option<f64>| Some(one? + other?);
+        let sum = |(one, other): (Waits, Waits)| Waits {
+            waiting: one.waiting + other.waiting,
+            of: one.of + other.of,
+        };
         Did {
             seconds: self.seconds + then.seconds,
             running: self.running + then.running,
             on_cpu: self.on_cpu + then.on_cpu,
             outside: self.outside + then.outside,
-            waiting: self
-                .waiting
-                .zip(then.waiting)
-                .map(|(one, other)| one + other)
-                .or(self.waiting)
-                .or(then.waiting),
+            waits: self.waits.zip(then.waits).map(sum).or(self.waits).or(then.waits),
             queued: both(self.queued, then.queued),
             ticks: both(self.ticks, then.ticks),
         }
@@ -69,7 +75,12 @@ impl Did {
 
     /// Of the time outside the kernel, the part in which it waited, where that is seen.
     pub(super) fn part_waiting(&self) -> Option<f64> {
-        self.waiting.map(|waiting| part(waiting, waiting + self.outside))
+        self.waits.map(|waits| part(waits.waiting, waits.of))
+    }
+
+    /// The time outside the kernel, as far as it is not seen to wait in it.
+    fn at_work_outside(&self) -> f64 {
+        self.outside * (1.0 - self.part_waiting().unwrap_or_default())
     }
 
     /// How many CPUs it used.
@@ -84,7 +95,7 @@ impl Did {
 
     /// How many CPUs it would have kept at work outside the kernel, of so many.
     pub(super) fn rate(&self, cpus: usize) -> f64 {
-        self.width().min(cpus as f64) * part(self.outside, self.on_cpu)
+        self.width().min(cpus as f64) * part(self.at_work_outside(), self.on_cpu)
     }
 
     /// How many threads it had at work, with a CPU or without.
@@ -150,10 +161,11 @@ impl Interval {
         self
     }
 
-    /// With this part of what each did outside the kernel spent waiting, where nobody looked.
-    pub(super) fn waiting_as(mut self, part: impl Fn(ProgramId) -> f64) -> Interval {
-        for (id, did) in self.0.iter_mut().filter(|(_, did)| did.waiting.is_none()) {
-            did.outside *= 1.0 - part(*id);
+    /// With this part of what each did outside the kernel spent waiting, where nobody looked and that is known.
+    pub(super) fn waiting_as(mut self, part: impl Fn(ProgramId) -> Option<f64>) -> Interval {
+        for (id, did) in &mut self.0 {
+            let known = || Some(Waits { waiting: part(*id)?, of: 1.0 });
+            did.waits = did.waits.or_else(known);
         }
         self
     }
@@ -170,12 +182,12 @@ impl Interval {
 
     /// How many CPUs they would have kept at work outside the kernel together, of so many.
     pub(super) fn useful(&self, cpus: usize) -> f64 {
-        self.busy_by(cpus, |did| did.outside)
+        self.busy_by(cpus, Did::at_work_outside)
     }
 
     /// The same, where waiting for each other counts as work.
     pub(super) fn busy(&self, cpus: usize) -> f64 {
-        self.busy_by(cpus, |did| did.outside + did.waiting.unwrap_or_default())
+        self.busy_by(cpus, |did| did.outside)
     }
 
     fn busy_by(&self, cpus: usize, counts: fn(&Did) -> f64) -> f64 {
@@ -200,8 +212,8 @@ mod tests {
     fn interval(programs: u16, on_cpu: f64, outside: f64) -> Interval {
         let one = |slot| {
             let queued = Some(2.0 - on_cpu);
-            let (seconds, running, waiting, ticks) = (1.0, 1.0, None, None);
-            let did = Did { seconds, running, on_cpu, outside, waiting, queued, ticks };
+            let (seconds, running, waits, ticks) = (1.0, 1.0, None, None);
+            let did = Did { seconds, running, on_cpu, outside, waits, queued, ticks };
             (ProgramId::first(slot), did)
         };
         Interval((0..programs).map(one).collect())
@@ -218,14 +230,16 @@ mod tests {
 
     #[test]
     fn who_waits_in_a_runtime_does_nothing_but_keeps_its_cpus_from_others() {
-        let mut spins = interval(1, 2.0, 0.5);
-        assert_eq!(spins.0[&ProgramId::first(0)].part_waiting(), None, "nobody looked");
-        spins.0.values_mut().for_each(|did| did.waiting = Some(1.5));
-        assert!((spins.useful(2) - 0.5).abs() < 1e-9 && (spins.busy(2) - 2.0).abs() < 1e-9);
-        assert_eq!(spins.0[&ProgramId::first(0)].part_waiting(), Some(0.75));
-        assert_eq!(spins.clone().waiting_as(|_| 0.9), spins);
-        let unseen = interval(1, 2.0, 2.0).waiting_as(|_| 0.75);
-        assert!((unseen.useful(2) - 0.5).abs() < 1e-9);
+        let (id, unseen) = (ProgramId::first(0), interval(1, 2.0, 1.8));
+        assert_eq!(unseen.0[&id].part_waiting(), None, "nobody looked");
+        let spins = unseen.clone().waiting_as(|_| Some(0.75));
+        assert!((spins.useful(2) - 0.45).abs() < 1e-9 && (spins.busy(2) - 1.8).abs() < 1e-9);
+        assert_eq!(spins.clone().waiting_as(|_| Some(0.9)), spins, "what was seen counts");
+        assert_eq!(unseen.clone().waiting_as(|_| None), unseen);
+        // Half of the time was seen; the rest is taken to be like that.
+        let both = spins.0[&id].plus(unseen.0[&id]);
+        assert_eq!(both.part_waiting(), Some(0.75));
+        assert!((both.at_work_outside() - 0.9).abs() < 1e-9);
     }
 
     #[test]

@@ -52,15 +52,31 @@ pub(super) struct Rival {
 pub(super) struct Beside {
     /// How many CPUs they keep at work outside the kernel.
     pub(super) useful: f64,
-    /// On how many more their threads are seen to wait.
-    pub(super) waiting: f64,
+    /// On how many more their threads wait; `None`: that was not seen of all, and counts as work.
+    pub(super) waiting: Option<f64>,
 }
 
 impl Beside {
-    /// What they did, of so many CPUs.
-    pub(super) fn of(did: &Interval, cpus: usize) -> Beside {
+    /// What they did, of so many CPUs, where it was seen or not whether they wait.
+    pub(super) fn of(did: &Interval, cpus: usize, is_seen: bool) -> Beside {
+        let busy = Beside { useful: did.busy(cpus), waiting: None };
         let useful = did.useful(cpus);
-        Beside { useful, waiting: did.busy(cpus) - useful }
+        if is_seen { Beside { useful, waiting: Some(busy.useful - useful) } } else { busy }
+    }
+
+    /// How many CPUs are busy outside the kernel, whatever for.
+    pub(super) fn busy(&self) -> f64 {
+        self.useful + self.waiting.unwrap_or_default()
+    }
+
+    /// The same where others are there: whether these wait is not seen.
+    pub(super) fn of_others(self) -> Beside {
+        Beside { useful: self.busy(), waiting: None }
+    }
+
+    /// What is to be compared with it of another interval.
+    pub(super) fn alike(&self, did: &Interval, cpus: usize) -> f64 {
+        if self.waiting.is_some() { did.useful(cpus) } else { did.busy(cpus) }
     }
 }
 
@@ -73,8 +89,8 @@ impl Rival {
     /// Whether its threads may keep CPUs from others while they wait, where all keep this part of the CPUs busy outside the
     /// kernel side by side.
     fn may_spin(&self, outside: f64) -> bool {
-        let yields = || self.rate < YIELDS * outside * self.threads as f64;
-        self.never_sleeps && self.threads > 1 && (self.shows_waits || !yields())
+        let yields = self.rate + self.waiting < YIELDS * outside * self.threads as f64;
+        self.never_sleeps && self.threads > 1 && !yields
     }
 }
 
@@ -89,10 +105,12 @@ pub(super) enum Spinning {
     Excluded,
 }
 
-/// The same of these, where this part of the CPUs is busy outside the kernel side by side.
-pub(super) fn spinning(rivals: &[Rival], outside: f64) -> Spinning {
+/// The same of these, where this was done side by side on so many CPUs.
+pub(super) fn spinning(rivals: &[Rival], beside: Beside, cpus: usize) -> Spinning {
+    let outside = beside.busy() / cpus as f64;
     let may_spin = rivals.iter().filter(|rival| rival.may_spin(outside)).count();
-    match rivals.iter().all(|rival| rival.threads < 2 || rival.shows_waits) {
+    let all_show = rivals.iter().all(|rival| rival.threads < 2 || rival.shows_waits);
+    match all_show && beside.waiting.is_some() {
         true => Spinning::Seen,
         false if may_spin > 1 => Spinning::Possible,
         false => Spinning::Excluded,
@@ -149,8 +167,9 @@ pub(super) fn judge(
     let sum = |of: fn(&Rival) -> f64| -> f64 {
         rivals.iter().zip(turns).map(|(rival, turns)| of(rival) * share(rival, turns)).sum()
     };
-    let (in_gangs, waiting) = (sum(|rival| rival.rate), sum(|rival| rival.waiting));
-    let saves = beside.waiting - waiting >= SAVED * cpus as f64;
+    let (useful, waiting) = (sum(|rival| rival.rate), sum(|rival| rival.waiting));
+    let in_gangs = if beside.waiting.is_some() { useful } else { useful + waiting };
+    let saves = beside.waiting.is_some_and(|beside| beside - waiting >= SAVED * cpus as f64);
     let is_seen = spinning == Spinning::Seen;
     let fills = in_gangs >= (1.0 - most_lost) * beside.useful && (saves || most_lost >= 0.0);
     let (manner, ground) = match fills {
@@ -198,7 +217,7 @@ mod tests {
     }
 
     fn busy(useful: f64) -> Beside {
-        Beside { useful, waiting: 0.0 }
+        Beside { useful, waiting: None }
     }
 
     fn turns(rivals: &[Rival], cpus: usize) -> Vec<Share> {
@@ -244,7 +263,7 @@ mod tests {
 
     #[test]
     fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
-        let spin = |all: &[(usize, f64)]| spinning(&rivals(all), 1.0);
+        let spin = |all: &[(usize, f64)]| spinning(&rivals(all), busy(24.0), 24);
         assert_eq!(spin(&[(24, 24.0), (12, 11.9), (24, 9.0)]), Spinning::Possible);
         assert_eq!(spin(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)]), Spinning::Excluded);
     }
@@ -260,9 +279,9 @@ mod tests {
         };
         let judged = |rate, waiting, useful, waits| {
             let some = [shows(2, rate, waiting), shows(2, rate, waiting), shows(1, 1.0, 0.0)];
-            let spinning = spinning(&some, useful / 2.0);
+            let beside = Beside { useful, waiting: Some(waits) };
+            let spinning = spinning(&some, beside, 2);
             assert_eq!(spinning, Spinning::Seen);
-            let beside = Beside { useful, waiting: waits };
             let verdict = judge(&some, &turns(&some, 2), 2, beside, spinning, -0.03);
             (verdict.manner, verdict.ground)
         };
@@ -273,8 +292,11 @@ mod tests {
         assert_eq!(judged(1.9, 0.0, 1.5, 0.0), little, "whatever else made it less side by side");
         assert_eq!(judged(1.5, 0.0, 1.9, 0.1), (Manner::SideBySide, Ground::GangsIdle));
         let hidden = Rival { shows_waits: false, ..shows(2, 2.0, 0.0) };
-        let both = [hidden, shows(2, 1.0, 0.0)];
-        assert_eq!(spinning(&both, 1.0), Spinning::Possible, "that one, too");
+        let both = [hidden, shows(2, 1.0, 1.0)];
+        let beside = Beside { useful: 1.5, waiting: Some(0.5) };
+        assert_eq!(spinning(&both, beside, 2), Spinning::Possible, "that one, too");
+        let shown = [shows(2, 2.0, 0.0); 2];
+        assert_eq!(spinning(&shown, busy(2.0), 2), Spinning::Possible, "not seen side by side");
     }
 
     #[test]
@@ -282,9 +304,9 @@ mod tests {
         // Four numpy scripts on two CPUs: 1.49 of these are busy outside the kernel side by side.
         let numpy =
             Rival { threads: 2, rate: 1.2, waiting: 0.0, never_sleeps: true, shows_waits: false };
-        assert_eq!(spinning(&[numpy; 4], 1.49 / 2.0), Spinning::Excluded);
+        assert_eq!(spinning(&[numpy; 4], busy(1.49), 2), Spinning::Excluded);
         let storm = Rival { rate: 1.31, ..numpy };
-        let found = spinning(&[storm; 4], 1.08 / 2.0);
+        let found = spinning(&[storm; 4], busy(1.08), 2);
         assert_eq!(found, Spinning::Possible, "each barrier wakes somebody, also in company");
     }
 

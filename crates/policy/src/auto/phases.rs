@@ -68,12 +68,8 @@ impl Auto {
         let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
         let borrowed = self.inner.take_borrowed();
         let own = did.of_those(|id| ids.contains(&id)).without_queues_of(&borrowed);
-        let own = match self.phase {
-            Phase::InGangs | Phase::FewerThreads => own.waiting_as(|id| {
-                world.program(id).map_or(0.0, |program| self.seen(program).waits_alone())
-            }),
-            _ => own,
-        };
+        let waited = |id| self.seen(world.program(id)?).waited(self.phase);
+        let own = own.waiting_as(waited);
         self.learn(&own, &borrowed, world);
         match self.phase {
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
@@ -93,10 +89,13 @@ impl Auto {
         plan: &mut Plan,
     ) {
         if self.disturbed {
-            self.watch.want();
+            // Where somebody comes and goes all the time, only every other interval is seen.
+            if !self.watch.was_on() {
+                self.watch.want();
+            }
             return self.look_in(LOOK, world);
         }
-        self.side_by_side = Some(Beside::of(did, world.cpus.len()));
+        self.see_side_by_side(did, world);
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
@@ -125,14 +124,16 @@ impl Auto {
 
     /// Whether threads were seen to wait so little that turns can bring nothing, and so no trial is needed to tell.
     fn hardly_waits(&self, world: &World<'_>) -> bool {
-        let goal = self.options.goal;
         let spinning = self.spinning(&self.rivals(Seen::beside, world), world);
-        let is_seen = self.watch.was_on() && spinning == Spinning::Seen;
-        let waiting = self.side_by_side.unwrap_or_default().waiting;
-        let has_to_win = goal.most_lost(spinning) < 0.0;
-        is_seen
+        let waiting = self.side_by_side.and_then(|beside| beside.waiting);
+        let is_little = |waiting: f64| waiting < SAVED * world.cpus.len() as f64;
+        let has_to_win = self.options.goal.most_lost(spinning) < 0.0;
+        // Progress tells more, but only where it is known alone.
+        let somebody_tells = self.competing(world).any(|p| self.seen(p).tells);
+        self.watch.was_on()
+            && waiting.is_some_and(is_little)
             && has_to_win
-            && waiting < SAVED * world.cpus.len() as f64
+            && !somebody_tells
             && !self.may_have_fewer(Manner::SideBySide, world)
     }
 
@@ -188,8 +189,13 @@ impl Auto {
     }
 
     fn spinning(&self, rivals: &[Rival], world: &World<'_>) -> Spinning {
-        let outside = self.side_by_side.unwrap_or_default().useful / world.cpus.len() as f64;
-        spinning(rivals, outside)
+        spinning(rivals, self.side_by_side.unwrap_or_default(), world.cpus.len())
+    }
+
+    /// Takes in what was done side by side.
+    fn see_side_by_side(&mut self, did: &Interval, world: &World<'_>) {
+        let is_seen = self.watch.was_on() && self.all_show_waits(did, world);
+        self.side_by_side = Some(Beside::of(did, world.cpus.len(), is_seen));
     }
 
     /// What these would have of the machine in the gangs that would be made of them.
@@ -215,8 +221,8 @@ impl Auto {
 
     /// Whether as much is done as side by side, by CPU time, but for this part of it.
     fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
-        let reference = self.side_by_side.unwrap_or_default().useful;
-        did.useful(world.cpus.len()) >= (1.0 - most_lost) * reference
+        let reference = self.side_by_side.unwrap_or_default();
+        reference.alike(did, world.cpus.len()) >= (1.0 - most_lost) * reference.useful
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
@@ -288,7 +294,7 @@ impl Auto {
         self.budget.pay(seconds, 1.0 - least / self.in_turns);
         match self.by_what_they_tell(self.in_turns, world).filter(|_| !self.disturbed) {
             Some(verdict) if verdict.manner == Manner::SideBySide => {
-                self.side_by_side = Some(Beside::of(did, world.cpus.len()));
+                self.see_side_by_side(did, world);
                 self.follow(verdict, world, plan);
             }
             told => {
@@ -348,8 +354,9 @@ impl Auto {
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
     fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
         let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
-        let reference = self.side_by_side.map(|beside| beside.useful).filter(|rate| *rate > 0.0);
-        let lost = reference.map_or(0.0, |rate| 1.0 - did.useful(world.cpus.len()) / rate);
+        let reference = self.side_by_side.filter(|beside| beside.useful > 0.0);
+        let done = |beside: Beside| beside.alike(did, world.cpus.len()) / beside.useful;
+        let lost = reference.map_or(0.0, |beside| 1.0 - done(beside));
         let further = speedups.map_or(0.0, |told| 1.0 - told.in_turns / told.side_by_side);
         self.budget.pay(length, lost.max(further));
     }
@@ -363,6 +370,7 @@ impl Auto {
             }
             self.tell(Verdict::new(Manner::SideBySide, ground), plan);
             self.look_at = Nanos::NEVER;
+            self.watch.stop();
             if self.line.waits() {
                 self.look_in(LOOK, world);
             }
@@ -371,6 +379,7 @@ impl Auto {
         self.budget.renew(world.now);
         self.fewer_did_less = false;
         if self.phase != Phase::SideBySide {
+            self.side_by_side = self.side_by_side.map(Beside::of_others);
             return;
         }
         if self.told.is_none() {
@@ -385,7 +394,7 @@ impl Auto {
                 *manner == Manner::InGangs || self.may_have_fewer(*manner, world)
             });
             if let Some((manner, ground)) = is_known {
-                self.side_by_side = Some(Beside { useful: cpus as f64, waiting: 0.0 });
+                self.side_by_side = Some(Beside { useful: cpus as f64, waiting: None });
                 return self.follow(Verdict::new(manner, ground), world, plan);
             }
             self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);

@@ -22,6 +22,11 @@ const AWAKE: f64 = 0.93;
 /// What a thread brings on average, of what the first brings, where a program scales well.
 const SCALES: f64 = 0.9;
 
+/// Of whoever had less CPU time, seconds, too few samples may have been taken to see whether it waits.
+const ENOUGH: f64 = 0.01;
+/// It is seen whether programs wait if it is seen for this part of their CPU time.
+const MOST_SEEN: f64 = 0.8;
+
 /// What was seen of the program at a position of the workload.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Seen {
@@ -29,12 +34,13 @@ pub(super) struct Seen {
     pub(super) idles: bool,
     /// How many CPUs it used while it had all of them, and how many of these outside the kernel.
     pub(super) alone: Option<(f64, f64)>,
-    /// The part of its time outside the kernel in which its threads wait in a runtime, then.
+    /// The part of its time outside the kernel in which its threads wait in a runtime: then, and with fewer of them.
     waits_alone: Option<f64>,
+    waits_fewer: Option<f64>,
     /// Whether that they wait is seen at all.
     shows_waits: bool,
     /// It has told of its progress.
-    tells: bool,
+    pub(super) tells: bool,
     /// What it did side by side; in its turns, with all its threads; and with fewer.
     side_by_side: Option<Stretch>,
     pub(super) in_turns: Option<Stretch>,
@@ -54,7 +60,7 @@ impl Seen {
         let threads = self.narrow(asked).unwrap_or(asked);
         let never_sleeps = self.alone.is_some_and(|(width, _)| width >= AWAKE * asked as f64);
         let rate = self.alone.map_or(threads as f64, |(_, rate)| rate);
-        let part = self.waits_alone();
+        let part = self.waits_alone.unwrap_or_default();
         let waiting = if part < 1.0 { rate * part / (1.0 - part) } else { threads as f64 };
         Rival { threads, rate, waiting, never_sleeps, shows_waits: self.shows_waits }
     }
@@ -66,9 +72,13 @@ impl Seen {
         Rival { threads: asked, rate, waiting: 0.0, never_sleeps: false, shows_waits }
     }
 
-    /// The part of its time outside the kernel in which it waits in turns, as far as that is known.
-    pub(super) fn waits_alone(&self) -> f64 {
-        self.waits_alone.unwrap_or_default()
+    /// The part of its time outside the kernel in which it waited when that was last seen, in turns or with fewer threads.
+    pub(super) fn waited(&self, phase: Phase) -> Option<f64> {
+        match phase {
+            Phase::InGangs => self.waits_alone,
+            Phase::FewerThreads => self.waits_fewer,
+            Phase::SideBySide | Phase::LooksBack | Phase::Trial { .. } => None,
+        }
     }
 
     fn tells(&self) -> bool {
@@ -106,6 +116,15 @@ impl Auto {
     /// The same as they were seen.
     pub(super) fn rivals(&self, by: fn(&Seen, usize) -> Rival, world: &World<'_>) -> Vec<Rival> {
         self.competing(world).map(|p| by(&self.seen(p), asked(p, world))).collect()
+    }
+
+    /// Whether it was seen in this interval whether threads wait: of those that compete with several, for most of what these did.
+    pub(super) fn all_show_waits(&self, did: &Interval, world: &World<'_>) -> bool {
+        let wide = self.competing(world).filter(|p| asked(p, world) > 1);
+        let did: Vec<&Did> = wide.filter_map(|p| did.0.get(&p.id)).collect();
+        let seen = did.iter().filter(|did| did.waits.is_some());
+        seen.map(|did| did.on_cpu).sum::<f64>()
+            >= MOST_SEEN * did.iter().map(|did| did.on_cpu).sum::<f64>()
     }
 
     /// Whether it is seen of somebody whether its threads wait.
@@ -155,15 +174,18 @@ impl Auto {
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
             seen.idles = did.width() < idles;
-            if self.watch.was_on() {
-                seen.shows_waits = did.waiting.is_some();
+            if self.watch.was_on() && (did.waits.is_some() || did.on_cpu >= ENOUGH) {
+                seen.shows_waits = did.waits.is_some();
             }
             let all = seen.stretch(did, did.seconds, world.now);
             match self.phase {
                 // Whoever came or went made it another mix.
                 Phase::SideBySide | Phase::LooksBack if self.disturbed => {}
                 Phase::SideBySide | Phase::LooksBack => seen.side_by_side = Some(all),
-                Phase::FewerThreads => seen.fewer = Some(all),
+                Phase::FewerThreads => {
+                    seen.fewer = Some(all);
+                    seen.waits_fewer = did.part_waiting().or(seen.waits_fewer);
+                }
                 Phase::Trial { .. } | Phase::InGangs => {
                     // Threads that share few CPUs may sleep for each other.
                     if !borrowed.contains(id) {

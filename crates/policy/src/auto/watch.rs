@@ -31,6 +31,11 @@ impl Watch {
         (self.was_on, self.is_wanted) = (!self.seen.is_empty(), false);
     }
 
+    /// Nothing is to follow from it any more.
+    pub(super) fn stop(&mut self) {
+        self.is_wanted = false;
+    }
+
     /// Has all that are `inside` seen from now on, or nobody any more.
     pub(super) fn switch(&mut self, inside: &[ProgramId], plan: &mut Plan) {
         self.seen.retain(|id| inside.contains(id));

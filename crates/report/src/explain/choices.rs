@@ -17,7 +17,7 @@ pub struct Choice {
     pub manner: Manner,
     /// Why.
     pub ground: Ground,
-    /// CPUs that they kept busy outside the kernel side by side, where that had been looked at.
+    /// CPUs that they kept at work outside the kernel side by side, where that had been looked at.
     pub side_by_side_cpus: Option<f64>,
     /// The same as expected in gangs.
     pub in_gangs_cpus: Option<f64>,
@@ -107,7 +107,7 @@ mod tests {
                 "How the programs were run was chosen by what was seen of them:",
                 "  from 0.000 s on all run side by side, since nothing is known of them yet.",
                 "  from 0.220 s on they take turns, since alone each uses its CPUs fully, and then nobody waits for a \
-                 sibling without a CPU (2.00 CPUs busy outside the kernel side by side, 1.96 in turns; finding out has \
+                 sibling without a CPU (2.00 CPUs at work side by side, 1.96 in turns; finding out has \
                  cost 20 ms so far).",
                 "  Finding that out has cost 0.5 % of the run's time.",
             ]

@@ -83,7 +83,8 @@ impl Linux {
         }
         if let Some(live) = self.live.get_mut(&id) {
             let members = live.tree.members(&self.proc);
-            live.waits.get_or_insert_default().follow(&threads(&members, &self.proc));
+            let most = self.observer.most_followed;
+            live.waits.get_or_insert_default().follow(&threads(&members, &self.proc), most);
         }
     }
 

@@ -92,3 +92,60 @@ fn one_that_may_spin_in_its_own_code_is_enough_to_take_turns() {
     look_by(&mut lab, |p, empty| Some(seen(p, used(empty, 1.98, 0.5))));
     assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::GangsFill)));
 }
+
+#[test]
+fn it_is_no_longer_seen_when_there_is_nothing_to_decide() {
+    let mut lab = lab(Goal::Balanced, 2, wide(2));
+    look_inside(&mut lab, 1.0, 1.0, 0.6);
+    look_inside(&mut lab, 1.98, 0.5, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+    lab.exit(0);
+    assert_eq!(switched(&lab), Some(false), "the other one may run for hours");
+}
+
+#[test]
+fn whoever_tells_how_far_it_comes_has_a_trial_all_the_same() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_by(&mut lab, |_, empty| {
+        let in_runtime = Some(Nanos::ZERO);
+        Some(Sample { in_runtime, progress: Some(40), ..used(empty, 0.5, 1.0) })
+    });
+    assert!(is_trial(&lab), "memory, for one, shows only in that");
+}
+
+#[test]
+fn others_who_come_into_gangs_are_not_measured_by_what_waited_before() {
+    let mut lab = lab(Goal::Balanced, 2, wide(3));
+    look_inside(&mut lab, 0.66, 1.0, 0.8);
+    look_inside(&mut lab, 1.98, 0.33, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+    lab.arrive(program(3, 2));
+    look_alike(&mut lab, 1.2, 0.25);
+    look_alike(&mut lab, 1.3, 0.25);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)), "two were busy");
+}
+
+#[test]
+fn waiting_with_fewer_threads_is_not_that_with_all() {
+    let malleable = |slot| Program { malleable: true, ..program(slot, 2) };
+    let mut lab = lab(Goal::Balanced, 2, (0..4).map(malleable).collect());
+    look_inside(&mut lab, 0.5, 1.0, 0.4);
+    look_inside(&mut lab, 1.6, 0.25, 0.4);
+    assert_eq!(chosen(&lab), Some((Manner::FewerThreads, Ground::GangsIdle)));
+    look_inside(&mut lab, 1.6, 0.25, 0.05);
+    look_alike(&mut lab, 1.3, 0.25);
+    assert_eq!(chosen(&lab), None, "1.2 as side by side, and not 0.8");
+}
+
+#[test]
+fn whoever_had_hardly_a_cpu_in_the_interval_hides_nothing() {
+    let mut lab = lab(Goal::Balanced, 2, wide(3));
+    look_inside(&mut lab, 0.66, 1.0, 0.0);
+    look_alike(&mut lab, 0.66, 1.0);
+    look_by(&mut lab, |p, empty| {
+        let in_runtime = (p.id.slot > 0).then_some(Nanos::ZERO);
+        let cpus = if p.id.slot > 0 { 0.95 } else { 0.1 };
+        Some(Sample { in_runtime, ..used(empty, cpus, 1.0) })
+    });
+    assert!(!is_trial(&lab), "it had been seen before");
+}

@@ -1,0 +1,53 @@
+"""Mixes that are drawn by lot from all modelled programs: nobody has chosen them, and nothing is chosen by them."""
+
+import random
+
+from programs import (ALL, GNU, HALF, LLVM, ONE, QUARTER, THREE_QUARTERS, barriers, breathing, cached, compute, loading, locks,
+                      numpy, phases, pipeline, serial, sleeper, stream)
+
+# Another number draws other mixes: so the half that is held out is made new once constants have been chosen by what it showed.
+LOT = 20261122
+GRAINS = [100, 200, 500, 1000, 2000, 5000, 10_000]
+# How long threads spin before they sleep; gcc's and LLVM's runtime each have a fourth.
+SPINS = {"spin": "forever", "block": "0s", "gnu": GNU, "llvm": LLVM}
+WIDTHS = {"": ALL, " three quarters": THREE_QUARTERS, " half": HALF, " quarter": QUARTER}
+MOST = 12
+
+
+def drawn(many):
+    """So many mixes of two to twelve programs of one to four kinds: by name, what they consist of."""
+    lot = random.Random(LOT)
+    mixes = {}
+    while len(mixes) < many:
+        kinds = [kind(lot) for _ in range(lot.randint(1, 4))]
+        if 2 <= sum(program.copies for _, program in kinds) <= MOST:
+            mixes[", ".join(name for name, _ in kinds)] = [program for _, program in kinds]
+    return mixes
+
+
+def kind(lot):
+    """A program that comes once to four times, and what it is called."""
+    width, spin, grain = lot.choice(list(WIDTHS)), lot.choice(list(SPINS)), lot.choice(GRAINS)
+    copies, work = lot.choice([1, 1, 2, 3, 4]), lot.choice([0.25, 0.5, 1, 1, 2])
+    wide = {"threads": WIDTHS[width], "copies": copies, "work": work}
+    narrow = {"copies": copies, "work": work}
+    step = grain / 1000
+    name, program = lot.choice([
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
+        (f"{spin} {grain}us{width}", lambda: barriers(grain, SPINS[spin], **wide)),
+        (f"compute{width}", lambda: compute(**wide)),
+        (f"compute{width}", lambda: compute(**wide)),
+        ("single", lambda: compute(threads=ONE, **narrow)),
+        (f"serial {spin} {grain}us{width}", lambda: serial(0.1, step, SPINS[spin], **wide)),
+        (f"locks{width}", lambda: locks(10, 0.7, **wide)),
+        (f"stream{width}", lambda: stream(**wide)),
+        (f"numpy{width}", lambda: numpy(**wide)),
+        (f"phases {grain}us{width}", lambda: phases(grain, **wide)),
+        (f"loading {grain}us{width}", lambda: loading(grain, **wide)),
+        ("cached", lambda: cached(**narrow)),
+        ("breathing", lambda: breathing(**narrow)),
+        ("sleeper", lambda: sleeper(**narrow)),
+        ("pipeline", lambda: pipeline(2, **narrow)),
+    ])
+    return f"{name} {work:g}" + (f" x{copies}" if copies > 1 else ""), program()
