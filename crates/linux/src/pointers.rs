@@ -2,12 +2,12 @@
 //!
 //! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each quantum was spent
 //! (`cosched_core::Measure::InstructionPointers`); one that asks whether threads spin, how much of it is in
-//! [runtimes](crate::runtimes) (`cosched_core::Measure::RuntimeTime`).
+//! runtimes (`runtimes.rs`, `cosched_core::Measure::RuntimeTime`).
 //!
 //! *Mechanism.* An event of the kernel interrupts whoever runs every so often, and writes down where it was. As with
 //! [counters](crate::counters::Counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
 //! `exec` switches it on. Events that are inherited may be written down only CPU by CPU, so there is one for each, with a ring
-//! of memory of its own, which the kernel fills and [`Pointers::take`] empties. A ring that is full takes no more until then:
+//! of memory of its own, which the kernel fills and a look empties. A ring that is full takes no more until then:
 //! the counts are shares, and a lost sample is lost to no block more than to another. *Threads that are there already*, which are looked
 //! at for a moment only, have an event each, and what they start has none: that needs no ring for each CPU.
 //!
