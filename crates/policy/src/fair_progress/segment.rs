@@ -49,10 +49,10 @@ impl Segment {
         let sample = world.samples.iter().find(own)?;
         let on_cpu = sample.on_cpu.as_secs_f64();
         let delayed = sample.run_delay.map_or(0.0, Nanos::as_secs_f64);
-        let whole = sample.to - sample.from;
-        let let_run = whole.since(sample.frozen).as_secs_f64();
+        let let_run = (sample.to - sample.from).since(sample.frozen).as_secs_f64();
         let running = match on_cpu > let_run * world.cpus.len() as f64 {
-            true => wanted(on_cpu, delayed, program.asked.into()).min(whole.as_secs_f64()),
+            // It may be told in the next quantum only, and then be longer than that.
+            true => wanted(on_cpu, delayed, program.asked.into()),
             false => let_run,
         };
         let bins = world.ips.iter().filter(|bin| bin.program == program.id);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     fn segment(sample: Sample) -> Option<Segment> {
-        let mut scene = Scene::new(2, vec![program(0, 1)]);
+        let mut scene = Scene::new(4, vec![program(0, 1)]);
         scene.samples = vec![sample];
         Segment::of(&scene.programs[0], &scene.world(), true)
     }
@@ -251,14 +251,16 @@ mod tests {
 
     #[test]
     fn who_used_more_than_there_is_while_it_was_thought_frozen_was_let_run() {
-        // Two CPUs: in 10 ms nobody uses 40.
-        let freed = Sample { frozen: MS(90), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
+        // Four CPUs: in 5 ms nobody uses 40.
+        let freed = Sample { frozen: MS(95), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
         assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         let traffic = segment(freed).unwrap().traffic().unwrap();
         assert!((traffic - 2.0 / 0.06).abs() < 1e-9, "within 60 ms");
-        // On two CPUs, 15 ms of the 20 may be what it used.
-        let may_be = Sample { frozen: MS(90), on_cpu: MS(15), ..sample() };
-        assert!((segment(may_be).unwrap().alone(1.0, 1) - 0.01).abs() < 1e-12);
+        let told_late = Sample { frozen: MS(95), on_cpu: MS(400), ..sample() };
+        assert!((segment(told_late).unwrap().alone(1.0, 1) - 0.4).abs() < 1e-12);
+        // On four CPUs, 15 ms of the 20 may be what it used.
+        let may_be = Sample { frozen: MS(95), on_cpu: MS(15), ..sample() };
+        assert!((segment(may_be).unwrap().alone(1.0, 1) - 0.005).abs() < 1e-12);
     }
 
     #[test]
