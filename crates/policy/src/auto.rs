@@ -72,7 +72,7 @@ use inner::Inner;
 use interval::Going;
 use judgement::{Beside, Verdict};
 use line::{Line, Room};
-use phases::Phase;
+use phases::{MOST_SPOILT, Phase};
 use seen::Seen;
 use watch::Watch;
 
@@ -103,6 +103,8 @@ pub(crate) struct Auto {
     asked_for: Nanos,
     /// Somebody came or went since the last look.
     disturbed: bool,
+    /// How many looks in a row were spoilt by that.
+    spoilt: u32,
     budget: Budget,
     watch: Watch,
     told: Option<(Manner, Ground)>,
@@ -125,6 +127,7 @@ impl Auto {
             look_at: Nanos::NEVER,
             asked_for: Nanos::NEVER,
             disturbed: false,
+            spoilt: 0,
             budget: Budget::new(),
             watch: Watch::default(),
             told: None,
@@ -169,7 +172,7 @@ impl Policy for Auto {
         }
         if !new.is_empty() || causes.iter().any(changes) {
             // Whoever comes when nobody is there disturbs nobody.
-            self.disturbed |= !was_empty;
+            self.disturbed |= !was_empty && self.spoilt < MOST_SPOILT;
             self.mix_changed(world, plan);
         }
         let Auto { inner, line, .. } = self;

@@ -23,6 +23,8 @@ use crate::unit::Unit;
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(25);
+/// Where somebody comes and goes all the time, no more looks in a row than these are begun anew for it.
+pub(super) const MOST_SPOILT: u32 = 3;
 /// How long it is until the next look where CPUs are idle.
 pub(super) const NEXT_LOOK: Nanos = Nanos::from_millis(500);
 /// How long a trial takes, if that gives everybody a moment within [`MOMENT`].
@@ -89,12 +91,14 @@ impl Auto {
         plan: &mut Plan,
     ) {
         if self.disturbed {
+            self.spoilt += 1;
             // Where somebody comes and goes all the time, only every other interval is seen.
             if !self.watch.was_on() {
                 self.watch.want();
             }
             return self.look_in(LOOK, world);
         }
+        self.spoilt = 0;
         self.see_side_by_side(did, world);
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
@@ -399,8 +403,9 @@ impl Auto {
             }
             self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);
         }
-        self.disturbed = true;
-        self.look_at = self.look_at.min(world.now + SETTLE);
+        self.disturbed = self.spoilt < MOST_SPOILT;
+        let next = if self.disturbed { SETTLE } else { LOOK };
+        self.look_at = self.look_at.min(world.now + next);
     }
 
     pub(super) fn look_in(&mut self, time: Nanos, world: &World<'_>) {

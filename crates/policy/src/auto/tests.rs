@@ -370,3 +370,30 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn somebody_who_comes_and_goes_all_the_time_does_not_keep_it_from_looking() {
+    let mut lab = lab(Goal::Balanced, 2, wide(2));
+    for slot in 2..2000 {
+        if is_trial(&lab) {
+            return;
+        }
+        lab.arrive(program(slot, 1));
+        let until = lab.scene.now + Nanos::from_millis(10);
+        while lab.next_wake().is_some_and(|at| at <= until) {
+            let (from, at) = (looked_at(&lab), lab.next_wake().unwrap());
+            let empty =
+                |p: &Program| Sample { quality: Quality::Exact, ..Sample::empty(p.id, from, at) };
+            lab.scene.samples =
+                lab.scene.programs.iter().map(|p| used(empty(p), 0.7, 1.0)).collect();
+            lab.wake_reading();
+        }
+        if is_trial(&lab) {
+            assert!(lab.scene.now < Nanos::from_millis(500));
+            return;
+        }
+        lab.scene.now = until;
+        lab.exit(slot);
+    }
+    panic!("it never looked");
+}
