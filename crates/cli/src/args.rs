@@ -2,6 +2,7 @@
 //!
 //! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
 
+mod remedy;
 mod rungs;
 mod shuffle;
 mod values;
@@ -38,6 +39,7 @@ use crate::sim::SimArgs;
 use crate::stat::StatArgs;
 use crate::top::TopArgs;
 use crate::trace::TraceArgs;
+pub(crate) use remedy::with_remedy;
 use rungs::{FreezerArg, PinningArg};
 pub(crate) use shuffle::{ShuffleArgs, groups};
 pub(crate) use values::{duration, instant, kernel, max_frozen, named, pid, seed, whole};
@@ -120,7 +122,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
     /// How long a gang runs at a time: 1ms to 60s [default: 100ms; 250ms under auto]
-    #[arg(long, value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     pub(crate) quantum: Option<Duration>,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
@@ -130,7 +132,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
-    #[arg(long, value_parser = max_frozen)]
+    #[arg(long, allow_hyphen_values = true, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
     /// What is to be achieved before anything else: balanced, throughput (one after another where that loses nothing), fair
     /// (slowdowns that are alike) or responsive (short waits) (auto) [default: balanced]
@@ -145,7 +147,7 @@ pub(crate) struct PolicyArgs {
 pub(crate) struct MeasureArgs {
     /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s, with the guard as often as
     /// phases change; shuffling 500ms]
-    #[arg(long, value_parser = interval)]
+    #[arg(long, allow_hyphen_values = true, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
     /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
     /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
@@ -246,7 +248,7 @@ pub(crate) struct HowArgs {
     #[arg(long, value_enum)]
     pub(crate) pinning: Option<PinningArg>,
     /// How long programs may take to end when asked to, before they are killed.
-    #[arg(long, default_value = "5s", value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, default_value = "5s", value_parser = duration)]
     pub(crate) grace: Duration,
 }
 

@@ -54,7 +54,11 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(failure) => return failure.report(),
     };
-    let result = match args::Cli::parse_from(arguments).command {
+    let command = match args::Cli::try_parse_from(&arguments) {
+        Ok(cli) => cli.command,
+        Err(error) => args::with_remedy(error, &arguments).exit(),
+    };
+    let result = match command {
         args::Command::Run(args) => run::run(&args),
         args::Command::Exec(args) => exec::exec(&args),
         args::Command::Attach(args) => attach::attach(&args),

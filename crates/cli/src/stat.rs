@@ -48,7 +48,7 @@ pub(crate) struct StatArgs {
           allow_negative_numbers = true, value_parser = pid)]
     pids: Vec<i32>,
     /// How often lines are printed: 10ms or more [default: 1s]
-    #[arg(long, value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
     interval: Option<Duration>,
     /// End after so many intervals (of --pid only) [default: when the processes have ended]
     #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]

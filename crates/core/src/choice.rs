@@ -41,8 +41,10 @@ pub enum Ground {
     Begins,
     /// All threads that want a CPU can have one.
     EnoughCpus,
-    /// Side by side, the programs leave CPUs idle.
+    /// Side by side, hardly any thread waits for a CPU.
     CpusIdle,
+    /// There is one program.
+    Alone,
     /// At most one program wants more than a little CPU time.
     OneCompetes,
     /// No program has several threads at work, so nobody waits for a sibling without a CPU.
@@ -55,6 +57,8 @@ pub enum Ground {
     LittleWaiting,
     /// Side by side, threads wait for siblings in their runtimes: in turns the programs do more.
     MuchWaiting,
+    /// In turns, their threads were not stopped in time, so that others had begun before.
+    StoppedLate,
     /// By what they tell of their progress, the programs come further side by side than in turns.
     FurtherTogether,
     /// By what they tell of their progress, they come further in turns.
@@ -65,6 +69,14 @@ pub enum Ground {
     KnownToScale,
     /// Runs alone with several thread counts have shown that the last threads bring a program little.
     KnownToScaleBadly,
+}
+
+impl Ground {
+    /// Whether it is one of who is there, and how many threads they have, and not of what they were seen to do.
+    pub const fn is_by_counts(self) -> bool {
+        use Ground::{Alone, Begins, EnoughCpus, KnownToScale, KnownToScaleBadly};
+        matches!(self, Begins | Alone | EnoughCpus | KnownToScale | KnownToScaleBadly)
+    }
 }
 
 /// How far programs come in two ways, by what they tell: the sum over the programs of how fast each is, of its speed alone

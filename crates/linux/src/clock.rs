@@ -25,6 +25,11 @@ impl Clock {
         Nanos(self.origin.saturating_add(at.0))
     }
 
+    /// An instant of the kernel's monotonic clock on ours; what was before the start is then.
+    pub fn of_monotonic(&self, at: Nanos) -> Nanos {
+        Nanos(at.0.saturating_sub(self.origin))
+    }
+
     /// The kernel's name for one of our instants.
     pub fn absolute(&self, at: Nanos) -> Timespec {
         let nanos = self.origin.saturating_add(at.0).min(i64::MAX as u64);

@@ -62,7 +62,7 @@ use crate::open_files::{Raised, TooFewFiles};
 use crate::pointers::{MOST_RINGS, MOST_THREADS};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
-use crate::sentinel::Sentinel;
+use crate::sentinel::{Heard, Sentinel};
 use crate::signals::{INTERRUPTIONS, interruption};
 use crate::undo::{self, Log, LogError, Restored};
 use barriers::States;
@@ -314,12 +314,14 @@ impl Linux {
                     self.tell(Happening::Interrupted(by));
                 }
             }
-            Ready::Source(SENTINEL) => {
-                self.poll.remove(self.sentinel.as_fd())?;
-                self.sentinel.has_ended()?;
-                self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
-                self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
-            }
+            Ready::Source(SENTINEL) => match self.sentinel.hear()? {
+                Heard::Thawed(at) => self.was_stopped(self.clock.of_monotonic(at)),
+                Heard::Ended => {
+                    self.poll.remove(self.sentinel.as_fd())?;
+                    self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
+                    self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+                }
+            },
             Ready::Source(HOTPLUG) => {
                 if self.hotplug.as_ref().is_some_and(Hotplug::take) {
                     self.look_at_cpus();
@@ -360,6 +362,8 @@ impl Machine for Linux {
                 // What `submit` queued is told at once, but signals are still looked at.
                 self.poll.look(&mut ready)?;
             }
+            // What happened while cosched was stopped is older than all that is found now.
+            ready.sort_by_key(|ready| *ready != Ready::Source(SENTINEL));
             for ready in &ready {
                 self.digest(*ready)?;
             }

@@ -13,7 +13,7 @@
 //!
 //! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. So the sentinel
 //! looks now and then, and lets every program run while cosched is stopped; nothing else is
-//! undone then, and cosched takes up its work when it goes on.
+//! undone then. It tells when it did so, and cosched takes up its work from there when it goes on.
 
 mod refuge;
 
@@ -28,6 +28,9 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
+use cosched_core::Nanos;
+
+use crate::clock::monotonic;
 use crate::helper::{self, Helper, HelperError};
 use crate::onlookers;
 use crate::procfs::{Proc, Stat, State};
@@ -38,6 +41,8 @@ use refuge::Refuge;
 const GOODBYE: u8 = b'.';
 /// What the sentinel sends when it is on guard.
 const ON_GUARD: u8 = b'!';
+/// How long the news is that every program may run: when, on the kernel's monotonic clock.
+const NEWS: usize = size_of::<u64>();
 /// How often to look whether cosched is stopped.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// How often to look whether nobody listens at a killed cosched's sockets any more, and how long after another.
@@ -78,12 +83,17 @@ impl Sentinel {
         self.child.id() as i32
     }
 
-    /// Takes note of the sentinel's end, if it has ended; says whether it has. Then another is needed.
+    /// What has happened to it, once it is readable.
     ///
     /// # Errors
     /// When the kernel does not know it as our child.
-    pub fn has_ended(&mut self) -> io::Result<bool> {
-        Ok(self.child.try_wait()?.is_some())
+    pub fn hear(&mut self) -> io::Result<Heard> {
+        let mut news = [0; NEWS];
+        if self.channel.read_exact(&mut news).is_ok() {
+            return Ok(Heard::Thawed(Nanos(u64::from_le_bytes(news))));
+        }
+        self.child.try_wait()?;
+        Ok(Heard::Ended)
     }
 
     /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves no trace.
@@ -93,14 +103,23 @@ impl Sentinel {
     pub fn goodbye(mut self) -> io::Result<()> {
         self.channel.write_all(&[GOODBYE])?;
         // Its end closes the socket. A sentinel that somebody has stopped is not waited for long.
-        if matches!(self.channel.read(&mut [0]), Ok(0)) {
+        if self.channel.read_to_end(&mut Vec::new()).is_ok() {
             self.child.wait()?;
         }
         Ok(())
     }
 }
 
-/// Readable (for epoll) when the sentinel has ended.
+/// What cosched learns of the sentinel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heard {
+    /// cosched was stopped, and since this time, on the kernel's monotonic clock, every program may run.
+    Thawed(Nanos),
+    /// It has ended: another is needed.
+    Ended,
+}
+
+/// Readable (for epoll) when there is something to [hear](Sentinel::hear).
 impl AsFd for Sentinel {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.channel.as_fd()
@@ -125,6 +144,8 @@ fn guard() -> io::Result<()> {
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read tells.
     let _ = channel.write_all(&[ON_GUARD]);
+    // A cosched that is stopped for hours hears nothing: what does not fit any more is not told.
+    channel.set_nonblocking(true)?;
     let said_goodbye = wait_for_the_end(&mut channel, &log, cosched);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
@@ -144,7 +165,10 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
                 let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
                 if proc.stat(cosched).is_ok_and(stopped) {
                     // A log that cannot be read now is tried again at the next glance.
-                    let _ = Log::load(log, &proc).map(|book| undo::thaw(&book, &proc));
+                    if let Ok(book) = Log::load(log, &proc) {
+                        undo::thaw(&book, &proc);
+                        let _ = channel.write(&monotonic().to_le_bytes());
+                    }
                 }
                 continue;
             }
@@ -155,10 +179,14 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
         match channel.read(&mut last_word) {
             Ok(0) => return false,
             Ok(_) => return last_word[0] == GOODBYE,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if is_for_now(&error) => {}
             Err(_) => return false,
         }
     }
+}
+
+fn is_for_now(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
 fn undo_all(log: &Path) -> Result<(), LogError> {

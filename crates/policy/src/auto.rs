@@ -59,8 +59,8 @@ mod ways;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, ProgramId, Token, Wake,
-    World,
+    Aspect, AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, ProgramId,
+    Refusal, Token, Wake, World,
 };
 
 use crate::kind::Options;
@@ -105,6 +105,8 @@ pub(crate) struct Auto {
     disturbed: bool,
     /// How many looks in a row were spoilt by that.
     spoilt: u32,
+    /// How many programs were not stopped in time since the last look.
+    stopped_late: usize,
     budget: Budget,
     watch: Watch,
     told: Option<(Manner, Ground)>,
@@ -128,6 +130,7 @@ impl Auto {
             asked_for: Nanos::NEVER,
             disturbed: false,
             spoilt: 0,
+            stopped_late: 0,
             budget: Budget::new(),
             watch: Watch::default(),
             told: None,
@@ -148,12 +151,19 @@ fn changes(cause: &Cause) -> bool {
     )
 }
 
+/// Whether a program was not stopped in time.
+fn is_late(cause: &Cause) -> bool {
+    let (frozen, late) = (Aspect::Frozen, Refusal::TimedOut);
+    matches!(cause, Cause::Deviated { wanted, why, .. } if *wanted == frozen && *why == late)
+}
+
 impl Policy for Auto {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if only_settled(causes) {
             return;
         }
         self.budget.runs(world.now);
+        self.stopped_late += causes.iter().filter(|cause| is_late(cause)).count();
         let looked = causes.contains(&Cause::Woke(LOOKS));
         self.interval.add(causes, world.samples);
         let did = looked.then(|| self.interval.end());

@@ -173,8 +173,9 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
             "all run side by side, since there are CPUs for all their threads"
         }
         (Manner::SideBySide, Ground::CpusIdle) => {
-            "all run side by side, since that leaves CPUs idle"
+            "all run side by side, since hardly any thread waits for a CPU"
         }
+        (Manner::SideBySide, Ground::Alone) => "nobody is stopped, since one program is there",
         (Manner::SideBySide, Ground::OneCompetes) => {
             "all run side by side, since at most one of them needs much CPU time"
         }
@@ -183,6 +184,9 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         }
         (Manner::SideBySide, Ground::LittleWaiting) => {
             "all run side by side, since in turns their threads would wait hardly less for siblings without a CPU"
+        }
+        (Manner::SideBySide, Ground::StoppedLate) => {
+            "all run side by side, since in turns their threads were not stopped in time"
         }
         (Manner::SideBySide, Ground::FurtherTogether) => {
             "all run side by side, since by what they tell of their progress they come further so than in turns"

@@ -4,6 +4,7 @@
 
 use std::time::{Duration, Instant};
 
+use cosched_core::Refusal;
 use cosched_linux::affinity;
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
@@ -340,6 +341,32 @@ fn a_cosched_that_is_stopped_and_continued_goes_on() {
         }
         place.write("go", "");
         let ended = cosched.ended().with(0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
+    let stopped = Duration::from_secs(3);
+    for rung in Rung::here() {
+        let place = Place::new();
+        let work = "while [ ! -e go ]; do sleep 0.01; done";
+        let tables =
+            ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
+        let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {}", rung.0);
+        let cosched = place.run(&tables, &options);
+        eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+        cosched.signal(Signal::STOP);
+        std::thread::sleep(stopped);
+        cosched.signal(Signal::CONT);
+        place.write("go", "");
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        let longest = result.programs.iter().map(|p| p.longest_frozen_seconds);
+        let longest = longest.fold(0.0, f64::max);
+        assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", rung.0);
+        let is_told = |why| result.deviations.iter().any(|one| one.why == why);
+        assert!(is_told(Refusal::CoschedStopped), "{}", rung.0);
         place.nothing_is_left_of(&ended);
     }
 }

@@ -89,6 +89,8 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Everything is being frozen for a measurement, for these wake-ups.
     pause: Option<Pause>,
     closing: Option<Closing>,
+    /// Somebody could be started, and waits until it was heard what has happened since the last start.
+    starts_wait: bool,
     switch_began: Option<Nanos>,
     /// The last wait ended so late that cosched itself cannot have been running: what the accounts
     /// say of that time is not what happened.
@@ -138,6 +140,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             next_beat: setup.limits.heartbeat,
             pause: None,
             closing: None,
+            starts_wait: false,
             switch_began: None,
             overslept: false,
             outcome,
@@ -355,6 +358,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     }
 
     fn next_deadline(&self, watch: &dyn Watch) -> Nanos {
+        if self.starts_wait {
+            return self.now;
+        }
         let arrivals =
             self.expected.iter().map(|slot| self.setup.programs[usize::from(*slot)].arrives);
         let pause = self.pause.iter().map(|p| p.deadline);

@@ -12,6 +12,9 @@
 //!
 //! \* only once nobody who is to be frozen may still run on its CPUs: that keeps
 //! gangs apart, and is the whole of the switching protocol.
+//!
+//! Of those who are to start, one does at a time, and between two of them it is heard what has happened: to make a process
+//! takes long where those that run already leave no CPU, and nobody's end, nor the user's wish to end the run, waits for that.
 
 use std::collections::BTreeSet;
 
@@ -99,6 +102,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             }
         }
         let held = self.held(&goals);
+        self.starts_wait = false;
         for (i, goal) in &goals {
             match goal {
                 Directive::Run(settings) => self.let_run(*i, *settings, &held, &mut steps),
@@ -167,6 +171,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         let settings = Settings { grant, ..settings };
         self.controls[i].left = false;
         match state {
+            ProgramState::New if steps.iter().any(|step| matches!(step, Step::Start(..))) => {
+                self.starts_wait |= !blocked;
+            }
             ProgramState::New if !blocked => {
                 self.tell(i, settings);
                 self.programs[i].state = ProgramState::Starting;

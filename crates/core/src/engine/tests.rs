@@ -28,12 +28,15 @@ impl<F: FnMut(&[Cause], &World<'_>, &mut Plan)> Policy for Ask<F> {
     }
 }
 
+fn nothing_new(causes: &[Cause]) -> bool {
+    causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }))
+}
+
 /// All CPUs to one program after another, 100 ms each.
 fn in_turn() -> impl Policy {
     let mut turn = 0;
     Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
-        let nothing_new = causes.iter().all(|cause| matches!(cause, Cause::Settled { .. }));
-        if world.programs.is_empty() || nothing_new {
+        if world.programs.is_empty() || nothing_new(causes) {
             return;
         }
         turn += 1;
@@ -176,6 +179,9 @@ fn nobody_is_frozen_longer_than_allowed_whatever_the_policy_says() {
     let fake = Fake::new([MS(4000), MS(100)]);
     let mut asked = 0;
     let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if nothing_new(causes) {
+            return;
+        }
         asked += 1;
         match asked {
             1 => {
@@ -226,7 +232,10 @@ fn programs_of_one_group_run_together() {
     entries[0].group = Some(GroupId(7));
     entries[1].group = Some(GroupId(7));
     let mut started = false;
-    let policy = Ask(move |_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+    let policy = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if nothing_new(causes) {
+            return;
+        }
         let alone = Some(p(1)).filter(|id| started && world.program(*id).is_some());
         started = true;
         for program in world.programs {
@@ -290,6 +299,34 @@ fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
     let frozen = outcome.programs.iter().position(|p| p.frozen_gaps.contains(&MS(1850)));
     let frozen = p(frozen.unwrap() as u16);
     assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
+}
+
+#[test]
+fn whoever_was_let_run_while_cosched_was_stopped_was_frozen_until_then_and_is_again_by_the_next_plan()
+ {
+    let mut fake = Fake::new([MS(400), MS(400)]);
+    fake.script(MS(130), Happening::Thawed(p(1)));
+    let why = Refusal::CoschedStopped;
+    fake.script(MS(130), Happening::Refused(p(1), Aspect::Frozen, why));
+    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
+    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
+    assert_eq!(told, [(MS(130), p(1), why)]);
+    let froze = fake.submitted.iter().filter(|(_, step)| *step == Step::Freeze(p(1)));
+    assert!(froze.count() > 1);
+}
+
+#[test]
+fn between_two_starts_it_is_heard_what_has_happened() {
+    let mut fake = Fake::new([MS(100), MS(100), MS(100)]);
+    fake.script(MS(0), Happening::Interrupted(Interruption::Interrupt));
+    let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));
+    });
+    let entries = vec![Entry::new(1), Entry::new(1), Entry::new(1)];
+    let (fake, outcome) = run(fake, policy, setup(entries));
+    let started = |(_, step): &&(Nanos, Step)| matches!(step, Step::Start(..));
+    assert_eq!(fake.submitted.iter().filter(started).count(), 1);
+    assert_eq!(outcome.total, MS(0));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::os::fd::AsFd;
 
 use cosched_core::{
-    Aspect, Event, Exit, Happening, Measure, ProgramId, Refusal, Settings, Signal, ThreadId,
+    Aspect, Event, Exit, Happening, Measure, Nanos, ProgramId, Refusal, Settings, Signal, ThreadId,
     ThreadRule, Usage,
 };
 use rustix::process::Signal as Raw;
@@ -153,13 +153,27 @@ impl Linux {
 
     pub(super) fn thaw(&mut self, live: &mut Live) {
         // Its threads run from now on; they may well take this CPU before the kernel's answer is heard.
-        let at = self.clock.now();
+        self.thaw_since(live, self.clock.now());
+    }
+
+    fn thaw_since(&mut self, live: &mut Live, at: Nanos) {
         if let Err(why) = live.freezer.thaw(&self.proc) {
             self.tell(Happening::Refused(live.id, Aspect::Running, why));
         }
         live.state = State::Running;
         live.frozen.end(at);
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
+    }
+
+    /// cosched was stopped, and since then the sentinel has let everybody run whom we had frozen.
+    pub(super) fn was_stopped(&mut self, since: Nanos) {
+        let is_ours = |live: &&Live| matches!(live.state, State::Freezing { .. } | State::Frozen);
+        let frozen = self.live.values().filter(is_ours).map(|live| live.id);
+        for id in frozen.collect::<Vec<ProgramId>>() {
+            self.with(id, |linux, live| linux.thaw_since(live, since));
+            let what = Happening::Refused(id, Aspect::Frozen, Refusal::CoschedStopped);
+            self.queue.push(Event { at: since, what });
+        }
     }
 
     pub(super) fn apply(

@@ -73,7 +73,12 @@ impl Auto {
         let waited = |id| self.seen(world.program(id)?).waited(self.phase);
         let own = own.waiting_as(waited);
         self.learn(&own, &borrowed, world);
+        let late = std::mem::take(&mut self.stopped_late);
+        let all_are_late = late >= self.competing(world).count().max(2);
         match self.phase {
+            Phase::Trial { .. } | Phase::InGangs | Phase::FewerThreads if all_are_late => {
+                self.give_up_turns(&own, world, plan);
+            }
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
             Phase::Trial { .. } => self.end_trial(&own, world, plan),
             Phase::InGangs => self.looked_at_gangs(&own, world, plan),
@@ -167,6 +172,13 @@ impl Auto {
         self.inner.change(Box::new(Rounds::new(&options, moments_of, None)), known, false);
         plan.because(None, Why::LooksAtEach { moment, moments: moments as u16 });
         self.look_in(moment * moments, world);
+    }
+
+    /// Whoever is still stopped while others run already takes no turns: it is as it was, with all that stopping costs.
+    fn give_up_turns(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        self.pay(did, None, world);
+        let verdict = Verdict::new(Manner::SideBySide, Ground::StoppedLate);
+        self.go_side_by_side(verdict, world, plan);
     }
 
     fn end_trial(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
@@ -368,7 +380,8 @@ impl Auto {
     /// Somebody came or went.
     pub(super) fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
         let cpus = world.cpus.len();
-        if let Some(ground) = is_settled(&self.in_the_dark(world), cpus) {
+        let alone = (world.programs.len() < 2).then_some(Ground::Alone);
+        if let Some(ground) = alone.or_else(|| is_settled(&self.in_the_dark(world), cpus)) {
             if self.phase != Phase::SideBySide {
                 self.leave_to_kernel(Phase::SideBySide);
             }

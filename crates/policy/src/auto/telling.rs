@@ -10,7 +10,9 @@ impl Auto {
     pub(super) fn tell(&mut self, verdict: Verdict, plan: &mut Plan) {
         let Verdict { manner, ground, in_gangs, speedups } = verdict;
         if self.told.replace((manner, ground)) != Some((manner, ground)) {
-            let side_by_side = self.side_by_side.map(|beside| beside.useful);
+            // What was seen of others, or decides nothing, is not told.
+            let seen = self.side_by_side.filter(|_| !ground.is_by_counts());
+            let side_by_side = seen.map(|beside| beside.useful);
             let explored = self.budget.explored();
             let why = Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored };
             plan.because(None, why);

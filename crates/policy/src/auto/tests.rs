@@ -116,7 +116,7 @@ fn it_begins_as_linux_does_and_looks_only_where_something_could_be_won() {
     assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
     assert_eq!(four.next_wake(), Some(SETTLE));
     for (programs, ground) in [
-        (wide(1), Ground::OneCompetes),
+        (wide(1), Ground::Alone),
         (vec![program(0, 1), program(1, 1)], Ground::EnoughCpus),
         ((0..5).map(|slot| program(slot, 1)).collect(), Ground::NobodyWide),
     ] {
@@ -126,6 +126,21 @@ fn it_begins_as_linux_does_and_looks_only_where_something_could_be_won() {
     }
     look_alike(&mut four, 0.3, 1.0);
     assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::CpusIdle)));
+}
+
+#[test]
+fn where_programs_are_not_stopped_in_time_they_take_no_turns() {
+    let (wanted, why) = (Aspect::Frozen, Refusal::TimedOut);
+    let late = |slot| Cause::Deviated { program: ProgramId::first(slot), wanted, why };
+    let mut lab = in_gangs(wide(2));
+    lab.tell(&[late(0)]);
+    look_alike(&mut lab, 1.98, 0.5);
+    assert_eq!((chosen(&lab), lab.running().len()), (None, 1), "once may be by chance");
+    lab.tell(&[late(0)]);
+    lab.tell(&[late(1)]);
+    look_alike(&mut lab, 1.98, 0.5);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::StoppedLate)));
+    assert_eq!(lab.running(), [0, 1]);
 }
 
 #[test]
@@ -253,7 +268,7 @@ fn gangs_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
     for slot in [0, 1, 2] {
         lab.exit(slot);
     }
-    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::Alone)));
     assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
 }
 

@@ -89,7 +89,7 @@ impl Auto {
         self.look_in(FIRST_CHECK, world);
     }
 
-    fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
+    pub(super) fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel(Phase::SideBySide);
         self.budget.pause(world.now);
         self.verdict = Some(verdict);

@@ -82,7 +82,7 @@ fn in_turns_some_may_have_fewer_and_side_by_side_only_all() {
 #[test]
 fn a_program_alone_has_what_it_asks_for() {
     let mut lab = lab(Goal::Balanced, 2, malleable(1));
-    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::Alone)));
     assert_eq!((granted(&lab), lab.next_wake()), (vec![2], None));
     lab.arrive(Program { malleable: true, ..program(1, 2) });
     look_alike(&mut lab, 1.0, 1.0);
@@ -93,7 +93,7 @@ fn a_program_alone_has_what_it_asks_for() {
     assert_eq!(chosen(&lab), Some((Manner::FewerThreads, Ground::GangsIdle)));
     assert_eq!(granted(&lab), [1; 2]);
     lab.exit(0);
-    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::Alone)));
     assert_eq!((granted(&lab), lab.next_wake()), (vec![2], None));
 }
 
