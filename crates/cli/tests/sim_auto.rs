@@ -102,7 +102,7 @@ fn programs_that_sleep_beside_one_that_computes_are_left_alone() {
 #[test]
 fn a_program_alone_runs_as_without_cosched() {
     let auto = as_good_as_the_better(&[spinning(24, 60.0)], "");
-    assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::OneCompetes)]);
+    assert_eq!(choices(&auto), [(Manner::SideBySide, Ground::Alone)]);
 }
 
 #[test]
@@ -166,5 +166,5 @@ fn malleable_programs_that_lose_by_fewer_threads_have_all_of_them_again() {
     let tried = told.iter().any(|(manner, _)| *manner == Manner::FewerThreads);
     assert!(tried && told.contains(&(Manner::SideBySide, Ground::FewerDidLess)), "{told:?}");
     let alone = as_good_as_the_better(&mix[..1], "");
-    assert_eq!(choices(&alone), [(Manner::SideBySide, Ground::OneCompetes)]);
+    assert_eq!(choices(&alone), [(Manner::SideBySide, Ground::Alone)]);
 }

@@ -9,7 +9,7 @@
 //! with a single thread gets. With a CPU cgroup per program, as systemd
 //! services and desktop sessions have, it divides by *program* first.
 
-use cosched_core::{Cause, Plan, Policy, ProgramState, Settings, Why, World};
+use cosched_core::{Cause, Plan, Policy, Program, Settings, Why, World};
 
 /// Starts everybody.
 #[derive(Debug)]
@@ -31,9 +31,8 @@ impl Unmanaged {
 
 impl Policy for Unmanaged {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-        let arrived = |id| causes.contains(&Cause::Arrived(id));
-        let new = |p: &&cosched_core::Program| p.state == ProgramState::New || arrived(p.id);
-        for program in world.programs.iter().filter(new) {
+        let has_come = |program: &&Program| causes.contains(&Cause::Arrived(program.id));
+        for program in world.programs.iter().filter(has_come) {
             plan.run(program.id, self.settings);
             plan.because(Some(program.id), Why::LeftToKernel);
         }

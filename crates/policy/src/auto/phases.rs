@@ -196,12 +196,16 @@ impl Auto {
 
     /// By CPU time.
     fn by_cpu_time(&self, world: &World<'_>) -> Verdict {
+        self.against(self.side_by_side.unwrap_or_default(), world)
+    }
+
+    /// By CPU time, against what is done so side by side.
+    fn against(&self, beside: Beside, world: &World<'_>) -> Verdict {
         let rivals = self.rivals(Seen::alone, world);
         let turns = self.shares(&rivals, world);
-        let reference = self.side_by_side.unwrap_or_default();
-        let spinning = self.spinning(&rivals, world);
+        let spinning = spinning(&rivals, beside, world.cpus.len());
         let most_lost = self.options.goal.most_lost(spinning);
-        judge(&rivals, &turns, world.cpus.len(), reference, spinning, most_lost)
+        judge(&rivals, &turns, world.cpus.len(), beside, spinning, most_lost)
     }
 
     fn spinning(&self, rivals: &[Rival], world: &World<'_>) -> Spinning {
@@ -248,13 +252,13 @@ impl Auto {
         let in_turns = self.share_of_turns(did, world);
         let told = self.by_what_they_tell(in_turns, world);
         let spinning = self.spinning(&self.rivals(Seen::alone, world), world);
-        // What had to be won may be noise later.
-        let most_lost = self.options.goal.most_lost(spinning).max(NOISE);
+        // What had to be won, or might be lost, may be noise later.
+        let most_lost = self.options.goal.most_lost(spinning).max(0.0) + NOISE;
         let stays = match told {
             Some(told) => told.manner == Manner::InGangs,
             None => self.progress_decided(world) || self.is_as_much(did, most_lost, world),
         };
-        if stays && !self.somebody_woke(world) {
+        if stays && !self.somebody_woke(world) && !self.somebody_dozes(world) {
             self.look_in(CHECK, world);
             return self.look_back(in_turns, world, plan);
         }
@@ -287,11 +291,13 @@ impl Auto {
         shares.map(|did| did.running / did.seconds).sum()
     }
 
-    /// Lets all run side by side for a moment, if their progress can tell in that whether turns are the better way.
+    /// Lets all run side by side for a moment, if their progress can tell in that whether turns are the better way, or it is
+    /// seen whether they wait.
     fn look_back(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         let alone = self.competing(world).map(|p| self.seen(p).in_turns);
-        let Some(moment) = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK_BACK)
-        else {
+        let by_progress = progress::moment(alone, in_turns).filter(|moment| *moment <= LOOK_BACK);
+        let shows_waits = self.side_by_side.is_some_and(|beside| beside.waiting.is_some());
+        let Some(moment) = by_progress.or(shows_waits.then_some(MOMENT.1)) else {
             return;
         };
         let moment = moment.max(MOMENT.1);
@@ -308,7 +314,15 @@ impl Auto {
         let least = self.speedup_side_by_side(world).map_or(0.0, |speedup| speedup.least);
         let seconds = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
         self.budget.pay(seconds, 1.0 - least / self.in_turns);
-        match self.by_what_they_tell(self.in_turns, world).filter(|_| !self.disturbed) {
+        let told = self.by_what_they_tell(self.in_turns, world);
+        let by_cpu_time = || {
+            let is_seen = self.watch.was_on() && self.all_show_waits(did, world);
+            let found = self.against(Beside::of(did, world.cpus.len(), true), world);
+            // That they hardly wait may be so for this moment only, and then turns cost hardly anything.
+            let is_worse = is_seen && found.ground == Ground::GangsIdle;
+            (is_worse && !self.progress_decided(world)).then_some(found)
+        };
+        match told.or_else(by_cpu_time).filter(|_| !self.disturbed) {
             Some(verdict) if verdict.manner == Manner::SideBySide => {
                 self.see_side_by_side(did, world);
                 self.follow(verdict, world, plan);

@@ -204,6 +204,13 @@ impl Auto {
         self.candidates(world).any(|p| was_idle(p) && !self.seen(p).idles)
     }
 
+    /// Whether somebody hardly runs in its turns who was taken to compete.
+    pub(super) fn somebody_dozes(&self, world: &World<'_>) -> bool {
+        let competed =
+            |p: &Program| self.inner.known().get(&p.id).is_some_and(|known| !known.idles);
+        self.candidates(world).any(|p| competed(p) && self.seen(p).idles)
+    }
+
     /// What the gangs of now are to know of programs. How many threads a malleable program has there may be decided anew.
     pub(super) fn known(&self, fewer: bool, world: &World<'_>) -> BTreeMap<ProgramId, Known> {
         let known = |p: &Program| {

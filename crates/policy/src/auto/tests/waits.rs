@@ -59,12 +59,39 @@ fn programs_whose_threads_wait_beside_others_take_turns() {
     assert_eq!(switched(&lab), Some(false));
     // From here on it is taken to be as it was alone: 0.7 of each CPU, where side by side it was 0.4.
     look_alike(&mut lab, 1.2, 0.25);
+    assert_eq!((chosen(&lab), lab.running().len()), (None, 4), "it looks back");
+    assert_eq!(switched(&lab), Some(true));
+    look_inside(&mut lab, 0.5, 1.0, 0.6);
     assert_eq!((chosen(&lab), lab.running().len()), (None, 1));
     look_by(&mut lab, |_, empty| {
         let sample = used(empty, 1.98, 0.25);
         Some(Sample { user_time: Some(sample.on_cpu / 2), ..sample })
     });
     assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+}
+
+#[test]
+fn programs_that_no_longer_wait_beside_others_take_no_more_turns() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.6);
+    look_inside(&mut lab, 1.98, 0.25, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+    while lab.running().len() == 1 {
+        look_inside(&mut lab, 1.98, 0.25, 0.1);
+    }
+    assert!(looked_at(&lab) >= MOMENT.1 * 2 * BUDGET, "what it costs at most is bounded");
+    look_inside(&mut lab, 0.5, 1.0, 0.01);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+}
+
+#[test]
+fn whoever_hardly_runs_in_its_turns_takes_none() {
+    let mut lab = in_gangs(wide(3));
+    look_alike(&mut lab, 1.98, 0.33);
+    let waits = |slot: u16| if slot == 0 { (slot, 0.1, 0.33) } else { (slot, 1.98, 0.33) };
+    look(&mut lab, &[0, 1, 2].map(waits));
+    let others: Vec<Vec<u16>> = lab.quanta(2);
+    assert!(others.iter().all(|gang| gang.contains(&0) && gang.len() == 2), "{others:?}");
 }
 
 #[test]
