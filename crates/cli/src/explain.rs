@@ -20,7 +20,7 @@ pub(crate) struct ExplainArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
     /// Only what happened at this time since the run began: seconds as in run.json, or such as 350ms or 2min.
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = instant)]
+    #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = instant)]
     at: Option<Nanos>,
     /// Only this program; without --at, more about it.
     #[arg(long, value_name = "NAME")]

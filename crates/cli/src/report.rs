@@ -38,10 +38,10 @@ pub(crate) struct ReportArgs {
     against: Option<String>,
     /// Where the snapshots of who ran when begin: seconds since the run began, or such as 350ms or 2min [default: the
     /// beginning]
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = instant)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     begin: Option<Nanos>,
     /// Where they end; in the page one can move on from there [default: 50 quanta on]
-    #[arg(long, value_name = "TIME", allow_negative_numbers = true, value_parser = instant)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     end: Option<Nanos>,
     /// Print what was written as JSON.
     #[arg(long)]

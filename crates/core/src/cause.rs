@@ -86,8 +86,8 @@ pub enum Refusal {
     TimedOut,
     /// The program was frozen for as long as any program may be.
     FrozenTooLong,
-    /// cosched itself did not run (it was stopped, or got no CPU) for longer than any program may be
-    /// frozen. Where something watches over it, the program was let run meanwhile.
+    /// cosched itself did not run. Either it was stopped, and what watches over it let the program run meanwhile; or it got no
+    /// CPU for longer than any program may be frozen.
     CoschedStopped,
     /// A right is missing.
     NotPermitted,

@@ -62,7 +62,7 @@ use crate::open_files::{Raised, TooFewFiles};
 use crate::pointers::{MOST_RINGS, MOST_THREADS};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
-use crate::sentinel::{Heard, Sentinel};
+use crate::sentinel::Sentinel;
 use crate::signals::{INTERRUPTIONS, interruption};
 use crate::undo::{self, Log, LogError, Restored};
 use barriers::States;
@@ -314,14 +314,17 @@ impl Linux {
                     self.tell(Happening::Interrupted(by));
                 }
             }
-            Ready::Source(SENTINEL) => match self.sentinel.hear()? {
-                Heard::Thawed(at) => self.was_stopped(self.clock.of_monotonic(at)),
-                Heard::Ended => {
+            Ready::Source(SENTINEL) => {
+                let heard = self.sentinel.hear()?;
+                for at in heard.thawed {
+                    self.was_stopped(self.clock.of_monotonic(at));
+                }
+                if heard.has_ended {
                     self.poll.remove(self.sentinel.as_fd())?;
                     self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
                     self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
                 }
-            },
+            }
             Ready::Source(HOTPLUG) => {
                 if self.hotplug.as_ref().is_some_and(Hotplug::take) {
                     self.look_at_cpus();
@@ -358,6 +361,10 @@ impl Machine for Linux {
                 let looks = self.next_look().min(self.observer.next_look());
                 let deadline = until.min(looks).min(self.next_beat());
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
+                // Whoever was stopped, and goes on, is told of nothing but that the time has come.
+                if ready.is_empty() {
+                    self.poll.look(&mut ready)?;
+                }
             } else {
                 // What `submit` queued is told at once, but signals are still looked at.
                 self.poll.look(&mut ready)?;

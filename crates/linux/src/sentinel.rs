@@ -75,6 +75,7 @@ impl Sentinel {
         let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
         channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         channel.read_exact(&mut [0]).map_err(failed)?;
+        channel.set_nonblocking(true).map_err(failed)?;
         Ok(Sentinel { child, channel })
     }
 
@@ -83,17 +84,26 @@ impl Sentinel {
         self.child.id() as i32
     }
 
-    /// What has happened to it, once it is readable.
+    /// All that has happened to it and was not heard yet; to be called when it is readable, else there is nothing.
     ///
     /// # Errors
     /// When the kernel does not know it as our child.
     pub fn hear(&mut self) -> io::Result<Heard> {
+        let mut heard = Heard::default();
         let mut news = [0; NEWS];
-        if self.channel.read_exact(&mut news).is_ok() {
-            return Ok(Heard::Thawed(Nanos(u64::from_le_bytes(news))));
+        loop {
+            // The kernel hands on whole what was written whole.
+            match self.channel.read(&mut news) {
+                Ok(NEWS) => heard.thawed.push(Nanos(u64::from_le_bytes(news))),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if is_for_now(&error) => return Ok(heard),
+                Ok(_) | Err(_) => {
+                    heard.has_ended = true;
+                    self.child.try_wait()?;
+                    return Ok(heard);
+                }
+            }
         }
-        self.child.try_wait()?;
-        Ok(Heard::Ended)
     }
 
     /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves no trace.
@@ -101,6 +111,7 @@ impl Sentinel {
     /// # Errors
     /// When it has ended before.
     pub fn goodbye(mut self) -> io::Result<()> {
+        self.channel.set_nonblocking(false)?;
         self.channel.write_all(&[GOODBYE])?;
         // Its end closes the socket. A sentinel that somebody has stopped is not waited for long.
         if self.channel.read_to_end(&mut Vec::new()).is_ok() {
@@ -111,12 +122,12 @@ impl Sentinel {
 }
 
 /// What cosched learns of the sentinel.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Heard {
-    /// cosched was stopped, and since this time, on the kernel's monotonic clock, every program may run.
-    Thawed(Nanos),
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// When it let every program run, since cosched was stopped: on the kernel's monotonic clock, in order.
+    pub thawed: Vec<Nanos>,
     /// It has ended: another is needed.
-    Ended,
+    pub has_ended: bool,
 }
 
 /// Readable (for epoll) when there is something to [hear](Sentinel::hear).
@@ -173,8 +184,9 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
                 continue;
             }
             Err(Errno::INTR) => continue,
-            // Reading tells what is wrong.
-            Ok(_) | Err(_) => {}
+            // Reading tells what is wrong, if not at once.
+            Err(_) => std::thread::sleep(BETWEEN_GLANCES),
+            Ok(_) => {}
         }
         match channel.read(&mut last_word) {
             Ok(0) => return false,

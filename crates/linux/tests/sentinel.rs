@@ -16,7 +16,7 @@ use cosched_core::{CpuSet, ProgramId};
 use cosched_linux::cgroup::Hierarchies;
 use cosched_linux::procfs::{Proc, State};
 use cosched_linux::sched_attr::{self, SchedPolicy};
-use cosched_linux::sentinel::Sentinel;
+use cosched_linux::sentinel::{Heard, Sentinel};
 use cosched_linux::tree::{Process, Tree};
 use cosched_linux::undo::{Book, Log, Record, restore};
 use cosched_linux::{affinity, launch};
@@ -307,9 +307,9 @@ fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
     for signal in [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::PIPE] {
         process.signal(&proc, signal).unwrap();
     }
-    assert!(!sentinel.has_ended().unwrap());
+    assert_eq!(sentinel.hear().unwrap(), Heard::default());
     process.signal(&proc, Signal::KILL).unwrap();
     poll(&mut [PollFd::new(&sentinel, PollFlags::IN)], None).unwrap();
-    eventually("the sentinel's end", || sentinel.has_ended().unwrap());
+    assert!(sentinel.hear().unwrap().has_ended);
     log.delete().unwrap();
 }

@@ -60,7 +60,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{
     Aspect, AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, ProgramId,
-    Refusal, Token, Wake, World,
+    ProgramState, Refusal, Token, Wake, World,
 };
 
 use crate::kind::Options;
@@ -105,8 +105,8 @@ pub(crate) struct Auto {
     disturbed: bool,
     /// How many looks in a row were spoilt by that.
     spoilt: u32,
-    /// How many programs were not stopped in time since the last look.
-    stopped_late: usize,
+    /// How often a program was not stopped in time since the last look.
+    stopped_late: u64,
     budget: Budget,
     watch: Watch,
     told: Option<(Manner, Ground)>,
@@ -151,10 +151,11 @@ fn changes(cause: &Cause) -> bool {
     )
 }
 
-/// Whether a program was not stopped in time.
-fn is_late(cause: &Cause) -> bool {
-    let (frozen, late) = (Aspect::Frozen, Refusal::TimedOut);
-    matches!(cause, Cause::Deviated { wanted, why, .. } if *wanted == frozen && *why == late)
+/// Whether a program that runs was not stopped in time.
+fn is_late(cause: &Cause, world: &World<'_>) -> bool {
+    let Cause::Deviated { program, wanted, why } = cause else { return false };
+    let starts = world.program(*program).is_some_and(|p| p.state == ProgramState::Starting);
+    !starts && *wanted == Aspect::Frozen && *why == Refusal::TimedOut
 }
 
 impl Policy for Auto {
@@ -163,7 +164,7 @@ impl Policy for Auto {
             return;
         }
         self.budget.runs(world.now);
-        self.stopped_late += causes.iter().filter(|cause| is_late(cause)).count();
+        self.stopped_late += causes.iter().filter(|cause| is_late(cause, world)).count() as u64;
         let looked = causes.contains(&Cause::Woke(LOOKS));
         self.interval.add(causes, world.samples);
         let did = looked.then(|| self.interval.end());

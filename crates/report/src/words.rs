@@ -175,7 +175,7 @@ fn chosen(manner: Manner, ground: Ground) -> &'static str {
         (Manner::SideBySide, Ground::CpusIdle) => {
             "all run side by side, since hardly any thread waits for a CPU"
         }
-        (Manner::SideBySide, Ground::Alone) => "nobody is stopped, since one program is there",
+        (Manner::SideBySide, Ground::Alone) => "nobody takes turns, since one program is there",
         (Manner::SideBySide, Ground::OneCompetes) => {
             "all run side by side, since at most one of them needs much CPU time"
         }

@@ -74,6 +74,9 @@ pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
 /// A time as people write it: 100ms, 1s, 2min.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let help = "write a time with its unit, such as 100ms or 1s";
+    if text.starts_with('-') {
+        return Err(format!("a time is above zero; {help}"));
+    }
     let parsed: Duration =
         humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
     match parsed.is_zero() || parsed > Duration::from_secs(24 * 3600) {

@@ -64,7 +64,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.leave_world(i, at);
             }
             Happening::Refused(_, aspect, why) => {
-                if aspect == Aspect::Frozen {
+                // Whoever was let run while cosched was stopped can be frozen again.
+                if aspect == Aspect::Frozen && why != Refusal::CoschedStopped {
                     control.override_freeze = Some(why);
                 }
                 self.deviate(id, aspect, why);

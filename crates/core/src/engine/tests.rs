@@ -330,6 +330,33 @@ fn between_two_starts_it_is_heard_what_has_happened() {
 }
 
 #[test]
+fn where_nothing_happens_all_start_at_once_but_those_whose_cpus_are_not_free() {
+    let mut fake = Fake::new([MS(100), MS(100), MS(100), MS(100)]);
+    fake.freeze_latency = MS(5);
+    let policy = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        match causes.iter().any(|cause| matches!(cause, Cause::Woke(_))) {
+            true => {
+                plan.freeze(p(0));
+                [2, 3].iter().for_each(|slot| plan.run(p(*slot), Settings::default()));
+            }
+            false if world.now == Nanos::ZERO => {
+                [0, 1].iter().for_each(|slot| plan.run(p(*slot), Settings::default()));
+                plan.wake_at(MS(10), Token(0));
+            }
+            false => world.programs.iter().for_each(|one| plan.run(one.id, Settings::default())),
+        }
+    });
+    let entries = (0..4).map(|_| Entry::new(1)).collect();
+    let (fake, _) = run(fake, policy, setup(entries));
+    let starts = fake.submitted.iter().filter_map(|(at, step)| match step {
+        Step::Start(id, _) => Some((id.slot, *at)),
+        _ => None,
+    });
+    let starts: Vec<(u16, Nanos)> = starts.collect();
+    assert_eq!(starts, [(0, MS(0)), (1, MS(0)), (2, MS(15)), (3, MS(15))]);
+}
+
+#[test]
 fn an_interruption_lets_everybody_go_and_ends_them() {
     let mut fake = Fake::new([MS(40_000), MS(40_000), MS(40_000)]);
     fake.stubborn.insert(p(1));

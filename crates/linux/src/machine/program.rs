@@ -100,6 +100,11 @@ impl Frozen {
         self.since = None;
     }
 
+    /// Since when it has been stopped, if it is.
+    pub(super) fn since(&self) -> Option<Nanos> {
+        self.since
+    }
+
     /// All time up to now.
     pub(super) fn until(&self, now: Nanos) -> Nanos {
         self.before + self.since.map_or(Nanos::ZERO, |since| now.since(since))

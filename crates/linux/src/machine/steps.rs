@@ -167,7 +167,11 @@ impl Linux {
 
     /// cosched was stopped, and since then the sentinel has let everybody run whom we had frozen.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
-        let is_ours = |live: &&Live| matches!(live.state, State::Freezing { .. } | State::Frozen);
+        let is_ours = |live: &&Live| match live.state {
+            State::Freezing { since: asked, .. } => asked <= since,
+            State::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
+            State::Starting | State::Running | State::StoppedByOther => false,
+        };
         let frozen = self.live.values().filter(is_ours).map(|live| live.id);
         for id in frozen.collect::<Vec<ProgramId>>() {
             self.with(id, |linux, live| linux.thaw_since(live, since));

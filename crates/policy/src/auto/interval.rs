@@ -170,6 +170,11 @@ impl Interval {
         self
     }
 
+    /// How long it was.
+    pub(super) fn seconds(&self) -> f64 {
+        self.0.values().map(|did| did.seconds).fold(0.0, f64::max)
+    }
+
     /// How many CPUs they used together.
     pub(super) fn used(&self) -> f64 {
         self.0.values().map(Did::used).sum()

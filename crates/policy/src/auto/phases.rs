@@ -35,6 +35,10 @@ pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_mi
 const LOOK_BACK: Nanos = Nanos::from_millis(100);
 /// How often gangs are looked at.
 pub(super) const CHECK: Nanos = Nanos::from_secs(1);
+/// For so long at least others have to wait for whoever is not stopped in time, and run into its turn then,
+const LATE: Nanos = Nanos::from_millis(50);
+/// which is no way to run where it takes this part of the time.
+const MOST_OVERLAP: f64 = 0.2;
 /// CPUs are short where so many threads wait for one, as part of the CPUs that there are,
 const SHORT: f64 = 0.1;
 /// and if that is not known, where this part of them is used.
@@ -74,9 +78,10 @@ impl Auto {
         let own = own.waiting_as(waited);
         self.learn(&own, &borrowed, world);
         let late = std::mem::take(&mut self.stopped_late);
-        let all_are_late = late >= self.competing(world).count().max(2);
+        let overlap = (LATE * late).as_secs_f64();
+        let are_late = late > 1 && overlap >= MOST_OVERLAP * own.seconds();
         match self.phase {
-            Phase::Trial { .. } | Phase::InGangs | Phase::FewerThreads if all_are_late => {
+            Phase::Trial { .. } | Phase::InGangs | Phase::FewerThreads if are_late => {
                 self.give_up_turns(&own, world, plan);
             }
             Phase::SideBySide => self.looked_side_by_side(is_short(did, world), &own, world, plan),
@@ -174,9 +179,9 @@ impl Auto {
         self.look_in(moment * moments, world);
     }
 
-    /// Whoever is still stopped while others run already takes no turns: it is as it was, with all that stopping costs.
+    /// Where some run on into the turns of others, nobody waits less, and what stopping costs is lost: all that time is paid for.
     fn give_up_turns(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
-        self.pay(did, None, world);
+        self.budget.pay(did.seconds(), 1.0);
         let verdict = Verdict::new(Manner::SideBySide, Ground::StoppedLate);
         self.go_side_by_side(verdict, world, plan);
     }
@@ -312,8 +317,8 @@ impl Auto {
 
     fn looked_back(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let least = self.speedup_side_by_side(world).map_or(0.0, |speedup| speedup.least);
-        let seconds = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
-        self.budget.pay(seconds, 1.0 - least / self.in_turns);
+        let kept = if self.in_turns > 0.0 { least / self.in_turns } else { 0.0 };
+        self.budget.pay(did.seconds(), 1.0 - kept);
         let told = self.by_what_they_tell(self.in_turns, world);
         let by_cpu_time = || {
             let is_seen = self.watch.was_on() && self.all_show_waits(did, world);
@@ -383,7 +388,7 @@ impl Auto {
 
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
     fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
-        let length = did.0.values().map(|did| did.seconds).fold(0.0, f64::max);
+        let length = did.seconds();
         let reference = self.side_by_side.filter(|beside| beside.useful > 0.0);
         let done = |beside: Beside| beside.alike(did, world.cpus.len()) / beside.useful;
         let lost = reference.map_or(0.0, |beside| 1.0 - done(beside));
@@ -394,12 +399,16 @@ impl Auto {
     /// Somebody came or went.
     pub(super) fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
         let cpus = world.cpus.len();
-        let alone = (world.programs.len() < 2).then_some(Ground::Alone);
+        let alone = (world.programs.len() == 1).then_some(Ground::Alone);
         if let Some(ground) = alone.or_else(|| is_settled(&self.in_the_dark(world), cpus)) {
             if self.phase != Phase::SideBySide {
                 self.leave_to_kernel(Phase::SideBySide);
             }
-            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+            // What was seen is of those who were there before.
+            self.side_by_side = None;
+            if !world.programs.is_empty() {
+                self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+            }
             self.look_at = Nanos::NEVER;
             self.watch.stop();
             if self.line.waits() {

@@ -15,6 +15,8 @@ use super::progress::{Bounds, Stretch, weighted_speedup};
 
 /// Whoever uses less than this of a CPU competes with nobody; and less than this part of what a thread has if all compete.
 const IDLES: (f64, f64) = (0.2, 0.25);
+/// Whoever takes turns uses less than this part of that in them, before it is left alone: else it might go to and fro.
+const DOZES: f64 = 0.7;
 /// Whoever uses less than this part of the threads that it asks for is narrower than it says.
 const NARROW: f64 = 0.6;
 /// Whoever has this part of the threads that it asks for at work alone waits without sleeping, or not at all.
@@ -163,6 +165,7 @@ impl Auto {
     ) {
         let least = match self.phase {
             Phase::Trial { moment } => moment / 2,
+            Phase::LooksBack => MOMENT.1 / 2,
             _ => MOMENT.1,
         };
         let threads: usize = self.in_the_dark(world).iter().map(|rival| rival.threads).sum();
@@ -173,7 +176,9 @@ impl Auto {
         };
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
-            seen.idles = did.width() < idles;
+            // Whoever has its turns goes on with them where it is not certain.
+            let dozes = self.phase == Phase::InGangs && !seen.idles;
+            seen.idles = did.width() < if dozes { DOZES * idles } else { idles };
             if self.watch.was_on() && (did.waits.is_some() || did.on_cpu >= ENOUGH) {
                 seen.shows_waits = did.waits.is_some();
             }
