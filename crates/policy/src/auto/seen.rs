@@ -15,8 +15,8 @@ use super::progress::{Bounds, Stretch, weighted_speedup};
 
 /// Whoever uses less than this of a CPU competes with nobody; and less than this part of what a thread has if all compete.
 const IDLES: (f64, f64) = (0.2, 0.25);
-/// Whoever takes turns uses less than this part of that in them, before it is left alone: else it might go to and fro.
-const DOZES: f64 = 0.7;
+/// Whoever is left alone beside gangs competes when it uses so many times as much.
+const WAKES: f64 = 1.4;
 /// Whoever uses less than this part of the threads that it asks for is narrower than it says.
 const NARROW: f64 = 0.6;
 /// Whoever has this part of the threads that it asks for at work alone waits without sleeping, or not at all.
@@ -176,9 +176,9 @@ impl Auto {
         };
         for (id, did) in did.0.iter().filter(|(_, did)| did.running >= least.as_secs_f64()) {
             let seen = self.seen.entry(id.slot).or_default();
-            // Whoever has its turns goes on with them where it is not certain.
-            let dozes = self.phase == Phase::InGangs && !seen.idles;
-            seen.idles = did.width() < if dozes { DOZES * idles } else { idles };
+            // Whoever is left alone beside gangs stays so where it is not certain: else it might go to and fro.
+            let stays = self.phase == Phase::InGangs && seen.idles;
+            seen.idles = did.width() < if stays { WAKES * idles } else { idles };
             if self.watch.was_on() && (did.waits.is_some() || did.on_cpu >= ENOUGH) {
                 seen.shows_waits = did.waits.is_some();
             }
