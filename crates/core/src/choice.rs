@@ -71,14 +71,6 @@ pub enum Ground {
     KnownToScaleBadly,
 }
 
-impl Ground {
-    /// Whether it is one of who is there, and how many threads they have, and not of what they were seen to do.
-    pub const fn is_by_counts(self) -> bool {
-        use Ground::{Alone, Begins, EnoughCpus, KnownToScale, KnownToScaleBadly};
-        matches!(self, Begins | Alone | EnoughCpus | KnownToScale | KnownToScaleBadly)
-    }
-}
-
 /// How far programs come in two ways, by what they tell: the sum over the programs of how fast each is, of its speed alone
 /// (the weighted speedup). As much as is certain: what they come side by side at most, where that decided for turns, else at
 /// least.

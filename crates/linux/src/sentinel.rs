@@ -25,10 +25,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
+use cosched_core::Nanos;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-
-use cosched_core::Nanos;
 
 use crate::clock::monotonic;
 use crate::helper::{self, Helper, HelperError};
@@ -197,6 +196,7 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
     }
 }
 
+/// Whether there is just nothing to read.
 fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }

@@ -47,7 +47,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::args::Cli;
 
     fn told(line: &str) -> String {
         let arguments: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -35,7 +35,7 @@ pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_mi
 const LOOK_BACK: Nanos = Nanos::from_millis(100);
 /// How often gangs are looked at.
 pub(super) const CHECK: Nanos = Nanos::from_secs(1);
-/// For so long at least others have to wait for whoever is not stopped in time, and run into its turn then,
+/// For so long (the engine's patience with a freeze) others have to wait for whoever is not stopped in time, and share its turn then,
 const LATE: Nanos = Nanos::from_millis(50);
 /// which is no way to run where it takes this part of the time.
 const MOST_OVERLAP: f64 = 0.2;

@@ -1,6 +1,6 @@
 //! What is said of a choice: once, when it is another way than before or another reason.
 
-use cosched_core::{Plan, Why};
+use cosched_core::{Ground, Plan, Why};
 
 use super::Auto;
 use super::judgement::Verdict;
@@ -10,8 +10,9 @@ impl Auto {
     pub(super) fn tell(&mut self, verdict: Verdict, plan: &mut Plan) {
         let Verdict { manner, ground, in_gangs, speedups } = verdict;
         if self.told.replace((manner, ground)) != Some((manner, ground)) {
-            // What was seen of others, or decides nothing, is not told.
-            let seen = self.side_by_side.filter(|_| !ground.is_by_counts());
+            // Where runs alone have decided, it is only assumed what all do side by side.
+            let is_assumed = matches!(ground, Ground::KnownToScale | Ground::KnownToScaleBadly);
+            let seen = self.side_by_side.filter(|_| !is_assumed);
             let side_by_side = seen.map(|beside| beside.useful);
             let explored = self.budget.explored();
             let why = Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored };

@@ -4,9 +4,8 @@
 //! lock is no slowdown by others. Work is instructions where they are counted, else what the program tells from inside:
 //! its ticks. These come in *lumps*: a segment of three or four is not a quarter faster than another for it. Where
 //! traffic is not told in bytes, every last-level miss is a cache line; where nobody counts, it is taken to be what the
-//! user says that the program has alone. While cosched itself is stopped, its sentinel lets everybody run, and the accounts say
-//! of whom they take to be frozen that it did not: whoever used more than all CPUs had to give in the time in which it was
-//! let run was let run for as long as it used or wanted its own.
+//! user says that the program has alone. Whoever used more than all CPUs had to give in the time in which it was
+//! let run, by the accounts, was let run for as long as it used or wanted its own: somebody else has let it run, and nobody told.
 
 use cosched_core::{Nanos, Program, World};
 
