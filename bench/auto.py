@@ -4,7 +4,8 @@
 Every mix of auto_mixes.py is run by `cosched compare` in all ways, interleaved: plain Linux, rivals, every policy that needs
 no figures of the programs, and `auto` with its goals. auto_verdicts.py tells what follows.
 
-With --profiles, the programs of a mix are profiled before, with all thread counts; else nothing is known of them. Whether it is
+With --profiles, the programs of a mix are profiled before, with all thread counts; else nothing is known of them. With
+--moldable too, `auto` may start them with fewer threads. Whether it is
 run by root makes a difference, and stands in the report.
 
 It writes auto.json (for scripts) and auto.md into --out. Only the standard library is needed, but for what the mixes run. A
@@ -38,7 +39,7 @@ def main():
     cpus = len(os.sched_getaffinity(0))
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
               "rounds": options.runs, "seconds": options.seconds, "ways": options.ways,
-              "profiles": options.profiles, "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
+              "profiles": options.profiles, "moldable": options.moldable, "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
     report = command_line.resumed(report, options.earlier, "mixes")
     asked = {way: words(way) for way in options.ways}
     ways, report["left_out"] = possible(options.cosched, asked)
@@ -50,10 +51,11 @@ def main():
             continue
         say(f"mix {number} of {len(chosen)}: {mix.name}; {elapsed(began)} so far")
         file = options.folder / f"{number}.toml"
-        file.write_text(mix.workload(options.seconds, cpus))
+        file.write_text(mix.workload(options.seconds, cpus, options.moldable))
         if options.profiles:
             profile(options, mix, file, cpus)
-        report["mixes"].append(compared(options, mix, file, ways, report))
+        fit = [way for way in ways if way != "one-thread" or not mix.does_less_with_one_thread()]
+        report["mixes"].append(compared(options, mix, file, fit, report))
         auto_verdicts.judge(report)
         save(options.out, report)
     if not report["mixes"]:
@@ -67,7 +69,11 @@ def arguments():
     parser.add_argument("--ways", default=",".join([*POLICIES, *GOALS]), help="separated by commas")
     parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
     parser.add_argument("--profiles", action="store_true", help="profile the programs before")
+    parser.add_argument("--moldable", action="store_true", help="programs may be started with fewer threads, where that is known "
+                        "to be better; with --profiles")
     options = command_line.parsed(parser, "auto", ["json", "md"])
+    if options.moldable and not options.profiles:
+        parser.error("--moldable: how programs do with fewer threads is known from --profiles only; give both")
     options.ways = options.ways.split(",")
     unknown = [way for way in options.ways if way not in [*POLICIES, *GOALS]]
     if unknown:

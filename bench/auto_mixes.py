@@ -12,6 +12,8 @@ from gang import WORKLOADS
 
 # Threads of a program, told by the CPUs of the machine.
 ALL, HALF, ONE = "all", "half", "one"
+# Whose work is that of each thread, so that with one of them it does less.
+EACH_THREAD = {"sleeper"}
 # How often the scripts repeat their work in a second, about, on the machine that they were written on.
 A_SECOND = {"numpy-matmul.py": 450, "sklearn-kmeans.py": 14, "sklearn-pca.py": 8}
 
@@ -32,10 +34,12 @@ class Program:
             return [f"./{self.kind}", str(max(1, round(A_SECOND[self.kind] * self.work * seconds)))]
         return [f"./bin/{self.kind}", *map(str, self.options), "--work", f"{self.work * seconds:.3g}"]
 
-    def tables(self, seconds, cpus):
+    def tables(self, seconds, cpus, moldable):
         threads = {ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads]
         words = ", ".join(map(json.dumps, self.command(seconds)))
         lines = ["[[program]]", f"command = [{words}]", f"cwd = {json.dumps(str(WORKLOADS))}", f"threads = {threads}"]
+        if moldable and self.kind not in EACH_THREAD:
+            lines.append("moldable = true")
         if self.start:
             lines.append(f"start = {json.dumps(f'{1000 * self.start * seconds:.0f}ms')}")
         return ["\n".join(lines) + "\n"] * self.copies
@@ -47,9 +51,13 @@ class Mix:
     programs: list
     held_out: bool = False
 
-    def workload(self, seconds, cpus):
+    def workload(self, seconds, cpus, moldable):
         """The workload file."""
-        return "\n".join(table for program in self.programs for table in program.tables(seconds, cpus))
+        tables = [program.tables(seconds, cpus, moldable) for program in self.programs]
+        return "\n".join(table for program in tables for table in program)
+
+    def does_less_with_one_thread(self):
+        return any(program.kind in EACH_THREAD for program in self.programs)
 
 
 def storm(grain, **keys):

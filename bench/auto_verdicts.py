@@ -69,7 +69,7 @@ def markdown(report):
     machine = report.get("machine") or {}
     yield (f"{machine.get('model')}, {machine.get('cpus')} CPUs, Linux {machine.get('kernel')}; {report['rounds']} rounds, "
            f"{report['seconds']} s of work each, {report['started_at']}; {'as root' if report['root'] else 'as an ordinary user'}, "
-           f"{'with' if report['profiles'] else 'without'} profiles.\n")
+           f"{'with' if report['profiles'] else 'without'} profiles{', moldable' if report.get('moldable') else ''}.\n")
     yield "| mix | held out | best way | auto / best | better plain way | auto / that | unfairness (fair) |"
     yield "|---|---|---|---|---|---|---|"
     for mix in report["mixes"]:

@@ -6,6 +6,7 @@
 mod between;
 mod lessons;
 mod making;
+mod molding;
 mod request;
 mod sources;
 mod terms;
@@ -27,6 +28,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::store::{Key, Store};
 pub(crate) use making::own_cpu_seconds;
+pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Origins, Ran, Request};
 pub(crate) use words::{print, print_if_read, put, say, watched};
 
@@ -141,6 +143,7 @@ impl Session {
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
                 speedup: store.and_then(|store| self.speedup(spec, how, store)),
+                molded_from: None,
                 experience: store.map(experience).unwrap_or_default(),
             }
         };

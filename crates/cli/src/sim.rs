@@ -24,13 +24,13 @@ use cosched_core::result::{
     Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
-use cosched_core::{Class, Nanos, Profile};
+use cosched_core::{Class, Nanos, Profile, Speedup};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Origins, Request, Session, print};
+use crate::session::{Molded, Origins, Request, Session, is_moldable, print};
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
@@ -200,9 +200,29 @@ impl Simulator {
     /// Checks everything that can be wrong before anything is simulated.
     fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
         let jobs = self.jobs(workload)?;
-        let profiles = self.session.profiles(workload, &self.scene.how, None);
+        let mut profiles = self.session.profiles(workload, &self.scene.how, None);
         self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
+        for (spec, profile) in workload.programs.iter().zip(&mut profiles) {
+            if is_moldable(spec) {
+                profile.speedup = self.speedup(spec)?;
+            }
+        }
         Ok(Prepared { jobs, profiles })
+    }
+
+    /// How a program scales: how long it takes alone, with several thread counts.
+    fn speedup(&self, spec: &ProgramSpec) -> Result<Option<Speedup>, Failure> {
+        let asked = self.session.threads(spec);
+        let counts = self.session.counts().into_iter().filter(|count| *count < asked);
+        let time = |threads: u16| -> Result<(u16, Nanos), Failure> {
+            let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
+            let workload = Workload { programs: vec![counted] };
+            let jobs = self.jobs(&workload)?;
+            Ok((threads, self.alone(&workload.programs[0], &jobs[0])?))
+        };
+        let times: Vec<(u16, Nanos)> =
+            counts.chain([asked]).map(time).collect::<Result<_, Failure>>()?;
+        Ok(Speedup::new(&times))
     }
 
     fn request<'r>(
@@ -284,6 +304,10 @@ impl Simulator {
         watched: bool,
     ) -> Result<(Sim, Outcome, RunResult), Failure> {
         let request = self.request(workload, kind, profiles);
+        let molded = self.session.molded(&request);
+        let request = Molded::instead(molded.as_ref(), &request);
+        let molded = molded.as_ref().map(|molded| self.jobs(&molded.workload)).transpose()?;
+        let jobs = molded.as_deref().unwrap_or(jobs);
         let planned = self.session.plan(&request)?;
         let mut setup = self.session.setup(&request, &planned.threads);
         for (entry, job) in setup.programs.iter_mut().zip(jobs) {

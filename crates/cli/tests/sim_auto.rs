@@ -54,7 +54,8 @@ fn run(programs: &[String], policy: &str) -> RunResult {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("mix.toml"), programs.concat()).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    command.current_dir(folder.path()).args(["sim", "mix.toml", "--out", "out", "--no-solo"]);
+    let solo: &[&str] = if programs.concat().contains("moldable") { &[] } else { &["--no-solo"] };
+    command.current_dir(folder.path()).args(["sim", "mix.toml", "--out", "out"]).args(solo);
     command.args(["--machine", "dunnington-24", "--kernel", "eevdf"]);
     let output = command.args("--policy".split(' ')).args(policy.split(' ')).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -167,4 +168,24 @@ fn malleable_programs_that_lose_by_fewer_threads_have_all_of_them_again() {
     assert!(tried && told.contains(&(Manner::SideBySide, Ground::FewerDidLess)), "{told:?}");
     let alone = as_good_as_the_better(&mix[..1], "");
     assert_eq!(choices(&alone), [(Manner::SideBySide, Ground::Alone)]);
+}
+
+#[test]
+fn moldable_programs_are_started_with_as_many_threads_as_bring_most_and_end_sooner() {
+    let rigid = vec![serial(24, 24.0, "forever").replace("malleable = true\n", ""); 6];
+    let moldable: Vec<String> = rigid
+        .iter()
+        .map(|program| program.replace("[program.model]", "moldable = true\n[program.model]"))
+        .collect();
+    let [with_all, with_fewer] = [rigid, moldable].map(|programs| run(&programs, "auto"));
+    assert!(with_all.programs.iter().all(|program| program.threads == 24));
+    let reasons = || with_fewer.decisions.iter().flat_map(|decision| &decision.reasons);
+    for (slot, program) in with_fewer.programs.iter().enumerate() {
+        assert!(program.threads <= 8, "a tenth is done by one thread: {} threads", program.threads);
+        let told = Why::Molded { threads: program.threads, asked: 24 };
+        let own = |id: cosched_core::ProgramId| usize::from(id.slot) == slot;
+        assert!(reasons().any(|reason| reason.why == told && reason.program.is_some_and(own)));
+    }
+    let ratio = with_fewer.total_seconds / with_all.total_seconds;
+    assert!(ratio < 0.7, "{ratio}");
 }

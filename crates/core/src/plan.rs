@@ -411,6 +411,13 @@ pub enum Why {
         /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
         explored: Nanos,
     },
+    /// It was started with fewer threads than it would have, since by runs alone all end sooner so.
+    Molded {
+        /// How many it has.
+        threads: u16,
+        /// How many it would have.
+        asked: u16,
+    },
     /// Each runs alone for a moment, to see how many CPUs it keeps busy.
     LooksAtEach {
         /// How long a moment is.

@@ -194,6 +194,8 @@ pub struct Profile {
     pub memory_gigabytes_per_second: Option<f64>,
     /// How long one run takes alone with several thread counts.
     pub speedup: Option<Speedup>,
+    /// How many threads it would have, had it not been started with fewer.
+    pub molded_from: Option<u16>,
     /// How its threads are scheduled best, as earlier runs of it beside the same programs have shown.
     pub experience: Experience,
 }

@@ -27,6 +27,7 @@
 //! freezable = true        # default: found out from what the program holds open
 //! group = "solver"        # freezes and runs together with its group; default: found out
 //! malleable = false       # whether it lets cosched choose its thread count while it runs
+//! moldable = false        # whether it lets cosched start it with fewer threads
 //! progress = false        # whether it is counted from inside how far it comes
 //! barrier = "own"         # how its threads wait at barriers: in its own way, or in one of cosched's ("donate")
 //! model = {}              # what the simulator takes it for; usually as [program.model]
@@ -107,6 +108,8 @@ pub struct ProgramSpec {
     pub group: Option<String>,
     /// Whether it lets cosched choose its thread count while it runs.
     pub malleable: bool,
+    /// Whether it lets cosched start it with fewer threads than it would have.
+    pub moldable: bool,
     /// Whether it is counted from inside how far it comes: its own ticks, or its regions and barriers.
     pub progress: bool,
     /// How its threads wait at barriers; `None`: what holds for all programs.

@@ -37,6 +37,8 @@ use crate::{greedy, minwait};
 const EXHAUSTIVE: u64 = 20_000;
 /// Figures that differ by a smaller part are equal but for their rounding.
 const ROUNDING: f64 = 1e-9;
+/// This much sooner all have to end for programs to be started with fewer threads than they ask for: less is noise of single runs.
+const WORTH: f64 = 0.03;
 /// More often than this, single counts are not gone through.
 const SWEEPS: usize = 6;
 
@@ -110,12 +112,14 @@ pub fn predicts(kind: Kind) -> bool {
 fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     match kind {
         Kind::Gang => sizes.len() as f64,
+        // Whatever it chooses, no more can be done than if every thread had its part of the CPUs and none waited in vain.
+        Kind::Auto => sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64,
         Kind::Minwait => minwait::turns(sizes, cpus),
         _ => greedy::turns(sizes, cpus),
     }
 }
 
-/// How programs with these thread counts go under a policy that makes gangs.
+/// How programs with these thread counts go under a policy that makes gangs; under `auto`, how they go at best.
 pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
@@ -180,6 +184,19 @@ pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
         None => searched(kind, programs, &choices, cpus),
     };
     best(kind, programs, tried, cpus)
+}
+
+/// The thread counts with which programs are started under `auto`, where some of them are *moldable*: they may have fewer
+/// than they ask for, from their start to their end (Feitelson and Rudolph, 1996). `None`: as many as they ask for.
+///
+/// Those that are not moldable are candidates whose time is known with one count only. The counts are held against what the counts asked
+/// for could bring at best, with every CPU in use and nobody waiting for a sibling, since `auto` may find a way
+/// that comes near to that.
+pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
+    let counts = advise(Kind::Auto, programs, cpus);
+    let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
+    let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
+    (total(&counts) <= (1.0 - WORTH) * total(&asked)).then_some(counts)
 }
 
 /// The combination with this number.
@@ -340,6 +357,22 @@ mod tests {
         assert!((total(&[1; 4], &four) - 2.75).abs() < 1e-9);
         assert_eq!(advise(GREEDY, &four, 2), [1; 4]);
         assert_eq!(advise(GREEDY, &four[..1], 2), [2]);
+    }
+
+    #[test]
+    fn moldable_programs_have_fewer_threads_only_where_all_end_sooner_than_turns_could_end_them() {
+        let script = candidate(&[(1, 1375), (2, 875)]);
+        assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
+        assert_eq!(mold(&[script.clone()], 2), None, "alone it is faster with both");
+        let scales = candidate(&[(1, 1000), (2, 505)]);
+        assert_eq!(mold(&vec![scales; 4], 2), None, "a hundredth is no reason");
+    }
+
+    #[test]
+    fn a_long_moldable_program_keeps_its_threads_for_when_it_is_alone() {
+        let (long, short) = (candidate(&[(1, 3000), (2, 1520)]), candidate(&[(1, 300), (2, 152)]));
+        let counts = mold(&[long, short.clone(), short.clone(), short], 2);
+        assert!(counts.is_none_or(|counts| counts[0] == 2));
     }
 
     #[test]

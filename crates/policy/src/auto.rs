@@ -36,7 +36,8 @@
 //! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 1.6 s it may cost more than 5 %.
 //!
 //! *Profiles.* Programs that are known to scale well, by times alone with several thread counts, take turns at once.
-//! Where the last threads bring some of them little and they may have fewer, they have fewer at once.
+//! Where the last threads bring some of them little and they may have fewer, they have fewer at once. Those that may only be
+//! *started* with fewer [were](crate::advice::mold), before there was anything to decide here; that is told when they come.
 //!
 //! *What it composes:* [`unmanaged`](crate::unmanaged), [`rounds`](crate::rounds) for trials, [`minwait`](crate::minwait),
 //! [`greedy`](crate::greedy), and both with [`grants`](crate::grants); each [sees](inner) what is known of programs, and does what it always does.
@@ -59,8 +60,8 @@ mod ways;
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    Aspect, AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, ProgramId,
-    ProgramState, Refusal, Token, Wake, World,
+    Aspect, AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, Program,
+    ProgramId, ProgramState, Reason, Refusal, Token, Wake, Why, World,
 };
 
 use crate::kind::Options;
@@ -151,6 +152,13 @@ fn changes(cause: &Cause) -> bool {
     )
 }
 
+/// That a program was started with fewer threads, where it was.
+fn molded(program: &Program) -> Option<Reason> {
+    let asked = program.profile.molded_from?;
+    let why = Why::Molded { threads: program.asked, asked };
+    Some(Reason { program: Some(program.id), why })
+}
+
 /// Whether a program that runs was not stopped in time.
 fn is_late(cause: &Cause, world: &World<'_>) -> bool {
     let Cause::Deviated { program, wanted, why } = cause else { return false };
@@ -174,6 +182,7 @@ impl Policy for Auto {
         for id in &new {
             let (program, period) = (Some(*id), Nanos::NEVER);
             plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+            plan.reasons.extend(world.program(*id).and_then(molded));
         }
         if let Some(did) = did {
             self.asked_for = Nanos::NEVER;

@@ -128,6 +128,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Granted { .. }
         | Why::TriesThreads { .. }
         | Why::Chosen { .. }
+        | Why::Molded { .. }
         | Why::LooksAtEach { .. }
         | Why::LooksBack { .. }
         | Why::Deviation { .. } => None,

@@ -96,6 +96,9 @@ pub fn in_general(why: &Why) -> &'static str {
             "its threads hardly wait at locks any more, and run where the kernel likes"
         }
         Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
+        Why::Molded { .. } => {
+            "it was started with fewer threads, since by runs alone all end sooner so"
+        }
         Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
         Why::LooksBack { .. } => "all run side by side for a moment, to see how far they come so",
         Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
@@ -150,6 +153,9 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
         Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
         Why::Chosen { manner: Manner::FewerThreads, .. } => "fewer threads",
+        Why::Molded { threads, asked } => {
+            return format!("started with {threads} of {asked} threads").into();
+        }
         Why::LooksAtEach { .. } => "looks at each",
         Why::LooksBack { .. } => "looks back",
         Why::HardlyRuns => "hardly runs",
@@ -236,6 +242,7 @@ fn figures(why: &Why) -> Option<String> {
             let told: Vec<String> = busy.into_iter().chain(cost).collect();
             (!told.is_empty()).then(|| told.join("; "))
         }
+        Why::Molded { threads, asked } => Some(format!("{threads} of {asked}")),
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
         Why::LooksBack { moment } => Some(span(*moment)),
         Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),

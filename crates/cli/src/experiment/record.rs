@@ -235,7 +235,7 @@ fn value(found: Option<&Value>) -> String {
 }
 
 /// What decides about a program, by the keys of the workload file.
-fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 16] {
+fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 17] {
     let ProgramSpec {
         places: _,
         name: _,
@@ -252,6 +252,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 16] {
         freezable,
         group,
         malleable,
+        moldable,
         progress,
         barrier,
         model,
@@ -274,6 +275,7 @@ fn program(spec: &ProgramSpec, threads: u16) -> [(&'static str, Value); 16] {
         ("freezable", json!(freezable)),
         ("group", json!(group)),
         ("malleable", json!(malleable)),
+        ("moldable", json!(moldable)),
         ("progress", json!(progress)),
         ("barrier", json!(barrier)),
         ("model", json!(model)),

@@ -22,7 +22,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
 use super::waiting::{Waiting, spare_sanitized};
-use super::{HEARTBEAT, Origins, Planned, Ran, Request, Session, between, say};
+use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, say};
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
@@ -32,6 +32,8 @@ use crate::store::{Peak, Store};
 /// What a check has found out on the way.
 pub(crate) struct Checked {
     planned: Planned,
+    /// Who is started with fewer threads.
+    molded: Option<Molded>,
     /// How each program waits at barriers.
     waiting: Vec<Waiting>,
     jobs: Vec<Job>,
@@ -56,6 +58,8 @@ impl Session {
             how
         });
         let request = &Request { how: how.as_ref().unwrap_or(request.how), ..*request };
+        let molded = self.molded(request);
+        let request = &Molded::instead(molded.as_ref(), request);
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
@@ -66,7 +70,7 @@ impl Session {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { planned, waiting, jobs, sources, peak })
+        Ok(Checked { planned, molded, waiting, jobs, sources, peak })
     }
 
     /// How much memory carries, as it was measured, where the policy asks for it, nobody says it, and traffic is known that
@@ -107,13 +111,17 @@ impl Session {
         checked: Checked,
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
+        let Checked { planned, molded, waiting, jobs, sources, peak } = checked;
+        let Planned { threads, policy } = planned;
+        let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
-        let Checked { planned: Planned { threads, policy }, waiting, jobs, sources, peak } =
-            checked;
         let mut setup = self.setup(request, &threads);
         let is_shown = live.is_some();
         if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
+            if let Some(molded) = &molded {
+                say(format_args!("{molded}"));
+            }
             if let Some(sources) = &sources {
                 say(format_args!("{}", sources::shown(programs, sources)));
             }

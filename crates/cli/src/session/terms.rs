@@ -8,7 +8,7 @@ use cosched_core::workload::ProgramSpec;
 use cosched_core::{GroupId, Nanos, Profile};
 
 use super::waiting::Waiting;
-use super::{HEARTBEAT, Origins, Request, Session, watched};
+use super::{HEARTBEAT, Molded, Origins, Request, Session, watched};
 use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
@@ -52,6 +52,8 @@ impl Session {
 
     /// What a run would tell of itself, as far as that is known before it is made.
     pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
+        let molded = self.molded(request);
+        let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };

@@ -122,6 +122,7 @@ impl<'a> Checker<'a> {
             freezable: draft.freezable.map(Spanned::into_inner),
             group: self.optional("group", draft.group, group)?,
             malleable: draft.malleable.is_some_and(Spanned::into_inner),
+            moldable: draft.moldable.is_some_and(Spanned::into_inner),
             progress: draft.progress.is_some_and(Spanned::into_inner),
             barrier: self
                 .optional("barrier", draft.barrier, |name: String| name.parse::<Barrier>())?,

@@ -45,6 +45,7 @@ fn every_key_is_read() {
         freezable = true
         group = "solver"
         malleable = true
+        moldable = true
         progress = true
         barrier = "donate"
     "#;
@@ -64,6 +65,7 @@ fn every_key_is_read() {
         freezable: Some(true),
         group: Some("solver".into()),
         malleable: true,
+        moldable: true,
         progress: true,
         barrier: Some(Barrier::Donate),
         model: None,
@@ -89,6 +91,7 @@ fn only_the_command_is_required() {
         freezable: None,
         group: None,
         malleable: false,
+        moldable: false,
         progress: false,
         barrier: None,
         model: None,

@@ -1,0 +1,88 @@
+//! With how many threads moldable programs are started: under `auto`, and where it is known how all programs do alone.
+//!
+//! A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads may
+//! bring it less than they take from them. Which counts are best follows from [times alone](cosched_policy::advice::mold).
+
+use std::fmt;
+
+use cosched_core::workload::{OPENMP, ProgramSpec, Repeat, Workload};
+use cosched_core::{Profile, Speedup};
+use cosched_policy::Kind;
+use cosched_policy::advice::{Candidate, mold};
+
+use super::{Request, Session};
+
+/// Programs that are started with fewer threads than they would have.
+pub(crate) struct Molded {
+    pub(crate) workload: Workload,
+    pub(crate) profiles: Vec<Profile>,
+}
+
+impl Session {
+    /// The programs with the thread counts with which they are started; `None`: as the request has them.
+    pub(crate) fn molded(&self, request: &Request<'_>) -> Option<Molded> {
+        let programs = &request.workload.programs;
+        if request.kind != Kind::Auto || !programs.iter().any(is_moldable) {
+            return None;
+        }
+        let known = programs.iter().zip(request.profiles);
+        let candidates: Option<Vec<Candidate>> =
+            known.map(|(spec, profile)| self.candidate(spec, profile)).collect();
+        let candidates = candidates?;
+        let counts = mold(&candidates, self.usable.cpus.len())?;
+        let (mut workload, mut profiles) = (request.workload.clone(), request.profiles.to_vec());
+        for (slot, (count, candidate)) in counts.into_iter().zip(candidates).enumerate() {
+            // More threads than CPUs are none that it was measured with.
+            if usize::from(count) < usize::from(candidate.asked).min(self.usable.cpus.len()) {
+                workload.programs[slot].threads = Some(count);
+                profiles[slot].molded_from = Some(candidate.asked);
+            }
+        }
+        Some(Molded { workload, profiles })
+    }
+
+    fn candidate(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Candidate> {
+        let asked = self.threads(spec);
+        let usable = asked.min(u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX)).max(1);
+        let speedup = match is_moldable(spec) {
+            true => profile.speedup?,
+            false => Speedup::new(&[(usable, profile.solo?)])?,
+        };
+        let runs = match spec.repeat {
+            Repeat::Times(runs) => runs,
+            Repeat::UntilAllFinish => 1,
+        };
+        Some(Candidate { arrives: spec.start, runs, asked, speedup, rounds: Vec::new() })
+    }
+}
+
+/// Whether a program may be started with fewer threads. Whoever is malleable has fewer when that is better, and all of them
+/// later; and a variable of a program's own `env` wins over whatever it would be told.
+pub(crate) fn is_moldable(spec: &ProgramSpec) -> bool {
+    spec.moldable && !spec.malleable && !spec.env.contains_key(OPENMP)
+}
+
+impl Molded {
+    /// The request for these, where there are any.
+    pub(crate) fn instead<'r>(molded: Option<&'r Molded>, request: &Request<'r>) -> Request<'r> {
+        match molded {
+            Some(Molded { workload, profiles }) => Request { workload, profiles, ..*request },
+            None => *request,
+        }
+    }
+}
+
+/// Who has fewer threads, and why.
+impl fmt::Display for Molded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let programs = self.workload.programs.iter().zip(&self.profiles);
+        let fewer = programs.filter_map(|(spec, profile)| {
+            Some(format!(
+                "{} with {} of {} threads",
+                spec.name, spec.threads?, profile.molded_from?
+            ))
+        });
+        let fewer = fewer.collect::<Vec<_>>().join(", ");
+        write!(f, "started: {fewer}, since by runs alone all end sooner so")
+    }
+}
