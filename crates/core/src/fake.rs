@@ -38,7 +38,7 @@ pub struct Fake {
     /// How often anything was read, with the time.
     pub reads: Vec<(Nanos, Vec<Observe>)>,
     jobs: BTreeMap<ProgramId, Job>,
-    pending: BTreeMap<(Nanos, u64), Happening>,
+    pending: BTreeMap<(Nanos, u64), Event>,
     sequence: u64,
     waits: u64,
 }
@@ -57,8 +57,13 @@ impl Fake {
 
     /// Has something happen at a time of the script's choice.
     pub fn script(&mut self, at: Nanos, what: Happening) {
+        self.script_late(at, Event { at, what });
+    }
+
+    /// Has something come to light at a time of the script's choice that has happened at another.
+    pub fn script_late(&mut self, found: Nanos, event: Event) {
         self.sequence += 1;
-        self.pending.insert((at, self.sequence), what);
+        self.pending.insert((found, self.sequence), event);
     }
 
     /// The submitted steps without their times.
@@ -99,7 +104,7 @@ impl Fake {
     }
 
     fn forget_pending_freeze(&mut self, id: ProgramId) {
-        self.pending.retain(|_, what| *what != Happening::Froze(id));
+        self.pending.retain(|_, event| event.what != Happening::Froze(id));
     }
 }
 
@@ -122,9 +127,9 @@ impl Machine for Fake {
         assert!(self.waits < MOST_WAITS, "the run does not end; it is {} now", self.now);
         self.advance(at);
         while let Some(entry) = self.pending.first_entry().filter(|entry| entry.key().0 <= at) {
-            let what = entry.remove();
-            self.take_effect(what);
-            out.push(Event { at, what });
+            let event = entry.remove();
+            self.take_effect(event.what);
+            out.push(event);
         }
         while let Some((_, id)) = self.next_completion().filter(|(done, _)| *done <= at) {
             self.jobs.remove(&id);

@@ -3,7 +3,7 @@
 //! A machine knows the commands behind program ids and how to start, freeze and
 //! bind them; it decides nothing. [`Machine::submit`] takes steps and returns at
 //! once; their effects come back through [`Machine::wait`], stamped with the
-//! time at which the machine saw them. Accounts are kept from those, never from
+//! time at which somebody saw them: the machine, or whom it has for that. Accounts are kept from those, never from
 //! what was asked for.
 
 use crate::cause::{Aspect, Command, Refusal};

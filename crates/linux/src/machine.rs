@@ -384,6 +384,8 @@ impl Machine for Linux {
                 break;
             }
         }
+        // What helpers have told happened earlier than what was seen by ourselves.
+        self.queue.sort_by_key(|event| event.at);
         out.append(&mut self.queue);
         Ok(())
     }

@@ -23,7 +23,7 @@ use cosched_core::Nanos;
 use rustix::process::{Pid, WaitOptions};
 
 use crate::children;
-use crate::clock::Clock;
+use crate::clock::{Clock, monotonic};
 use crate::helper::{self, Helper};
 use crate::launch::{Order, Report, StartStep};
 use crate::poll::{Poll, Ready};
@@ -77,7 +77,7 @@ impl Shim {
     fn watch(&mut self, main: Pid) -> io::Result<()> {
         let process = Process::find(&Proc::default(), main.as_raw_nonzero().get())
             .map_err(io::Error::other)?;
-        self.report(&Report::Started { process });
+        self.report(&Report::Started { at: Nanos(monotonic()), process });
         // The shim must not hold open what the program closes, nor its working directory.
         helper::drop_outputs()?;
         std::env::set_current_dir("/")?;
@@ -87,13 +87,14 @@ impl Shim {
             match rustix::process::wait(WaitOptions::NOHANG) {
                 Ok(Some((pid, status))) if pid == main => {
                     main_runs = false;
-                    let exit = children::exit_of(status.as_raw());
-                    self.report(&Report::Exited { exit, usage: children::usage_of_all()? });
+                    let (at, exit) = (Nanos(monotonic()), children::exit_of(status.as_raw()));
+                    self.report(&Report::Exited { at, exit, usage: children::usage_of_all()? });
                 }
                 Ok(Some(_)) => {}
                 Ok(None) => self.sleep()?,
                 Err(rustix::io::Errno::CHILD) => {
-                    self.report(&Report::Gone { usage: children::usage_of_all()? });
+                    let at = Nanos(monotonic());
+                    self.report(&Report::Gone { at, usage: children::usage_of_all()? });
                     break;
                 }
                 Err(error) => return Err(error.into()),

@@ -49,7 +49,7 @@ fn the_usage_counts_the_processes_that_the_program_waited_for_and_its_orphans() 
     let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
     let mut program = Program::start(script(&format!("({spin}); (({spin}) &); exit 0")), null());
     let Report::Exited { usage: first, .. } = program.report(1) else { panic!() };
-    let Report::Gone { usage: all } = program.report(2) else { panic!() };
+    let Report::Gone { usage: all, .. } = program.report(2) else { panic!() };
     assert!(first.user_seconds > 0.0 && first.max_rss_kib > 0);
     assert!(all.user_seconds > first.user_seconds);
 }

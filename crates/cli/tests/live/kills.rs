@@ -372,6 +372,38 @@ fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
 }
 
 #[test]
+fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let work = "while [ ! -e go ]; do sleep 0.01; done";
+        let tables =
+            ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
+        let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {}", rung.0);
+        let began = Instant::now();
+        let cosched = place.run(&tables, &options);
+        eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+        cosched.signal(Signal::STOP);
+        eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
+        place.write("go", "");
+        eventually("the programs' end", || place.marked().programs().is_empty());
+        let ended_within = began.elapsed();
+        // The sentinel must have seen that cosched is stopped, however soon the programs ended.
+        std::thread::sleep(Duration::from_secs(3));
+        cosched.signal(Signal::CONT);
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        let total = Duration::from_secs_f64(result.total_seconds);
+        assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", rung.0);
+        let told = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
+        let at = told.expect("the stop is told").at_seconds.to_string();
+        let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
+        assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
+        assert!(moment.contains("cosched itself was stopped"), "{}: {moment}", rung.0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
 fn ctrl_z_does_not_stop_cosched() {
     let place = Place::new();
     let cosched =

@@ -49,7 +49,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             Happening::StoppedByOther(_) => {
                 program.state = ProgramState::StoppedByOther;
                 account.rests(at);
-                self.deviate(id, Aspect::Running, Refusal::StoppedByOther);
+                self.deviate(at, id, Aspect::Running, Refusal::StoppedByOther);
             }
             Happening::Applied(_, epoch) => {
                 control.applying = control.applying.filter(|applying| *applying != epoch);
@@ -68,11 +68,11 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 if aspect == Aspect::Frozen && why != Refusal::CoschedStopped {
                     control.override_freeze = Some(why);
                 }
-                self.deviate(id, aspect, why);
+                self.deviate(at, id, aspect, why);
             }
             Happening::Unfreezable(_, why) => {
                 program.freezable = false;
-                self.deviate(id, Aspect::Frozen, why);
+                self.deviate(at, id, Aspect::Frozen, why);
             }
             Happening::Grouped(_, group) => {
                 program.group = Some(group);
@@ -116,9 +116,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Notes that something is not as wanted, and tells the policy.
-    pub(super) fn deviate(&mut self, program: ProgramId, wanted: Aspect, why: Refusal) {
-        self.outcome.deviations.push(Deviation { at: self.now, program, wanted, why });
+    /// Notes that something is not as wanted since then, and tells the policy.
+    pub(super) fn deviate(&mut self, at: Nanos, program: ProgramId, wanted: Aspect, why: Refusal) {
+        self.outcome.deviations.push(Deviation { at, program, wanted, why });
         self.causes.push(Cause::Deviated { program, wanted, why });
     }
 

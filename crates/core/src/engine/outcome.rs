@@ -127,7 +127,7 @@ pub struct Decision {
 /// Something that was wanted and is not so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deviation {
-    /// When it was noticed.
+    /// Since when, as far as that is known.
     pub at: Nanos,
     /// Whose directive.
     pub program: ProgramId,

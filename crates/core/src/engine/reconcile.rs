@@ -258,7 +258,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 && self.now >= self.controls[i].patience_ends;
             if self.starts_too_slowly(i) {
                 self.controls[i].unreliable = true;
-                self.deviate(id, Aspect::Frozen, Refusal::TimedOut);
+                self.deviate(self.now, id, Aspect::Frozen, Refusal::TimedOut);
             }
             let why = match (too_long, unconfirmed) {
                 (true, _) if self.overslept => Refusal::CoschedStopped,
@@ -274,7 +274,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                     self.controls[i].override_until = until;
                     self.awake.breathes(id, until);
                 }
-                self.deviate(id, Aspect::Frozen, why);
+                self.deviate(self.now, id, Aspect::Frozen, why);
             }
         }
     }

@@ -93,6 +93,11 @@ pub enum Problem {
         shown(line)
     )]
     UnclosedQuote { line: String },
+    #[error(
+        "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] for one (after --: sh -c '...'), or put the {0} in \
+         quotes"
+    )]
+    ShellOperator(&'static str),
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
     #[error(
@@ -129,7 +134,7 @@ pub enum Problem {
     Duration { text: String, why: humantime::DurationError },
     #[error("is '{}', more than a year away; give an earlier time", shown(.0))]
     TooLate(String),
-    #[error("'{}' is also the name of program {}; names must be unique", shown(.0), .1)]
+    #[error("'{}' is also the name of program {}; names must be unique, so give one of them another", shown(.0), .1)]
     DuplicateName(String, usize),
     #[error(
         "\"{}\" cannot be a file name, as a program's name must; use 1 to 200 bytes without '/' or control characters, and neither '.' nor '..'",

@@ -4,17 +4,19 @@ use std::io::{self, Read};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 
-use cosched_core::{Exit, Usage};
+use cosched_core::{Exit, Nanos, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::tree::Process;
 
-/// Something that happened to a program.
+/// Something that happened to a program; when is on the kernel's monotonic clock, for cosched may hear of it much later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
     /// The command runs its first instruction.
     Started {
+        /// When.
+        at: Nanos,
         /// Its first process.
         process: Process,
     },
@@ -27,6 +29,8 @@ pub enum Report {
     },
     /// The command's first process has ended; descendants may be there.
     Exited {
+        /// When.
+        at: Nanos,
         /// How.
         exit: Exit,
         /// What it and all its ended descendants have used.
@@ -34,6 +38,8 @@ pub enum Report {
     },
     /// The last descendant has ended; nothing else follows.
     Gone {
+        /// When.
+        at: Nanos,
         /// What the whole program has used.
         usage: Usage,
     },
@@ -168,14 +174,16 @@ mod tests {
     #[test]
     fn a_line_that_comes_in_pieces_is_read_when_its_end_has_come() {
         let (mut shim, mut reports) = pair();
-        shim.write_all(br#"{"exited":{"exit":{"code":3},"usage":{"user_seconds":1.5,"#).unwrap();
+        shim.write_all(br#"{"exited":{"at":7,"exit":{"code":3},"usage":{"user_seconds":1.5,"#)
+            .unwrap();
         assert_eq!(reports.read().unwrap(), []);
         shim.write_all(
             b"\"system_seconds\":0.0,\"voluntary_switches\":0,\"involuntary_switches\":0,\"max_rss_kib\":9}}}\n{\"fai",
         )
         .unwrap();
         let usage = Usage { user_seconds: 1.5, max_rss_kib: 9, ..Usage::default() };
-        assert_eq!(reports.read().unwrap(), [Report::Exited { exit: Exit::Code(3), usage }]);
+        let exited = Report::Exited { at: Nanos(7), exit: Exit::Code(3), usage };
+        assert_eq!(reports.read().unwrap(), [exited]);
         shim.write_all(b"led\":{\"step\":\"command\",\"errno\":2}}\n").unwrap();
         drop(shim);
         assert_eq!(

@@ -20,7 +20,7 @@ use rustix::process::{
     Pid, PidfdFlags, Signal as Raw, getpid, kill_process, pidfd_open, pidfd_send_signal,
 };
 
-use super::program::{Live, Parent};
+use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::asks::Ask;
 use crate::children::{self, Child};
@@ -111,7 +111,7 @@ impl Linux {
         self.poll.add(end.as_fd(), key(id))?;
         live.parent = Parent::Other(end);
         self.observer.begin_at(id, process, &self.clock)?;
-        self.begin(&mut live, process)?;
+        self.begin(&mut live, process, self.clock.now())?;
         self.grant(&mut live, &settings);
         self.live.insert(id, live);
         self.count_if_wanted(id);
@@ -125,8 +125,8 @@ impl Linux {
         }
         let known = live.tree.main.map_or(Child::NotOurs, |main| children::look(main.pid));
         live.ended = Some(match known {
-            Child::Ended(exit, usage) => (exit, usage),
-            Child::Lives | Child::NotOurs => (Exit::Unknown, Usage::default()),
+            Child::Ended(exit, usage) => Ended::unseen(exit, usage),
+            Child::Lives | Child::NotOurs => Ended::unseen(Exit::Unknown, Usage::default()),
         });
         // What it has left running, as far as it was ever seen, gets back what was found.
         self.schedule(&mut live, &Settings::default())?;

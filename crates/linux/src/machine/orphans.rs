@@ -13,10 +13,10 @@
 
 use std::io;
 
-use cosched_core::{Exit, Happening, ProgramId, Usage};
+use cosched_core::{Event, Exit, Happening, Nanos, ProgramId, Usage};
 use rustix::process::{Pid, child_subreaper, getpid, set_child_subreaper};
 
-use super::program::{Live, Parent, State};
+use super::program::{Ended, Live, Parent, State};
 use super::{Linux, MachineError};
 use crate::children::{self, Child};
 use crate::files::FileError;
@@ -84,7 +84,7 @@ impl Linux {
         self.adopt_for(live)?;
         if live.tree.main.is_none() && live.ended.is_none() {
             self.note(live.id, "had not been started when its parent process was killed");
-            live.ended = Some((Exit::Unknown, Usage::default()));
+            live.ended = Some(Ended::unseen(Exit::Unknown, Usage::default()));
         }
         self.look_at_command(live);
         Ok(())
@@ -164,7 +164,7 @@ impl Linux {
             }
             if live.tree.main.is_none() && live.ended.is_none() {
                 // The shim had one child, the command, and was killed before it could tell.
-                self.begin(live, process)?;
+                self.begin(live, process, self.clock.now())?;
             } else if !stat.state.has_ended() {
                 self.log.note(Record::Orphan { program: live.id, process })?;
                 live.tree.orphans.push(process);
@@ -193,14 +193,19 @@ impl Linux {
         };
         live.ended = match children::look(main.pid) {
             Child::Lives => None,
-            Child::Ended(exit, usage) => Some((exit, usage)),
+            Child::Ended(exit, usage) => Some(Ended::unseen(exit, usage)),
             // The shim had waited for it, and was killed before it could tell.
-            Child::NotOurs => Some((Exit::Unknown, Usage::default())),
+            Child::NotOurs => Some(Ended::unseen(Exit::Unknown, Usage::default())),
         };
     }
 
-    /// A program's command runs.
-    pub(super) fn begin(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
+    /// A program's command runs, since then.
+    pub(super) fn begin(
+        &mut self,
+        live: &mut Live,
+        main: Process,
+        at: Nanos,
+    ) -> Result<(), MachineError> {
         live.tree.main = Some(main);
         live.state = State::Running;
         self.log.note(Record::Main { program: live.id, process: main })?;
@@ -209,7 +214,7 @@ impl Linux {
         self.inspector.expect(live.id, self.clock.now(), self.turns);
         let settings = live.at_start;
         self.schedule(live, &settings)?;
-        self.tell(Happening::Started(live.id));
+        self.queue.push(Event { at, what: Happening::Started(live.id) });
         Ok(())
     }
 }

@@ -50,10 +50,26 @@ pub(super) struct Live {
     /// Whether it has CPUs on which no other program is meant to run.
     pub(super) is_bound: bool,
     /// How its command ended, once it has.
-    pub(super) ended: Option<(Exit, Usage)>,
+    pub(super) ended: Option<Ended>,
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
     plot: Plot,
+}
+
+/// How a program's command ended.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Ended {
+    pub(super) exit: Exit,
+    pub(super) usage: Usage,
+    /// When the program did, where somebody has seen it; `None`: just before that is noticed.
+    pub(super) at: Option<Nanos>,
+}
+
+impl Ended {
+    /// Nobody has seen when.
+    pub(super) fn unseen(exit: Exit, usage: Usage) -> Ended {
+        Ended { exit, usage, at: None }
+    }
 }
 
 /// Who is the parent of its command and its orphans, and how cosched hears of their ends.
@@ -200,7 +216,7 @@ impl Live {
 
     /// Whether its command could not be started.
     pub(super) fn has_failed(&self) -> bool {
-        matches!(self.ended, Some((Exit::Failed(_), _)))
+        matches!(self.ended, Some(Ended { exit: Exit::Failed(_), .. }))
     }
 
     /// Whether a process is in one of its cgroups.

@@ -7,9 +7,9 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use cosched_core::{Exit, Happening, ProgramId, Usage};
+use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
 
-use super::program::{Live, Parent};
+use super::program::{Ended, Live, Parent};
 use super::{Linux, MachineError};
 use crate::counters::Counters;
 use crate::launch::{Launched, Report, Reports, StartStep};
@@ -28,15 +28,22 @@ impl Linux {
         };
         for report in reports {
             match report {
-                Report::Started { process } => self.begin(&mut live, process)?,
+                Report::Started { at, process } => {
+                    self.begin(&mut live, process, self.clock.of_monotonic(at))?;
+                }
                 Report::Failed { step, errno } => {
                     self.note(id, failed_text(step, errno));
-                    live.ended = Some((Exit::Failed(errno), Usage::default()));
+                    let exit = Exit::Failed(errno);
+                    live.ended = Some(Ended::unseen(exit, Usage::default()));
                 }
-                Report::Exited { exit, usage } => live.ended = Some((exit, usage)),
-                Report::Gone { usage } => {
-                    let exit = live.ended.map_or(Exit::Unknown, |(exit, _)| exit);
-                    live.ended = Some((exit, usage));
+                Report::Exited { at, exit, usage } => {
+                    let at = Some(self.clock.of_monotonic(at));
+                    live.ended = Some(Ended { exit, usage, at });
+                }
+                Report::Gone { at, usage } => {
+                    let exit = live.ended.map_or(Exit::Unknown, |ended| ended.exit);
+                    let at = Some(self.clock.of_monotonic(at));
+                    live.ended = Some(Ended { exit, usage, at });
                     live.gone = true;
                 }
             }
@@ -74,7 +81,7 @@ impl Linux {
         if matches!(live.parent, Parent::Cosched) {
             self.adopt_for(&mut live)?;
         }
-        let Some((exit, usage)) = live.ended else {
+        let Some(Ended { exit, usage, at }) = live.ended else {
             self.live.insert(live.id, live);
             return Ok(());
         };
@@ -84,6 +91,8 @@ impl Linux {
         let holds = members.iter().any(|process| session_of(process.pid) == live.session);
         if holds && !matches!(live.parent, Parent::Nobody) {
             self.inspector.hurry(live.id, self.clock.now());
+            // The command is not the last of it; only the shim sees the end of who is.
+            live.ended = Some(Ended::unseen(exit, usage));
             self.live.insert(live.id, live);
             return Ok(());
         }
@@ -111,7 +120,8 @@ impl Linux {
         }
         // Who is left from here on is not counted any more.
         let counts = live.counters.take().as_ref().map(Counters::read).unwrap_or_default();
-        self.tell(Happening::Exited(live.id, exit, Usage { counts, ..usage }));
+        let what = Happening::Exited(live.id, exit, Usage { counts, ..usage });
+        self.queue.push(Event { at: at.unwrap_or_else(|| self.clock.now()), what });
         if matches!(live.parent, Parent::Shim(_)) || !members.is_empty() {
             self.let_go(live);
         }

@@ -113,7 +113,7 @@ fn start(
     let mut launched = prepared.start().unwrap();
     let main = loop {
         match launched.reports.read().unwrap().first() {
-            Some(Report::Started { process }) => break *process,
+            Some(Report::Started { process, .. }) => break *process,
             Some(other) => panic!("{other:?}"),
             None => std::thread::yield_now(),
         }

@@ -67,7 +67,7 @@ impl Program {
 
     pub(crate) fn main(&mut self) -> Process {
         match self.report(0) {
-            Report::Started { process } => process,
+            Report::Started { process, .. } => process,
             other => panic!("expected a start, got {other:?}"),
         }
     }

@@ -159,11 +159,28 @@ fn commands_that_cannot_be_run_are_refused() {
 }
 
 #[test]
+fn what_only_a_shell_understands_is_refused_in_a_string_and_nowhere_else() {
+    for (line, operator) in
+        [("a | b", "|"), ("a 'x | y' && b", "&&"), ("a 2> log", "2>"), ("a ::: b", ":::")]
+    {
+        let refusal = parse(&format!("[[program]]\ncommand = \"{line}\"")).unwrap_err().to_string();
+        let message = format!(
+            "/tmp/jobs.toml:2:11: program 1: command has '{operator}', but no shell runs it"
+        );
+        assert!(refusal.starts_with(&message), "{refusal}");
+    }
+    for command in ["\"a 'x | y' '|' b>c\"", "[\"a\", \"|\", \"b\"]", r#"'find \;'"#] {
+        let programs = parse(&format!("[[program]]\ncommand = {command}")).unwrap().programs;
+        assert!(programs[0].command.len() > 1, "{command}");
+    }
+}
+
+#[test]
 fn a_name_given_twice_is_refused_at_its_second_place() {
     let text = "[[program]]\ncommand = 'a'\nname = 'x'\n[[program]]\ncommand = 'b'\nname = 'x'";
     assert_eq!(
         parse(text).unwrap_err().to_string(),
-        "/tmp/jobs.toml:6:8: program 2 (x): name 'x' is also the name of program 1; names must be unique"
+        "/tmp/jobs.toml:6:8: program 2 (x): name 'x' is also the name of program 1; names must be unique, so give one of them another"
     );
 }
 
