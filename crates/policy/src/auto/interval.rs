@@ -185,6 +185,11 @@ impl Interval {
         self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
     }
 
+    /// How many CPUs others had while their threads waited for one, of so many.
+    pub(super) fn taken(&self, cpus: usize) -> f64 {
+        (self.at_work(cpus) - self.used()).max(0.0)
+    }
+
     /// How many CPUs they would have kept at work outside the kernel together, of so many.
     pub(super) fn useful(&self, cpus: usize) -> f64 {
         self.busy_by(cpus, Did::at_work_outside)
@@ -197,10 +202,15 @@ impl Interval {
 
     fn busy_by(&self, cpus: usize, counts: fn(&Did) -> f64) -> f64 {
         let sum = |of: fn(&Did) -> f64| -> f64 { self.0.values().map(of).sum() };
+        self.at_work(cpus) * part(sum(counts), sum(|did| did.on_cpu))
+    }
+
+    /// How many CPUs they would have kept at work together, of so many.
+    fn at_work(&self, cpus: usize) -> f64 {
         let cpus = cpus as f64;
         let width = |did: &Did| did.width().min(cpus) * did.running / did.seconds;
         let at_work: f64 = self.0.values().map(width).sum();
-        at_work.min(cpus) * part(sum(counts), sum(|did| did.on_cpu))
+        at_work.min(cpus)
     }
 }
 
@@ -231,6 +241,17 @@ mod tests {
         let beside = interval(4, 0.5, 0.4);
         assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
         assert_eq!(beside.waiting(), Some(6.0));
+    }
+
+    #[test]
+    fn others_have_what_threads_at_work_do_without() {
+        let taken = |programs, on_cpu| interval(programs, on_cpu, on_cpu).taken(2);
+        assert_eq!(taken(1, 2.0), 0.0);
+        assert!((taken(1, 0.5) - 1.5).abs() < 1e-9);
+        assert_eq!(taken(4, 0.5), 0.0, "they only wait for each other");
+        assert!((taken(4, 0.3) - 0.8).abs() < 1e-9);
+        let unknown = interval(1, 0.5, 0.5).without_queues_of(&[ProgramId::first(0)].into());
+        assert_eq!(unknown.taken(2), 0.0);
     }
 
     #[test]
