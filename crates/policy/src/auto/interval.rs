@@ -44,11 +44,13 @@ impl Did {
         let length = sample.to.since(sample.from);
         let outside = sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64();
         let waiting = sample.in_runtime.map(Nanos::as_secs_f64);
+        // Nobody was there yet, or all were frozen: that nothing is known of such a part does not hide the others.
+        let nothing = (sample.on_cpu == Nanos::ZERO).then_some(Nanos::ZERO);
         Did {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
-            queued: sample.run_delay.map(Nanos::as_secs_f64),
+            queued: sample.run_delay.or(nothing).map(Nanos::as_secs_f64),
             outside,
             waits: waiting.map(|waiting| Waits { waiting, of: outside }),
             ticks: sample.progress.map(|ticks| ticks as f64),
@@ -294,5 +296,27 @@ mod tests {
         going.add(&read, &[sample(3, Some(4))]);
         assert_eq!(going.end().0[&id].ticks, None, "it had not told anything at first");
         assert_eq!(going.end(), Interval::default());
+    }
+
+    #[test]
+    fn who_was_not_there_in_a_part_of_the_interval_waited_for_no_cpu_then() {
+        let second = Nanos::from_secs(1);
+        let sample = |slot, from, on_cpu, run_delay| {
+            let empty = Sample::empty(ProgramId::first(slot), second * from, second * (from + 1));
+            Sample { on_cpu, run_delay, ..empty }
+        };
+        let (waited, none) = (Some(second / 2), Nanos::ZERO);
+        let waiting = |samples: &[&[Sample]]| {
+            let mut going = Going::default();
+            let read = [Cause::Sampled(ProgramId::first(0)), Cause::Sampled(ProgramId::first(1))];
+            samples.iter().for_each(|samples| going.add(&read, samples));
+            going.end().waiting()
+        };
+        let late = [sample(0, 0, second, waited), sample(1, 0, none, None)];
+        assert_eq!(waiting(&[&late]), Some(0.5));
+        let came = [sample(0, 1, second, waited), sample(1, 1, second, waited)];
+        assert_eq!(waiting(&[&late, &came]), Some(0.75));
+        let untold = [sample(0, 1, second, waited), sample(1, 1, second, None)];
+        assert_eq!(waiting(&[&late, &untold]), None);
     }
 }
