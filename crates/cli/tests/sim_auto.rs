@@ -150,6 +150,26 @@ fn programs_that_spin_and_sleep_by_turns_are_better_off_if_they_tell() {
 }
 
 #[test]
+fn who_is_known_to_live_from_memory_is_spread_and_has_more_of_it() {
+    let stream = program(
+        12,
+        4.0,
+        "",
+        "barriers = 200\nmisses_per_kilo_instruction = 100.0\nmisses_in_flight = 10.0",
+    );
+    let known = stream.replacen("threads", "misses_per_kilo_instruction = 100.0\nthreads", 1);
+    let seconds = |stream: String| {
+        let mix = [stream, computing(18, 100.0), computing(18, 100.0)];
+        let result = run(&mix, "auto");
+        assert!(choices(&result).iter().any(|(manner, _)| *manner == Manner::InGangs));
+        result.programs[0].turnaround_seconds.unwrap()
+    };
+    let (known, unknown) = (seconds(known), seconds(stream));
+    println!("{known:.3} s, and {unknown:.3} s where that is not known");
+    assert!(known < 0.9 * unknown, "{known:.3} and {unknown:.3}");
+}
+
+#[test]
 fn malleable_programs_whose_other_threads_spin_take_turns_with_all_of_them() {
     let fewer = |told: &[(Manner, Ground)]| told.iter().any(|(m, _)| *m == Manner::FewerThreads);
     let mix = || (0..6).map(|_| serial(24, 30.0, "forever"));

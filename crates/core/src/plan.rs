@@ -408,6 +408,9 @@ pub enum Why {
         /// How far they come in both ways, where they tell enough of their progress to decide by that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         speedups: Option<Speedups>,
+        /// How many CPUs other people's programs kept from them in the last look, where that is a notable part.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        others: Option<f64>,
         /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
         explored: Nanos,
     },

@@ -93,6 +93,8 @@ pub(crate) struct Auto {
     side_by_side: Option<Beside>,
     /// The weighted speedup in turns, when all began to run side by side for a moment.
     in_turns: f64,
+    /// How many CPUs other people's programs kept from them in the last look, where that is a notable part.
+    others: Option<f64>,
     /// What was judged last.
     verdict: Option<Verdict>,
     /// Fewer threads did not help these programs; or they did, by what these tell.
@@ -123,6 +125,7 @@ impl Auto {
             phase: Phase::SideBySide,
             side_by_side: None,
             in_turns: 0.0,
+            others: None,
             verdict: None,
             fewer_did_less: false,
             fewer_did_more: false,

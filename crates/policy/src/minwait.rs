@@ -98,9 +98,10 @@ impl Minwait {
         Minwait { grants, ..Minwait::new(options) }
     }
 
-    /// The same, where CPUs that a gang leaves free are lent.
+    /// The same, where CPUs that a gang leaves free are lent, and who lives from memory is spread.
     pub(crate) fn lending(options: &Options) -> Minwait {
-        Minwait { loan: Some(Loan::default()), ..Minwait::new(options) }
+        let places = Places::spreading_misses(options.placement);
+        Minwait { places, loan: Some(Loan::default()), ..Minwait::new(options) }
     }
 
     /// Whether there are threads to be decided on.

@@ -116,7 +116,7 @@ pub(crate) fn options() -> Options {
 
 /// What a world is made of.
 pub(crate) struct Scene {
-    topology: Topology,
+    pub(crate) topology: Topology,
     pub(crate) cpus: CpuSet,
     pub(crate) max_frozen: Nanos,
     pub(crate) now: Nanos,

@@ -218,6 +218,10 @@ impl Unfreezable {
     }
 }
 
+/// Whoever has so many last-level cache misses per 1000 instructions lives from memory: of modelled programs, those that do have
+/// 100, and the others less than 1.
+const MANY_MISSES: f64 = 10.0;
+
 /// Who got which CPUs.
 #[derive(Debug)]
 pub(crate) struct Seat {
@@ -229,13 +233,26 @@ pub(crate) struct Seat {
 #[derive(Debug)]
 pub(crate) struct Places {
     placement: Placement,
+    /// Whether who lives from memory is spread, wherever the others go.
+    spreads_misses: bool,
     /// For a program and a number of threads, what was free, what it had had, and what it got.
     answers: BTreeMap<(ProgramId, usize), (CpuSet, CpuSet, Option<CpuSet>)>,
 }
 
 impl Places {
     pub(crate) fn new(placement: Placement) -> Places {
-        Places { placement, answers: BTreeMap::new() }
+        Places { placement, spreads_misses: false, answers: BTreeMap::new() }
+    }
+
+    /// The same, but who is known to live from memory is spread: it has more ways to memory so, and who computes beside it
+    /// misses nothing.
+    pub(crate) fn spreading_misses(placement: Placement) -> Places {
+        Places { spreads_misses: true, ..Places::new(placement) }
+    }
+
+    fn placement(&self, unit: &Unit) -> Placement {
+        let lives_from_memory = unit.misses.is_some_and(|misses| misses >= MANY_MISSES);
+        if self.spreads_misses && lives_from_memory { Placement::Spread } else { self.placement }
     }
 
     /// As [`place`], for a program that had the CPUs `last`.
@@ -245,6 +262,7 @@ impl Places {
         topology: &Topology,
         free: &CpuSet,
         last: &CpuSet,
+        placement: Placement,
     ) -> Option<CpuSet> {
         let Member { id, threads, .. } = member;
         if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads)) {
@@ -253,7 +271,7 @@ impl Places {
                 return *answer;
             }
         }
-        let answer = place(topology, free, threads, self.placement, Some(last));
+        let answer = place(topology, free, threads, placement, Some(last));
         self.answers.insert((id, threads), (*free, *last, answer));
         answer
     }
@@ -279,7 +297,8 @@ pub(crate) fn run_together(
         let last = last.fold(CpuSet::EMPTY, |all, cpus| all.union(&cpus));
         // A topology that misses some of the CPUs: better unplaced than not run.
         let whole = Member { threads: unit.threads, ..unit.members[0] };
-        let cpus = places.of(whole, world.topology, &free, &last).unwrap_or(*world.cpus);
+        let placement = places.placement(unit);
+        let cpus = places.of(whole, world.topology, &free, &last, placement).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
         for (Member { id, grant, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
             let cpus = if unbound { *world.cpus } else { cpus };
@@ -303,10 +322,10 @@ pub(crate) fn divided(
     }
     let mut members = unit.members.clone();
     members.sort_by_key(|member| Reverse(member.threads));
-    let mut free = cpus;
+    let (mut free, placement) = (cpus, places.placement(unit));
     let apart = members.iter().map(|member| {
         let last = world.program(member.id).and_then(|p| p.cpus).unwrap_or(CpuSet::EMPTY);
-        let own = places.of(*member, world.topology, &free, &last)?;
+        let own = places.of(*member, world.topology, &free, &last, placement)?;
         free = free.difference(&own);
         Some((*member, own))
     });
@@ -386,6 +405,33 @@ mod tests {
         assert_eq!(seats[0].cpus, *world.cpus);
         let as_found = Directive::Run(Settings::default());
         assert!(plan.programs.iter().all(|(_, directive)| *directive == as_found));
+    }
+
+    #[test]
+    fn who_is_known_to_live_from_memory_is_spread_where_that_is_asked_for() {
+        let mut programs = vec![program(0, 3), program(1, 2)];
+        let mut given = |misses, mut places: Places| {
+            programs[1].profile.misses_per_kilo_instruction = misses;
+            let mut scene = Scene::new(8, programs.clone());
+            scene.topology = Topology::regular(2, 1, 4, 1, 1);
+            let (world, mut plan) = (scene.world(), Plan::default());
+            let (units, _) = sort_out(&world);
+            let gang = units.iter().map(|unit| (unit, Why::InGang)).collect();
+            run_together(gang, *world.cpus, &mut places, &world, &mut plan);
+            let cpus = |slot| match plan.directive(ProgramId::first(slot)) {
+                Some(Directive::Run(settings)) => settings.cpus,
+                _ => None,
+            };
+            (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string())
+        };
+        let spreading = || Places::spreading_misses(Placement::Packed);
+        let both = |one: &str, other: &str| (one.to_owned(), other.to_owned());
+        assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4"));
+        for (misses, places) in
+            [(Some(50.0), packed()), (Some(1.0), spreading()), (None, spreading())]
+        {
+            assert_eq!(given(misses, places), both("0-2", "4-5"), "{misses:?}");
+        }
     }
 
     #[test]

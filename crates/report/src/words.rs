@@ -232,14 +232,15 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
-        Why::Chosen { ground, side_by_side, in_gangs, speedups, explored, .. } => {
+        Why::Chosen { ground, side_by_side, in_gangs, speedups, others, explored, .. } => {
             let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
             let busy =
                 side_by_side.map(|cpus| format!("{cpus:.2} CPUs at work side by side{turns}"));
             let busy = speedups.map(|speedups| as_far(*ground, speedups)).or(busy);
+            let others = others.map(|cpus| format!("others kept {cpus:.2} CPUs from them"));
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
             let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
-            let told: Vec<String> = busy.into_iter().chain(cost).collect();
+            let told: Vec<String> = busy.into_iter().chain(others).chain(cost).collect();
             (!told.is_empty()).then(|| told.join("; "))
         }
         Why::Molded { threads, asked } => Some(format!("{threads} of {asked}")),

@@ -44,11 +44,13 @@ impl Did {
         let length = sample.to.since(sample.from);
         let outside = sample.user_time.unwrap_or(sample.on_cpu).as_secs_f64();
         let waiting = sample.in_runtime.map(Nanos::as_secs_f64);
+        // Nobody was there yet, or all were frozen: that nothing is known of such a part does not hide the others.
+        let nothing = (sample.on_cpu == Nanos::ZERO).then_some(Nanos::ZERO);
         Did {
             seconds: length.as_secs_f64(),
             running: length.since(sample.frozen).as_secs_f64(),
             on_cpu: sample.on_cpu.as_secs_f64(),
-            queued: sample.run_delay.map(Nanos::as_secs_f64),
+            queued: sample.run_delay.or(nothing).map(Nanos::as_secs_f64),
             outside,
             waits: waiting.map(|waiting| Waits { waiting, of: outside }),
             ticks: sample.progress.map(|ticks| ticks as f64),
@@ -185,6 +187,11 @@ impl Interval {
         self.0.values().map(|did| Some(did.queued? / did.seconds)).sum()
     }
 
+    /// How many CPUs others had while their threads waited for one, of so many.
+    pub(super) fn taken(&self, cpus: usize) -> f64 {
+        (self.at_work(cpus) - self.used()).max(0.0)
+    }
+
     /// How many CPUs they would have kept at work outside the kernel together, of so many.
     pub(super) fn useful(&self, cpus: usize) -> f64 {
         self.busy_by(cpus, Did::at_work_outside)
@@ -197,10 +204,15 @@ impl Interval {
 
     fn busy_by(&self, cpus: usize, counts: fn(&Did) -> f64) -> f64 {
         let sum = |of: fn(&Did) -> f64| -> f64 { self.0.values().map(of).sum() };
+        self.at_work(cpus) * part(sum(counts), sum(|did| did.on_cpu))
+    }
+
+    /// How many CPUs they would have kept at work together, of so many.
+    fn at_work(&self, cpus: usize) -> f64 {
         let cpus = cpus as f64;
         let width = |did: &Did| did.width().min(cpus) * did.running / did.seconds;
         let at_work: f64 = self.0.values().map(width).sum();
-        at_work.min(cpus) * part(sum(counts), sum(|did| did.on_cpu))
+        at_work.min(cpus)
     }
 }
 
@@ -231,6 +243,17 @@ mod tests {
         let beside = interval(4, 0.5, 0.4);
         assert!((beside.useful(2) - 1.6).abs() < 1e-9, "two CPUs for eight threads");
         assert_eq!(beside.waiting(), Some(6.0));
+    }
+
+    #[test]
+    fn others_have_what_threads_at_work_do_without() {
+        let taken = |programs, on_cpu| interval(programs, on_cpu, on_cpu).taken(2);
+        assert_eq!(taken(1, 2.0), 0.0);
+        assert!((taken(1, 0.5) - 1.5).abs() < 1e-9);
+        assert_eq!(taken(4, 0.5), 0.0, "they only wait for each other");
+        assert!((taken(4, 0.3) - 0.8).abs() < 1e-9);
+        let unknown = interval(1, 0.5, 0.5).without_queues_of(&[ProgramId::first(0)].into());
+        assert_eq!(unknown.taken(2), 0.0);
     }
 
     #[test]
@@ -273,5 +296,27 @@ mod tests {
         going.add(&read, &[sample(3, Some(4))]);
         assert_eq!(going.end().0[&id].ticks, None, "it had not told anything at first");
         assert_eq!(going.end(), Interval::default());
+    }
+
+    #[test]
+    fn who_was_not_there_in_a_part_of_the_interval_waited_for_no_cpu_then() {
+        let second = Nanos::from_secs(1);
+        let sample = |slot, from, on_cpu, run_delay| {
+            let empty = Sample::empty(ProgramId::first(slot), second * from, second * (from + 1));
+            Sample { on_cpu, run_delay, ..empty }
+        };
+        let (waited, none) = (Some(second / 2), Nanos::ZERO);
+        let waiting = |samples: &[&[Sample]]| {
+            let mut going = Going::default();
+            let read = [Cause::Sampled(ProgramId::first(0)), Cause::Sampled(ProgramId::first(1))];
+            samples.iter().for_each(|samples| going.add(&read, samples));
+            going.end().waiting()
+        };
+        let late = [sample(0, 0, second, waited), sample(1, 0, none, None)];
+        assert_eq!(waiting(&[&late]), Some(0.5));
+        let came = [sample(0, 1, second, waited), sample(1, 1, second, waited)];
+        assert_eq!(waiting(&[&late, &came]), Some(0.75));
+        let untold = [sample(0, 1, second, waited), sample(1, 1, second, None)];
+        assert_eq!(waiting(&[&late, &untold]), None);
     }
 }

@@ -73,6 +73,7 @@ impl Auto {
     pub(super) fn looked(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
         let ids: Vec<ProgramId> = self.candidates(world).map(|p| p.id).collect();
         let borrowed = self.inner.take_borrowed();
+        self.see_others(&did.clone().without_queues_of(&borrowed), world);
         let own = did.of_those(|id| ids.contains(&id)).without_queues_of(&borrowed);
         let waited = |id| self.seen(world.program(id)?).waited(self.phase);
         let own = own.waiting_as(waited);
@@ -405,7 +406,7 @@ impl Auto {
                 self.leave_to_kernel(Phase::SideBySide);
             }
             // What was seen is of those who were there before.
-            self.side_by_side = None;
+            (self.side_by_side, self.others) = (None, None);
             if !world.programs.is_empty() {
                 self.tell(Verdict::new(Manner::SideBySide, ground), plan);
             }

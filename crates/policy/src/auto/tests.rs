@@ -304,6 +304,23 @@ fn threads_that_wait_tell_that_cpus_are_short_whoever_else_uses_them() {
 }
 
 #[test]
+fn a_choice_tells_what_others_keep_from_them_where_that_is_much() {
+    let others = |cpus, waiting| {
+        let mut lab = lab(Goal::Balanced, 2, wide(4));
+        look_at_queues(&mut lab, cpus, waiting);
+        look_alike(&mut lab, 1.98, 0.25);
+        lab.plan.reasons.iter().find_map(|reason| match reason.why {
+            Why::Chosen { others, .. } => Some(others),
+            _ => None,
+        })
+    };
+    assert_eq!(others(0.5, 1.5), Some(None));
+    assert_eq!(others(0.46, 1.54), Some(None), "0.16 of two");
+    let much = others(0.2, 1.6).flatten().unwrap();
+    assert!((much - 1.2).abs() < 1e-6, "{much}");
+}
+
+#[test]
 fn programs_whose_threads_sleep_side_by_side_are_seen_alone_before_they_count_as_narrow() {
     let mut lab = lab(Goal::Balanced, 2, wide(4));
     look_at_queues(&mut lab, 0.2, 0.3);

@@ -23,6 +23,8 @@ pub struct Choice {
     pub in_gangs_cpus: Option<f64>,
     /// How far they come in both ways, relative to one alone, where they tell that.
     pub speedups: Option<Speedups>,
+    /// CPUs that other people's programs kept from them in the last look before, where these were many.
+    pub others_cpus: Option<f64>,
     /// What finding out had cost by then: time of the whole machine.
     pub explored_seconds: f64,
 }
@@ -35,6 +37,7 @@ impl Choice {
             side_by_side: self.side_by_side_cpus,
             in_gangs: self.in_gangs_cpus,
             speedups: self.speedups,
+            others: self.others_cpus,
             explored: nanos(self.explored_seconds),
         }
     }
@@ -46,7 +49,7 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
         decision.reasons.iter().map(|reason| (decision.at_seconds, reason.why))
     });
     let choice = |(from_seconds, why)| match why {
-        Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, explored } => {
+        Why::Chosen { manner, ground, side_by_side, in_gangs, speedups, others, explored } => {
             Some(Choice {
                 from_seconds,
                 manner,
@@ -54,6 +57,7 @@ pub(super) fn choices(result: &RunResult) -> Vec<Choice> {
                 side_by_side_cpus: side_by_side,
                 in_gangs_cpus: in_gangs,
                 speedups,
+                others_cpus: others,
                 explored_seconds: explored.as_secs_f64(),
             })
         }
@@ -89,6 +93,7 @@ mod tests {
             side_by_side_cpus: None,
             in_gangs_cpus: None,
             speedups: None,
+            others_cpus: None,
             explored_seconds: 0.0,
         };
         let gangs = Choice {
@@ -98,6 +103,7 @@ mod tests {
             side_by_side_cpus: Some(2.0),
             in_gangs_cpus: Some(1.96),
             speedups: None,
+            others_cpus: None,
             explored_seconds: 0.02,
         };
         let told = in_words(&[begins, gangs], Nanos::from_secs(4));
@@ -125,6 +131,11 @@ mod tests {
              by side (together at most 0.31 times the progress of one alone side by side, 1.00 in turns; finding out has \
              cost 20 ms so far)."
         );
+        let told = in_words(&[Choice { others_cpus: Some(0.75), ..gangs }], Nanos::from_secs(4));
+        assert!(told[1].ends_with(
+            "(2.00 CPUs at work side by side, 1.96 in turns; others kept 0.75 CPUs from them; \
+             finding out has cost 20 ms so far)."
+        ));
         assert!(in_words(&[], Nanos::from_secs(4)).is_empty());
     }
 }
