@@ -27,7 +27,7 @@ use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
 
 use crate::failure::Failure;
-use crate::session::{Request, Session, own_cpu_seconds, say};
+use crate::session::{Molded, Request, Session, own_cpu_seconds, say};
 pub(crate) use cosched_linux::onlookers::live_socket as socket_of;
 use cpu::CpuTimes;
 use handover::Handover;
@@ -77,6 +77,8 @@ impl Live {
         let cpu = CpuTimes::new(Meter::new(proc, roots.clone()));
         let asks = Arc::new(Asks::new().map_err(Failure::broken)?);
         let server = Server::start(doors, &handover, &asks, cpu).map_err(Failure::broken)?;
+        let molded = session.molded(request);
+        let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| session.threads(spec)).collect();
         let options = Some(request.how.options(request.kind));

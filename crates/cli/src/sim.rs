@@ -68,6 +68,9 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let workload = source::simulated(args.workload.as_deref())?;
     let simulator = Simulator::new(&scene)?;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
+    if !args.no_solo {
+        simulator.scale(&workload, scene.policy, &mut profiles)?;
+    }
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
     }
@@ -200,28 +203,38 @@ impl Simulator {
     /// Checks everything that can be wrong before anything is simulated.
     fn prepare(&self, workload: &Workload) -> Result<Prepared, Failure> {
         let jobs = self.jobs(workload)?;
-        let mut profiles = self.session.profiles(workload, &self.scene.how, None);
+        let profiles = self.session.profiles(workload, &self.scene.how, None);
         self.session.plan(&self.request(workload, self.scene.policy, &profiles))?;
-        for (spec, profile) in workload.programs.iter().zip(&mut profiles) {
-            if is_moldable(spec) {
-                profile.speedup = self.speedup(spec)?;
-            }
-        }
         Ok(Prepared { jobs, profiles })
     }
 
-    /// How a program scales: how long it takes alone, with several thread counts.
+    /// Finds how moldable programs scale, under a policy that asks for it.
+    fn scale(
+        &self,
+        workload: &Workload,
+        kind: Kind,
+        profiles: &mut [Profile],
+    ) -> Result<(), Failure> {
+        for (spec, profile) in workload.programs.iter().zip(profiles) {
+            if kind == Kind::Auto && is_moldable(spec) {
+                profile.speedup = self.speedup(spec)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How a program scales: how long it takes alone with fewer threads than it asks for, with each number that it can have.
     fn speedup(&self, spec: &ProgramSpec) -> Result<Option<Speedup>, Failure> {
         let asked = self.session.threads(spec);
-        let counts = self.session.counts().into_iter().filter(|count| *count < asked);
-        let time = |threads: u16| -> Result<(u16, Nanos), Failure> {
+        let mut times = Vec::new();
+        for threads in self.session.counts().into_iter().filter(|count| *count < asked) {
             let counted = ProgramSpec { threads: Some(threads), ..spec.clone() };
             let workload = Workload { programs: vec![counted] };
-            let jobs = self.jobs(&workload)?;
-            Ok((threads, self.alone(&workload.programs[0], &jobs[0])?))
-        };
-        let times: Vec<(u16, Nanos)> =
-            counts.chain([asked]).map(time).collect::<Result<_, Failure>>()?;
+            // A pipeline has the threads of its stages, and no others.
+            if let Ok(jobs) = self.jobs(&workload) {
+                times.push((threads, self.alone(&workload.programs[0], &jobs[0])?));
+            }
+        }
         Ok(Speedup::new(&times))
     }
 

@@ -201,6 +201,7 @@ mod tests {
                     name: (*name).to_owned(),
                     command: vec![],
                     threads: 1,
+                    molded_from: None,
                     solo: *solo,
                     terms: None,
                     environment: None,

@@ -149,8 +149,11 @@ pub struct ProgramResult {
     pub name: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How many threads it asked for.
+    /// How many threads it asked for; fewer, if it was started with fewer.
     pub threads: u16,
+    /// How many it would have asked for, had it not been started with fewer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub molded_from: Option<u16>,
     /// When it came.
     pub arrived_seconds: f64,
     /// When it was first started; `None` if it never was.
@@ -204,6 +207,13 @@ pub enum Instead {
     CpuTime,
     /// The table of slowdowns, by its traffic with memory.
     Slowdowns,
+}
+
+impl ProgramResult {
+    /// How many threads it asks for where nobody tells it a number: whoever is started with fewer is the same program.
+    pub fn asked(&self) -> u16 {
+        self.molded_from.unwrap_or(self.threads)
+    }
 }
 
 /// How a program's threads waited at barriers, if not in its own way, or if another was chosen and could not be.

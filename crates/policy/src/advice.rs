@@ -193,10 +193,21 @@ pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
 /// for could bring at best, with every CPU in use and nobody waiting for a sibling, since `auto` may find a way
 /// that comes near to that.
 pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
-    let counts = advise(Kind::Auto, programs, cpus);
+    let mut counts = advise(Kind::Auto, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
     let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
-    (total(&counts) <= (1.0 - WORTH) * total(&asked)).then_some(counts)
+    let soonest = total(&counts);
+    if soonest > (1.0 - WORTH) * total(&asked) {
+        return None;
+    }
+    // Whose threads are in nobody's way keeps them.
+    for (slot, most) in asked.into_iter().enumerate() {
+        let fewer = std::mem::replace(&mut counts[slot], most);
+        if total(&counts) > soonest * (1.0 + ROUNDING) {
+            counts[slot] = fewer;
+        }
+    }
+    Some(counts)
 }
 
 /// The combination with this number.
@@ -363,9 +374,12 @@ mod tests {
     fn moldable_programs_have_fewer_threads_only_where_all_end_sooner_than_turns_could_end_them() {
         let script = candidate(&[(1, 1375), (2, 875)]);
         assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
-        assert_eq!(mold(&[script.clone()], 2), None, "alone it is faster with both");
+        assert_eq!(mold(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
         let scales = candidate(&[(1, 1000), (2, 505)]);
         assert_eq!(mold(&vec![scales; 4], 2), None, "a hundredth is no reason");
+        let late = Candidate { arrives: Nanos::from_secs(2), ..script.clone() };
+        let all = [vec![script], vec![late; 4]].concat();
+        assert_eq!(mold(&all, 2), Some(vec![2, 1, 1, 1, 1]), "it is alone until it has ended");
     }
 
     #[test]

@@ -43,7 +43,7 @@ use cosched_core::{CpuSet, Level, Topology};
 use crate::kind::UnknownName;
 
 /// Where the threads of one program go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Placement {
     /// Close together: fewest packages, then fewest last-level caches, then fewest L2 caches.
     #[default]

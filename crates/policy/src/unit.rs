@@ -229,6 +229,9 @@ pub(crate) struct Seat {
     pub(crate) cpus: CpuSet,
 }
 
+/// For whom CPUs are looked for, for how many threads, and how these are to lie.
+type Question = (ProgramId, usize, Placement);
+
 /// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is placed as the last time.
 #[derive(Debug)]
 pub(crate) struct Places {
@@ -236,7 +239,7 @@ pub(crate) struct Places {
     /// Whether who lives from memory is spread, wherever the others go.
     spreads_misses: bool,
     /// For a program and a number of threads, what was free, what it had had, and what it got.
-    answers: BTreeMap<(ProgramId, usize), (CpuSet, CpuSet, Option<CpuSet>)>,
+    answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
 }
 
 impl Places {
@@ -265,20 +268,20 @@ impl Places {
         placement: Placement,
     ) -> Option<CpuSet> {
         let Member { id, threads, .. } = member;
-        if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads)) {
+        if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads, placement)) {
             // Whoever has what it would get keeps it.
             if was_free == free && (was_last == last || *answer == Some(*last)) {
                 return *answer;
             }
         }
         let answer = place(topology, free, threads, placement, Some(last));
-        self.answers.insert((id, threads), (*free, *last, answer));
+        self.answers.insert((id, threads, placement), (*free, *last, answer));
         answer
     }
 
     /// Forgets who is gone.
     pub(crate) fn retain(&mut self, world: &World<'_>) {
-        self.answers.retain(|(id, _), _| world.program(*id).is_some());
+        self.answers.retain(|(id, ..), _| world.program(*id).is_some());
     }
 }
 

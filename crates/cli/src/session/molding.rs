@@ -44,14 +44,15 @@ impl Session {
     fn candidate(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Candidate> {
         let asked = self.threads(spec);
         let usable = asked.min(u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX)).max(1);
-        let speedup = match is_moldable(spec) {
-            true => profile.speedup?,
-            false => Speedup::new(&[(usable, profile.solo?)])?,
-        };
-        let runs = match spec.repeat {
-            Repeat::Times(runs) => runs,
-            Repeat::UntilAllFinish => 1,
-        };
+        // With more threads than CPUs it takes as long as it takes; a choice begins with one for each CPU.
+        let alone = (usable, profile.solo?);
+        let known = profile.speedup.filter(|_| is_moldable(spec));
+        let mut times = known.map_or_else(Vec::new, |known| known.times().to_vec());
+        times.retain(|(threads, _)| *threads < usable);
+        times.push(alone);
+        let speedup = Speedup::new(&times)?;
+        // How often another one is run while others last is not known.
+        let Repeat::Times(runs) = spec.repeat else { return None };
         Some(Candidate { arrives: spec.start, runs, asked, speedup, rounds: Vec::new() })
     }
 }

@@ -8,7 +8,7 @@ use cosched_core::workload::ProgramSpec;
 use cosched_core::{GroupId, Nanos, Profile};
 
 use super::waiting::Waiting;
-use super::{HEARTBEAT, Molded, Origins, Request, Session, watched};
+use super::{HEARTBEAT, Origins, Request, Session, watched};
 use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
@@ -50,10 +50,8 @@ impl Session {
         }
     }
 
-    /// What a run would tell of itself, as far as that is known before it is made.
+    /// What a run would tell of itself, as far as that is known before it is made: with the threads that programs ask for.
     pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
-        let molded = self.molded(request);
-        let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
@@ -81,6 +79,7 @@ impl Session {
             name: spec.name.clone(),
             command: spec.command.clone(),
             threads: *threads,
+            molded_from: profile.molded_from,
             solo: profile.solo,
             terms: Some(Terms {
                 weight: spec.weight,

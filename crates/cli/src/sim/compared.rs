@@ -128,7 +128,9 @@ impl Site for Simulated<'_> {
     fn run(&mut self, turn: &Turn<'_>) -> Result<Ran, Failure> {
         let simulator = self.told(turn.how);
         let jobs = simulator.jobs(turn.workload)?;
-        let (_, result) = simulator.run(turn.workload, turn.kind, &jobs, &self.profiles)?;
+        let mut profiles = self.profiles.clone();
+        simulator.scale(turn.workload, turn.kind, &mut profiles)?;
+        let (_, result) = simulator.run(turn.workload, turn.kind, &jobs, &profiles)?;
         out::prepare(turn.out, turn.workload)?;
         let saved = result.save(&out::result(turn.out));
         let troubles = saved.err().map(Failure::broken).into_iter().collect();

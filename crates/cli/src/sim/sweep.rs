@@ -44,13 +44,16 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
         simulator.alone(&workload.programs[task.program], &prepared.jobs[task.program])
     })?;
     let rows = parallel(&points, &bar, |point| {
-        let profiles: Vec<Profile> = (0..workload.programs.len())
+        let mut profiles: Vec<Profile> = (0..workload.programs.len())
             .map(|program| Profile {
                 solo: time_of(&solos, &alone, &point.solo_key(), program),
                 ..point.prepared.profiles[program]
             })
             .collect();
         let scene = &point.simulator.scene;
+        if !args.no_solo {
+            point.simulator.scale(&workload, scene.policy, &mut profiles)?;
+        }
         let jobs = &point.prepared.jobs;
         let (_, result) =
             point.simulator.run(&workload, scene.policy, jobs, &profiles).map_err(|error| {

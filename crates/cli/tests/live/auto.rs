@@ -2,6 +2,7 @@
 //!
 //! What it chooses depends on who else uses the machine, so that is no verdict here.
 
+use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
 use cosched_linux::affinity;
 
@@ -80,4 +81,31 @@ fn goals_are_for_the_policy_that_chooses() {
     place.run(&one, "--goal responsive").ended().with(0);
     let said = ["--goal is for policies that choose by themselves (auto)", "'gang'"];
     place.run(&one, "--policy gang --goal fair").ended().with(2).saying(&said);
+}
+
+#[test]
+fn moldable_programs_that_are_as_fast_with_one_thread_are_started_with_one_and_rigid_ones_are_not()
+{
+    if affinity::get(0).unwrap().len() < 2 {
+        return skip("with one CPU nobody has two threads");
+    }
+    let place = Place::new();
+    let script = "echo \"$OMP_NUM_THREADS\"; sleep 0.2";
+    let keys = ["moldable = true\nthreads = 2", "threads = 2"];
+    let tables = [program("moldable", keys[0], script), program("rigid", keys[1], script)];
+    place.write("jobs.toml", tables.concat());
+    let started_with = |out: &str| {
+        let ended = place.cosched(&["run", "jobs.toml", "--out", out]).ended().with(0);
+        let threads = ["moldable", "rigid"]
+            .map(|name| place.read(&format!("{out}/{name}.stdout")).trim().parse::<u16>().unwrap());
+        (threads, ended.stderr)
+    };
+    assert_eq!(started_with("unknown").0, [2, 2], "nothing is known of them");
+    place.cosched(&["profile", "jobs.toml", "--threads", "1,2"]).ended().with(0);
+    let (threads, said) = started_with("known");
+    assert_eq!(threads, [1, 2]);
+    assert!(said.contains("started: moldable with 1 of 2 threads"), "{said}");
+    let result = RunResult::load(&place.path("known/run.json")).unwrap();
+    let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, asked: 2 }));
 }

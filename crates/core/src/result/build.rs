@@ -47,9 +47,11 @@ pub struct ProgramContext {
     pub name: String,
     /// The command and its arguments.
     pub command: Vec<String>,
-    /// How many threads it asked for.
+    /// How many threads it asked for; fewer, if it was started with fewer.
     pub threads: u16,
-    /// The time that *one* run of it takes alone, with the same threads and placement.
+    /// How many it would have asked for, had it not been started with fewer.
+    pub molded_from: Option<u16>,
+    /// The time that *one* run of it takes alone, with the threads that it asks for and the same placement.
     pub solo: Option<Nanos>,
     /// What else the policy is told of it.
     pub terms: Option<Terms>,
@@ -149,6 +151,7 @@ fn program(
         name: context.name.clone(),
         command: context.command.clone(),
         threads: context.threads,
+        molded_from: context.molded_from,
         arrived_seconds: seconds(outcome.arrived),
         started_seconds: outcome.started.map(seconds),
         turnaround_seconds: times.turnaround.map(seconds),

@@ -11,10 +11,10 @@ use super::phases::Phase;
 const NOTABLE: f64 = 0.1;
 
 impl Auto {
-    /// Takes in how many CPUs others kept from them. Not in a trial: threads that just begin may wait for each other beside
-    /// idle CPUs, until the kernel has them apart.
+    /// Takes in how many CPUs others kept from them. Not in a trial or a look back: threads that just begin, or go on, may wait
+    /// for each other beside idle CPUs, until the kernel has them apart.
     pub(super) fn see_others(&mut self, did: &Interval, world: &World<'_>) {
-        if !matches!(self.phase, Phase::Trial { .. }) {
+        if !matches!(self.phase, Phase::Trial { .. } | Phase::LooksBack) {
             let cpus = world.cpus.len();
             self.others = Some(did.taken(cpus)).filter(|taken| *taken >= NOTABLE * cpus as f64);
         }

@@ -97,8 +97,8 @@ fn bound(program: &ProgramResult) -> Option<&[String]> {
 fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
     let its_own = |program: &ProgramResult| program.threads == 1 || bound(program).is_some();
     let mut words = String::new();
-    if program.threads != other.threads && !its_own(program) && !its_own(other) {
-        words.push_str(&format!(" with {} threads", program.threads));
+    if program.asked() != other.asked() && !its_own(program) && !its_own(other) {
+        words.push_str(&format!(" with {} threads", program.asked()));
     }
     let weights = program.terms.as_ref().zip(other.terms.as_ref());
     if let Some((own, _)) = weights.filter(|(own, other)| own.weight != other.weight) {
@@ -110,9 +110,12 @@ fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
 /// A setting in which two runs differ, as run.json calls it.
 fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
-    let threads = pairs.clone().any(|(one, other)| one.threads != other.threads);
-    // Older files do not tell it.
-    let barrier = pairs.clone().any(|(one, other)| waiting(one) != waiting(other));
+    let threads = pairs.clone().any(|(one, other)| one.asked() != other.asked());
+    // Older files do not tell it; and with how many threads programs are started is a matter of what is known by then, and
+    // decides whether it is worth while.
+    let as_many =
+        one.programs.iter().map(|p| p.threads).eq(other.programs.iter().map(|p| p.threads));
+    let barrier = as_many && pairs.clone().any(|(one, other)| waiting(one) != waiting(other));
     let environment = pairs.any(|(one, other)| {
         let told = one.environment.as_ref().zip(other.environment.as_ref());
         told.is_some_and(|(one, other)| one != other)

@@ -144,6 +144,19 @@ fn programs_of_one_name_that_do_something_else_are_not_compared() {
     let mut one_thread = way("one-thread", &[1.0]);
     one_thread.runs[0].programs.iter_mut().for_each(|program| program.threads = 1);
     assert!(Comparison::of(&[way("linux", &[2.0]), one_thread]).is_ok(), "that is what it is");
+    let started_with = |name: &str, threads: [u16; 2]| {
+        let mut way = way(name, &[1.0, 1.5]);
+        for (run, threads) in way.runs.iter_mut().zip(threads) {
+            run.programs[0].threads = threads;
+            run.programs[0].molded_from = (threads < 8).then_some(8);
+        }
+        way
+    };
+    let both = [started_with("linux", [8; 2]), started_with("auto", [4, 3])];
+    assert!(
+        Comparison::of(&both).is_ok(),
+        "a way may start programs with fewer, as it knows them by then"
+    );
     let weighted = |weight: f64| {
         let mut way = way("gang", &[1.0]);
         way.runs[0].programs[1].terms = Some(Terms {

@@ -188,7 +188,7 @@ fn profile(program: &ProgramResult) -> Profile {
         misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
         memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
         speedup: None,
-        molded_from: None,
+        molded_from: program.molded_from,
         experience: Experience::default(),
     }
 }
