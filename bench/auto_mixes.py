@@ -51,7 +51,7 @@ class Mix:
     programs: list
     held_out: bool = False
 
-    def workload(self, seconds, cpus, moldable):
+    def workload(self, seconds, cpus, moldable=False):
         """The workload file."""
         tables = [program.tables(seconds, cpus, moldable) for program in self.programs]
         return "\n".join(table for program in tables for table in program)

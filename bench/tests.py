@@ -139,6 +139,8 @@ class Auto(unittest.TestCase):
         self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
         for mix in mixes:
             programs = mix.workload(0.5, 4).count("[[program]]")
+            moldable = mix.workload(0.5, 4, moldable=True).count("moldable = true")
+            self.assertEqual(moldable < programs, mix.does_less_with_one_thread(), mix.name)
             self.assertTrue(2 <= programs <= 12, mix.name)
 
 
