@@ -414,7 +414,7 @@ pub enum Why {
         /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
         explored: Nanos,
     },
-    /// It was started with fewer threads than it would have, since by runs alone all end sooner so.
+    /// It was started with fewer threads than it would have, since by runs alone the last program ends sooner so.
     Molded {
         /// How many it has.
         threads: u16,

@@ -176,8 +176,10 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
                 if proc.stat(cosched).is_ok_and(stopped) {
                     // A log that cannot be read now is tried again at the next glance.
                     if let Ok(book) = Log::load(log, &proc) {
+                        // Whoever has little left to do may have ended before all of them run.
+                        let since = monotonic();
                         undo::thaw(&book, &proc);
-                        let _ = channel.write(&monotonic().to_le_bytes());
+                        let _ = channel.write(&since.to_le_bytes());
                     }
                 }
                 continue;

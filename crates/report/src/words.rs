@@ -97,7 +97,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::Chosen { manner, ground, .. } => chosen(*manner, *ground),
         Why::Molded { .. } => {
-            "it was started with fewer threads, since by runs alone all end sooner so"
+            "it was started with fewer threads, since by runs alone the last program ends sooner so"
         }
         Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
         Why::LooksBack { .. } => "all run side by side for a moment, to see how far they come so",

@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use cosched_core::workload::{OPENMP, ProgramSpec, Repeat, Workload};
-use cosched_core::{Profile, Speedup};
+use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
+use cosched_core::{Nanos, Profile, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{Candidate, mold};
 
@@ -42,25 +42,57 @@ impl Session {
     }
 
     fn candidate(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Candidate> {
-        let asked = self.threads(spec);
-        let usable = asked.min(u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX)).max(1);
-        // With more threads than CPUs it takes as long as it takes; a choice begins with one for each CPU.
-        let alone = (usable, profile.solo?);
+        let (asked, usable) = (self.threads(spec), self.usable_threads(spec));
         let known = profile.speedup.filter(|_| is_moldable(spec));
         let mut times = known.map_or_else(Vec::new, |known| known.times().to_vec());
         times.retain(|(threads, _)| *threads < usable);
-        times.push(alone);
+        times.push((usable, self.alone(spec, profile)?));
         let speedup = Speedup::new(&times)?;
         // How often another one is run while others last is not known.
         let Repeat::Times(runs) = spec.repeat else { return None };
         Some(Candidate { arrives: spec.start, runs, asked, speedup, rounds: Vec::new() })
+    }
+
+    /// How many of its threads can run at once.
+    fn usable_threads(&self, spec: &ProgramSpec) -> u16 {
+        let cpus = u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX);
+        self.threads(spec).min(cpus).max(1)
+    }
+
+    /// How long a program takes alone with all threads that can run at once: as with all that it asks for, or as with so many.
+    fn alone(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Nanos> {
+        let usable = self.usable_threads(spec);
+        let with_usable = || {
+            let known = profile.speedup?;
+            known.times().iter().find(|(threads, _)| *threads == usable).map(|(_, time)| *time)
+        };
+        profile.solo.or_else(with_usable)
+    }
+
+    /// That moldable programs keep their threads for want of times alone, where it is so.
+    pub(crate) fn lacks_times_to_mold(&self, request: &Request<'_>) -> Option<String> {
+        let programs = &request.workload.programs;
+        if request.kind != Kind::Auto || !programs.iter().any(is_moldable) {
+            return None;
+        }
+        let mut known = programs.iter().zip(request.profiles);
+        let (spec, _) = known.find(|(spec, profile)| {
+            let lacks_fewer = is_moldable(spec) && profile.speedup.is_none();
+            self.alone(spec, profile).is_none() || lacks_fewer
+        })?;
+        Some(format!(
+            "moldable programs keep their threads where it is not known how long all take alone, as of {}; \
+             `cosched profile --threads` with several counts measures it",
+            spec.name
+        ))
     }
 }
 
 /// Whether a program may be started with fewer threads. Whoever is malleable has fewer when that is better, and all of them
 /// later; and a variable of a program's own `env` wins over whatever it would be told.
 pub(crate) fn is_moldable(spec: &ProgramSpec) -> bool {
-    spec.moldable && !spec.malleable && !spec.env.contains_key(OPENMP)
+    let says = |variable: &&str| spec.env.contains_key(*variable);
+    spec.moldable && !spec.malleable && !THREAD_VARIABLES.iter().any(says)
 }
 
 impl Molded {
@@ -84,6 +116,6 @@ impl fmt::Display for Molded {
             ))
         });
         let fewer = fewer.collect::<Vec<_>>().join(", ");
-        write!(f, "started: {fewer}, since by runs alone all end sooner so")
+        write!(f, "started: {fewer}, since by runs alone the last program ends sooner so")
     }
 }

@@ -345,17 +345,23 @@ fn a_cosched_that_is_stopped_and_continued_goes_on() {
     }
 }
 
+/// Two programs that take turns until there is a file `go`.
+fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
+    let work = "while [ ! -e go ]; do sleep 0.01; done";
+    let tables =
+        ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
+    let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {freezer}");
+    let cosched = place.run(&tables, &options);
+    eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+    cosched
+}
+
 #[test]
 fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
     let stopped = Duration::from_secs(3);
     for rung in Rung::here() {
         let place = Place::new();
-        let work = "while [ ! -e go ]; do sleep 0.01; done";
-        let tables =
-            ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
-        let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {}", rung.0);
-        let cosched = place.run(&tables, &options);
-        eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+        let cosched = two_in_turns(&place, rung.0);
         cosched.signal(Signal::STOP);
         std::thread::sleep(stopped);
         cosched.signal(Signal::CONT);
@@ -375,13 +381,8 @@ fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
 fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
     for rung in Rung::here() {
         let place = Place::new();
-        let work = "while [ ! -e go ]; do sleep 0.01; done";
-        let tables =
-            ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
-        let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {}", rung.0);
         let began = Instant::now();
-        let cosched = place.run(&tables, &options);
-        eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+        let cosched = two_in_turns(&place, rung.0);
         cosched.signal(Signal::STOP);
         eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
         place.write("go", "");
