@@ -5,8 +5,8 @@ Every mix of auto_mixes.py is run by `cosched compare` in all ways, interleaved:
 no figures of the programs, and `auto` with its goals. auto_verdicts.py tells what follows.
 
 With --profiles, the programs of a mix are profiled before, with all thread counts; else nothing is known of them. With
---moldable too, `auto` may start them with fewer threads. Whether it is
-run by root makes a difference, and stands in the report.
+--moldable too, `auto` may start them with fewer threads. Whether it is run by root makes a difference, and stands in the
+report.
 
 It writes auto.json (for scripts) and auto.md into --out. Only the standard library is needed, but for what the mixes run. A
 way, or a mix, that cannot be had here is left out, and said so.
@@ -39,7 +39,8 @@ def main():
     cpus = len(os.sched_getaffinity(0))
     report = {"schema": SCHEMA, "started_at": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began)),
               "rounds": options.runs, "seconds": options.seconds, "ways": options.ways,
-              "profiles": options.profiles, "moldable": options.moldable, "root": os.geteuid() == 0, "left_out": {}, "mixes": []}
+              "profiles": options.profiles, "moldable": options.moldable, "root": os.geteuid() == 0, "left_out": {},
+              "mixes": []}
     report = command_line.resumed(report, options.earlier, "mixes")
     asked = {way: words(way) for way in options.ways}
     ways, report["left_out"] = possible(options.cosched, asked)
