@@ -115,7 +115,7 @@ impl Machine for Fake {
         self.now
     }
 
-    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Infallible> {
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Infallible> {
         let effect = self.pending.keys().next().map(|(at, _)| *at);
         let completion = self.next_completion();
         let next = effect.into_iter().chain(completion.map(|(at, _)| at)).min();
@@ -136,7 +136,7 @@ impl Machine for Fake {
             self.forget_pending_freeze(id);
             out.push(Event { at, what: Happening::Exited(id, Exit::Code(0), Usage::default()) });
         }
-        Ok(())
+        Ok(self.now)
     }
 
     fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Infallible> {

@@ -21,11 +21,12 @@ pub trait Machine {
     /// The present.
     fn now(&self) -> Nanos;
 
-    /// Waits until something happens or `until` is reached, and appends what happened, in order of time.
+    /// Waits until something happens or `until` is reached, and appends what happened, in order of time. Returns the
+    /// present: whatever was seen before it has been told.
     ///
     /// # Errors
     /// When the machine is lost; single failed steps come back as [`Happening::Refused`].
-    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Self::Error>;
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Self::Error>;
 
     /// Measures; replaces in `into` what it measured anew.
     ///

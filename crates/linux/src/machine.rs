@@ -304,6 +304,20 @@ impl Linux {
         let _ = self.notes.send(Note { program, text: text.into() });
     }
 
+    /// Learns whether the sentinel let everybody run since cosched was stopped, and replaces a sentinel that has ended.
+    fn hear_sentinel(&mut self) -> Result<(), MachineError> {
+        let heard = self.sentinel.hear()?;
+        for at in heard.thawed {
+            self.was_stopped(self.clock.of_monotonic(at));
+        }
+        if heard.has_ended {
+            self.poll.remove(self.sentinel.as_fd())?;
+            self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
+            self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+        }
+        Ok(())
+    }
+
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
             Ready::Signal(libc::SIGCHLD) => self.reap()?,
@@ -314,17 +328,7 @@ impl Linux {
                     self.tell(Happening::Interrupted(by));
                 }
             }
-            Ready::Source(SENTINEL) => {
-                let heard = self.sentinel.hear()?;
-                for at in heard.thawed {
-                    self.was_stopped(self.clock.of_monotonic(at));
-                }
-                if heard.has_ended {
-                    self.poll.remove(self.sentinel.as_fd())?;
-                    self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
-                    self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
-                }
-            }
+            Ready::Source(SENTINEL) => self.hear_sentinel()?,
             Ready::Source(HOTPLUG) => {
                 if self.hotplug.as_ref().is_some_and(Hotplug::take) {
                     self.look_at_cpus();
@@ -353,24 +357,22 @@ impl Machine for Linux {
         self.clock.now()
     }
 
-    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), MachineError> {
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, MachineError> {
         let mut ready = Vec::new();
+        let mut present;
         loop {
             ready.clear();
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
                 let deadline = until.min(looks).min(self.next_beat());
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
-                // Whoever was stopped, and goes on, is told of nothing but that the time has come.
-                if ready.is_empty() {
-                    self.poll.look(&mut ready)?;
-                }
-            } else {
-                // What `submit` queued is told at once, but signals are still looked at.
-                self.poll.look(&mut ready)?;
             }
+            // What `submit` queued is told at once, but signals are still looked at. Whoever was stopped while he
+            // waited, and goes on, has been told of nothing but that the time has come.
+            present = self.clock.now();
+            self.poll.look(&mut ready)?;
             // What happened while cosched was stopped is older than all that is found now.
-            ready.sort_by_key(|ready| *ready != Ready::Source(SENTINEL));
+            self.hear_sentinel()?;
             for ready in &ready {
                 self.digest(*ready)?;
             }
@@ -386,8 +388,9 @@ impl Machine for Linux {
         }
         // What helpers have told happened earlier than what was seen by ourselves.
         self.queue.sort_by_key(|event| event.at);
+        let last = self.queue.last().map_or(present, |event| event.at);
         out.append(&mut self.queue);
-        Ok(())
+        Ok(present.max(last))
     }
 
     fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), MachineError> {
@@ -395,6 +398,8 @@ impl Machine for Linux {
     }
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
+        // cosched may have been stopped since it was woken, and with it whoever decided on these steps.
+        self.hear_sentinel()?;
         self.adopt()?;
         let _undisturbed = self.punctual.undisturbed(steps);
         for step in steps {

@@ -79,7 +79,7 @@ impl Poll {
         self.take(None, out)
     }
 
-    /// Appends what is ready now, without sleeping.
+    /// Appends what is ready now, without sleeping; no source twice.
     ///
     /// # Errors
     /// When the kernel refuses to look.
@@ -99,6 +99,7 @@ impl Poll {
                 // It stays ready until it is set anew, which the next wait does first.
                 TIMER => self.armed = None,
                 SIGNALS => self.read_signals(out)?,
+                key if out.contains(&Ready::Source(key)) => {}
                 key => out.push(Ready::Source(key)),
             }
         }

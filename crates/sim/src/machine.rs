@@ -192,12 +192,12 @@ impl Machine for Sim {
         Nanos(self.world.now)
     }
 
-    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<(), Stuck> {
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Stuck> {
         let others = self.runs.len() < self.jobs.len() && until != Nanos::NEVER;
         let more = self.world.advance(until.0, others);
         out.append(&mut self.world.out);
         if more || !out.is_empty() {
-            return Ok(());
+            return Ok(self.now());
         }
         Err(Stuck { at: self.now(), left: self.world.left().count() })
     }

@@ -179,8 +179,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             events.clear();
             let decided = self.now;
             let deadline = self.next_deadline(watch);
-            self.machine.wait(deadline, &mut events).map_err(Error::Machine)?;
-            self.now = self.machine.now();
+            self.now = self.machine.wait(deadline, &mut events).map_err(Error::Machine)?;
             self.overslept = self.now.since(deadline) > self.setup.limits.max_frozen;
             for event in &mut events {
                 // What comes to light late is told behind what was decided in ignorance of it.
