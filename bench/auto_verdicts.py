@@ -1,7 +1,9 @@
 """auto_verdicts.py: what the times of the bench of `auto` say. Everything here follows from the report alone.
 
 All figures are ratios of total times in the same rounds: below 1 is faster. The *best way* of a mix is the one with the least
-median; since it is found from the same rounds, the ratio to it comes out too large rather than too small.
+median; since it is found from the same rounds, the ratio to it comes out too large: of many ways that are equally good, one
+was lucky. So where there are several rounds, each is also held against the way that was the best in all the others: what
+somebody wins who has tried every way before, and takes the best from then on.
 """
 
 import statistics
@@ -38,12 +40,22 @@ def judge_mix(mix):
     mix["best"], mix["better_plain"] = best(others, ways), best([name for name in PLAIN if name in ways], ways)
     mix["to_best"] = ratio(ways[OURS], ways[mix["best"]])
     mix["to_plain"] = ratio(ways[OURS], ways[mix["better_plain"]])
+    mix["to_foreseen"] = to_foreseen(others, ways)
     fair = mix["ways"].get(FAIR)
     mix["unfairness"] = fair["unfairness"] if fair and not fair["failed"] else None
 
 
 def best(names, ways):
     return min(names, key=lambda name: statistics.median(ways[name]))
+
+
+def to_foreseen(names, ways):
+    """What ours takes of a round, for what is taken by the way that was the best in the others; None for a single round."""
+    rounds = range(len(ways[OURS]))
+    if len(rounds) < 2:
+        return None
+    others = {this: {name: [ways[name][r] for r in rounds if r != this] for name in names} for this in rounds}
+    return geometric_mean([ways[OURS][this] / ways[best(names, others[this])][this] for this in rounds])
 
 
 def summary(mixes):
@@ -53,10 +65,12 @@ def summary(mixes):
     worst = max(mixes, key=lambda mix: mix["to_plain"]["value"])
     unfair = [mix["unfairness"]["value"] for mix in mixes if mix["unfairness"]]
     mean = geometric_mean([mix["to_best"]["value"] for mix in mixes])
+    foreseen = [mix["to_foreseen"] for mix in mixes if mix["to_foreseen"]]
     over = [mix["mix"] for mix in mixes if mix["to_plain"]["value"] > PLAIN_MOST]
     return {
         "mixes": len(mixes),
         "mean_to_best": mean,
+        "mean_to_foreseen": geometric_mean(foreseen) if foreseen else None,
         "worst_to_plain": worst["to_plain"], "worst_mix": worst["mix"],
         "over_plain": over,
         "largest_unfairness": max(unfair, default=None),
@@ -89,7 +103,9 @@ def sentences(report):
             continue
         unfair = part["largest_unfairness"]
         fair = "" if unfair is None else f"; largest unfairness under the goal fair {unfair:.2f} (at most {UNFAIRNESS})"
+        foreseen = part["mean_to_foreseen"]
+        foreseen = "" if foreseen is None else f" ({foreseen:.3f} of the way that was best in the other rounds)"
         worst = part["worst_to_plain"]["value"]
         yield (f"{name.replace('_', ' ')}, {part['mixes']} mixes: {part['mean_to_best']:.3f} of the best way on average (at "
-               f"most {MEAN}); worst against the better of linux and fcfs {worst:.3f} (at most {PLAIN_MOST}), "
+               f"most {MEAN}){foreseen}; worst against the better of linux and fcfs {worst:.3f} (at most {PLAIN_MOST}), "
                f"{part['worst_mix']}{fair}: {'reached' if part['passes'] else 'missed'}.\n")

@@ -96,8 +96,10 @@ class CommandLine(unittest.TestCase):
 
 def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
     estimate = {"value": unfairness, "interval": None}
-    ways = {way.replace("_", "-"): {"samples": {"total_seconds": [time] * ROUNDS}, "failed": int(way in failed),
-                                    "unfairness": estimate} for way, time in seconds.items()}
+    rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
+              for way, times in seconds.items()}
+    ways = {way: {"samples": {"total_seconds": times}, "failed": int(way in failed), "unfairness": estimate}
+            for way, times in rounds.items()}
     return {"mix": name, "held_out": held_out, "ways": ways}
 
 
@@ -117,6 +119,15 @@ class Auto(unittest.TestCase):
         self.assertAlmostEqual(mix["to_plain"]["value"], 1.02)
         self.assertFalse(found["summary"]["all"]["passes"], "7 % above the best way")
         self.assertIsNone(found["summary"]["held_out"])
+
+    def test_that_a_way_was_lucky_in_one_round_is_not_foreseen(self):
+        found = self.judged(auto_mix(linux=[1.0, 2.0], fcfs=[2.0, 1.1], auto=[1.5, 1.5]))
+        mix, = found["mixes"]
+        self.assertGreater(mix["to_best"]["value"], 1.0)
+        self.assertAlmostEqual(mix["to_foreseen"], 0.75)
+        self.assertIsNone(self.judged(auto_mix(linux=[2.0], fcfs=[2.0], auto=[2.0]))["summary"]["all"]["mean_to_foreseen"])
+        one = self.judged(auto_mix(linux=2.0, fcfs=2.0, auto=2.1, auto_fair=2.0))["summary"]["all"]
+        self.assertAlmostEqual(one["mean_to_foreseen"], 1.05)
 
     def test_one_mix_above_the_bound_or_one_that_is_unfair_is_enough_to_miss(self):
         good = auto_mix(linux=2.0, fcfs=2.0, auto=2.0, auto_fair=2.0)

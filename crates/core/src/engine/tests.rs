@@ -11,6 +11,7 @@ use crate::{
 };
 
 mod contract;
+mod late;
 mod switches;
 
 const MS: fn(u64) -> Nanos = Nanos::from_millis;
@@ -288,60 +289,6 @@ fn nothing_in_the_accounts_lies_after_the_end() {
     assert_eq!((last.from, last.to), (MS(300), MS(350)));
     assert!(outcome.decisions.iter().all(|decision| decision.at <= outcome.total));
     assert_eq!(outcome.programs[0].completions.len(), 3);
-}
-
-#[test]
-fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
-    let mut fake = Fake::new([MS(2500), MS(2500)]);
-    fake.deaf = Some((MS(150), MS(1950)));
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    let frozen = outcome.programs.iter().position(|p| p.frozen_gaps.contains(&MS(1850)));
-    let frozen = p(frozen.unwrap() as u16);
-    assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
-}
-
-#[test]
-fn whoever_was_let_run_while_cosched_was_stopped_was_frozen_until_then_and_is_again_by_the_next_plan()
- {
-    let mut fake = Fake::new([MS(400), MS(400)]);
-    fake.script(MS(130), Happening::Thawed(p(1)));
-    let why = Refusal::CoschedStopped;
-    fake.script(MS(130), Happening::Refused(p(1), Aspect::Frozen, why));
-    let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    assert_eq!(told, [(MS(130), p(1), why)]);
-    let froze = fake.submitted.iter().filter(|(_, step)| *step == Step::Freeze(p(1)));
-    assert!(froze.count() > 1);
-}
-
-#[test]
-fn what_comes_to_light_when_all_is_over_is_told_with_its_own_time() {
-    let mut fake = Fake::new([MS(400), MS(400)]);
-    fake.deaf = Some((MS(130), MS(1950)));
-    let frozen = p(0);
-    let why = Refusal::CoschedStopped;
-    fake.script(MS(600), Happening::Thawed(frozen));
-    fake.script(MS(600), Happening::Refused(frozen, Aspect::Frozen, why));
-    fake.script(MS(700), Happening::Exited(p(1), Exit::Code(0), Usage::default()));
-    fake.script(MS(900), Happening::Exited(frozen, Exit::Code(0), Usage::default()));
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    assert_eq!(outcome.total, MS(900));
-    assert_eq!(outcome.programs[1].done, Some(MS(700)));
-    let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    assert_eq!(told, [(MS(600), frozen, why)]);
-}
-
-#[test]
-fn what_comes_to_light_late_does_not_go_before_what_was_decided_in_ignorance_of_it() {
-    let mut fake = Fake::new([MS(400), MS(400)]);
-    let what = Happening::Exited(p(1), Exit::Code(0), Usage::default());
-    // At 100 ms it was the other's turn.
-    fake.script_late(MS(130), Event { at: MS(90), what });
-    let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
-    let program = &outcome.programs[1];
-    assert_eq!(program.done, Some(MS(100)));
-    assert_eq!(program.ran + program.waited, MS(100));
 }
 
 #[test]

@@ -22,8 +22,10 @@ pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
 
-/// Words that a shell, or GNU parallel and cosched's own command line, would not pass on.
-const OPERATORS: [&str; 10] = ["|", "||", "&&", ";", ">", ">>", "<", "2>", "&", ":::"];
+/// What words begin with that a shell would not pass on.
+const OPERATORS: [&str; 7] = ["|", "&", ";", ">", "<", "1>", "2>"];
+/// What stands between commands for GNU parallel, and on cosched's own command line.
+const SEPARATOR: &str = ":::";
 
 /// What Linux passes on in one argument or variable: 32 pages with the zero byte at its end.
 pub(super) const LONGEST_WORD: usize = 32 * 4096 - 1;
@@ -160,12 +162,12 @@ impl<'a> Checker<'a> {
 }
 
 /// The first word of a line, if there is one, that is meant for a shell and stands outside of quotes.
-fn shell_operator(line: &str) -> Option<&'static str> {
+fn shell_operator(line: &str) -> Option<&str> {
     // Before a word outside of quotes, all quotes are closed.
     let is_outside = |at: usize| shell_words::split(&line[..at]).is_ok();
-    line.split_whitespace().find_map(|word| {
-        let operator = OPERATORS.into_iter().find(|operator| *operator == word)?;
-        is_outside(word.as_ptr() as usize - line.as_ptr() as usize).then_some(operator)
+    line.split_whitespace().find(|word| {
+        let is_meant = *word == SEPARATOR || OPERATORS.iter().any(|begin| word.starts_with(begin));
+        is_meant && is_outside(word.as_ptr() as usize - line.as_ptr() as usize)
     })
 }
 
@@ -174,7 +176,7 @@ fn command(words: Words) -> Result<Vec<String>, Problem> {
         Words::Split(words) => words,
         Words::Line(line) => {
             if let Some(operator) = shell_operator(&line) {
-                return Err(Problem::ShellOperator(operator));
+                return Err(Problem::ShellOperator(operator.to_owned()));
             }
             shell_words::split(&line).map_err(|_| Problem::UnclosedQuote { line })?
         }

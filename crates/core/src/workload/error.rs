@@ -97,7 +97,7 @@ pub enum Problem {
         "has '{0}', but no shell runs it; write [\"sh\", \"-c\", \"...\"] for one (after --: sh -c '...'), or put the {0} in \
          quotes"
     )]
-    ShellOperator(&'static str),
+    ShellOperator(String),
     #[error("has a NUL character, which no argument, variable or path can hold; take it out")]
     HasNul,
     #[error(

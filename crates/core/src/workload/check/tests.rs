@@ -160,9 +160,15 @@ fn commands_that_cannot_be_run_are_refused() {
 
 #[test]
 fn what_only_a_shell_understands_is_refused_in_a_string_and_nowhere_else() {
-    for (line, operator) in
-        [("a | b", "|"), ("a 'x | y' && b", "&&"), ("a 2> log", "2>"), ("a ::: b", ":::")]
-    {
+    for (line, operator) in [
+        ("a | b", "|"),
+        ("a 'x | y' && b", "&&"),
+        ("a 2> log", "2>"),
+        ("a >log", ">log"),
+        ("a 2>&1", "2>&1"),
+        ("a &", "&"),
+        ("a ::: b", ":::"),
+    ] {
         let refusal = parse(&format!("[[program]]\ncommand = \"{line}\"")).unwrap_err().to_string();
         let message = format!(
             "/tmp/jobs.toml:2:11: program 1: command has '{operator}', but no shell runs it"
