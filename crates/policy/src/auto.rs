@@ -21,7 +21,7 @@
 //! [fewer threads](ways) instead, and from there back if that does less.
 //!
 //! *Algorithm.* 1. [Whoever comes](line) starts: everybody at once, or with the goal `throughput` as long as CPUs are idle. 2. After
-//! [`LOOK`](phases), and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
+//! [`LOOK`](phases), or sooner where threads are [seen](phases) to do hardly more than wait, and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
 //! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
 //! [not short](phases), nothing is done. 3. A trial: each program runs alone for a moment (those of one thread
 //! together, as many as there are CPUs), [`TRIAL`](phases) in all where that goes. It tells how
@@ -79,6 +79,8 @@ use watch::Watch;
 
 /// The wake-up at which everything is read; those of other policies have small numbers.
 const LOOKS: Token = Token(100);
+/// The same, for a look that ends only where it shows enough.
+const GLANCES: Token = Token(101);
 /// What is read of each program, at the wake-ups for that only.
 const MEASURES: [Measure; 3] = [Measure::UserTime, Measure::CpuTime, Measure::Progress];
 
@@ -102,6 +104,8 @@ pub(crate) struct Auto {
     fewer_did_more: bool,
     interval: Going,
     look_at: Nanos,
+    /// When it is glanced at what is done, where that was just decided.
+    glance_at: Option<Nanos>,
     /// The wake-up that was asked for last.
     asked_for: Nanos,
     /// Somebody came or went since the last look.
@@ -131,6 +135,7 @@ impl Auto {
             fewer_did_more: false,
             interval: Going::default(),
             look_at: Nanos::NEVER,
+            glance_at: None,
             asked_for: Nanos::NEVER,
             disturbed: false,
             spoilt: 0,
@@ -176,8 +181,9 @@ impl Policy for Auto {
         }
         self.budget.runs(world.now);
         self.stopped_late += causes.iter().filter(|cause| is_late(cause, world)).count() as u64;
-        let looked = causes.contains(&Cause::Woke(LOOKS));
         self.interval.add(causes, world.samples);
+        let shows_enough = causes.contains(&Cause::Woke(GLANCES)) && self.mostly_wait(world);
+        let looked = shows_enough || causes.contains(&Cause::Woke(LOOKS));
         let did = looked.then(|| self.interval.end());
         let room = did.as_ref().map_or_else(Room::default, |did| self.room(did, world));
         let was_empty = self.line.is_empty();
@@ -202,6 +208,8 @@ impl Policy for Auto {
         inner.decide(causes, &new, |id| line.has(id), world, plan);
         let inside = world.programs.iter().map(|p| p.id).filter(|id| self.line.has(*id));
         self.watch.switch(&inside.collect::<Vec<ProgramId>>(), plan);
+        let glance = self.glance_at.take();
+        plan.wake.extend(glance.map(|at| Wake { token: GLANCES, at, first: AtExpiry::Read }));
         if self.look_at != self.asked_for {
             self.asked_for = self.look_at;
             plan.wake.push(Wake { token: LOOKS, at: self.look_at, first: AtExpiry::Read });

@@ -137,6 +137,11 @@ impl Going {
         }
     }
 
+    /// What was done up to now.
+    pub(super) fn so_far(&self) -> &Interval {
+        &self.so_far
+    }
+
     /// Ends it, and begins another one.
     pub(super) fn end(&mut self) -> Interval {
         let mut did = std::mem::take(&mut self.so_far);
@@ -170,6 +175,12 @@ impl Interval {
             did.waits = did.waits.or_else(known);
         }
         self
+    }
+
+    /// Of all CPU time, the part in which threads are seen to have waited.
+    pub(super) fn part_waiting(&self) -> f64 {
+        let waiting = self.0.values().map(|did| did.outside - did.at_work_outside());
+        part(waiting.sum(), self.0.values().map(|did| did.on_cpu).sum())
     }
 
     /// How long it was.

@@ -21,6 +21,10 @@ use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
+/// How soon it is looked whether threads do hardly more than wait, so that it need not go on for that long,
+const GLANCE: Nanos = Nanos::from_millis(25);
+/// for such a part of their CPU time.
+const MOSTLY: f64 = 0.5;
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(25);
 /// Where somebody comes and goes all the time, no more looks in a row than these are begun anew for it.
@@ -104,10 +108,10 @@ impl Auto {
         if self.disturbed {
             self.spoilt += 1;
             // Where somebody comes and goes all the time, only every other interval is seen.
-            if !self.watch.was_on() {
-                self.watch.want();
-            }
-            return self.look_in(LOOK, world);
+            return match self.watch.was_on() {
+                true => self.look_in(LOOK, world),
+                false => self.look_closely(world),
+            };
         }
         self.spoilt = 0;
         self.see_side_by_side(did, world);
@@ -130,11 +134,26 @@ impl Auto {
             }
         } else if self.somebody_shows_waits(world) && !self.watch.was_on() {
             // What is compared with the trial is to be seen as well as that.
-            self.watch.want();
-            self.look_in(LOOK, world);
+            self.look_closely(world);
         } else {
             self.begin_trial(world, plan);
         }
+    }
+
+    /// Begins an interval in which it is seen whether threads wait.
+    fn look_closely(&mut self, world: &World<'_>) {
+        self.watch.want();
+        self.look_in(LOOK, world);
+        self.glance_at = Some(world.now + GLANCE);
+    }
+
+    /// Whether it is seen already that those who run side by side do hardly more than wait for siblings.
+    pub(super) fn mostly_wait(&self, world: &World<'_>) -> bool {
+        let did = self.interval.so_far();
+        self.phase == Phase::SideBySide
+            && !self.disturbed
+            && self.all_show_waits(did, world)
+            && did.part_waiting() >= MOSTLY
     }
 
     /// Whether threads were seen to wait so little that turns can bring nothing, and so no trial is needed to tell.

@@ -2,7 +2,7 @@ use cosched_core::{Program, ProgramId, Quality, Sample, Speedup, Why};
 use proptest::prelude::*;
 
 use super::budget::BUDGET;
-use super::phases::{MOMENT, SETTLE};
+use super::phases::{LOOK, MOMENT, SETTLE};
 use super::*;
 use crate::testkit::{Lab, cases, program};
 

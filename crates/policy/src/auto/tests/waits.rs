@@ -70,6 +70,40 @@ fn programs_whose_threads_wait_beside_others_take_turns() {
     assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
 }
 
+/// Glances, soon after the programs have settled, at them: each has used half a CPU, this part of it in a runtime.
+fn glance(lab: &mut Lab<Auto>, waiting: f64) {
+    let from = settled(lab).unwrap();
+    let at = lab.wake_of(GLANCES).unwrap();
+    let programs = lab.scene.programs.iter();
+    let samples = programs.map(|p| {
+        let empty = Sample { quality: Quality::Exact, ..Sample::empty(p.id, from, at) };
+        Sample { in_runtime: Some(part(&empty, 0.5 * waiting)), ..used(empty, 0.5, 1.0) }
+    });
+    lab.scene.samples = samples.collect();
+    lab.wake_reading();
+}
+
+#[test]
+fn where_a_glance_shows_hardly_more_than_waiting_it_is_not_looked_on() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    glance(&mut lab, 0.6);
+    assert!(is_trial(&lab));
+    look_inside(&mut lab, 1.98, 0.25, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+}
+
+#[test]
+fn what_a_glance_shows_otherwise_is_a_part_of_what_the_look_shows() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    let at = lab.wake_of(LOOKS).unwrap() + LOOK;
+    glance(&mut lab, 0.4);
+    assert!(!is_trial(&lab));
+    assert_eq!(lab.wake_of(LOOKS), Some(at));
+    // In the other 50 ms they wait for nothing.
+    look_inside(&mut lab, 0.5, 1.0, 0.0);
+    assert!(is_trial(&lab), "13 % of the CPUs went into waiting");
+}
+
 #[test]
 fn programs_that_no_longer_wait_beside_others_take_no_more_turns() {
     let mut lab = lab(Goal::Balanced, 2, wide(4));
