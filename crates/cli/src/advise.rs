@@ -161,7 +161,7 @@ fn candidate(
         Repeat::UntilAllFinish => 1,
     };
     let asked = session.threads(spec);
-    Ok(Candidate { arrives: spec.start, runs, asked, speedup, rounds })
+    Ok(Candidate { arrives: spec.start, runs, asked, speedup, cpu: None, rounds })
 }
 
 /// Runs the workload as advised.

@@ -138,7 +138,8 @@ impl Session {
             let ratio = stored.as_ref().and_then(|entry| entry.miss_ratio);
             let experience = |store: &Store| store.experience(&in_hand, slot, division.as_ref());
             Profile {
-                solo: stored.map(|entry| entry.solo),
+                solo: stored.as_ref().map(|entry| entry.solo),
+                solo_cpu: stored.and_then(|entry| entry.cpu),
                 misses_per_kilo_instruction: spec.misses_per_kilo_instruction.or(misses),
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,

@@ -208,15 +208,20 @@ impl Simulator {
         Ok(Prepared { jobs, profiles })
     }
 
-    /// Finds how moldable programs scale, under a policy that asks for it.
+    /// Finds how moldable programs scale, and how much of the CPUs all use alone, under a policy that asks for it.
     fn scale(
         &self,
         workload: &Workload,
         kind: Kind,
         profiles: &mut [Profile],
     ) -> Result<(), Failure> {
-        for (spec, profile) in workload.programs.iter().zip(profiles) {
-            if kind == Kind::Auto && is_moldable(spec) {
+        if kind != Kind::Auto || !workload.programs.iter().any(is_moldable) {
+            return Ok(());
+        }
+        let jobs = self.jobs(workload)?;
+        for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(profiles) {
+            profile.solo_cpu = Some(self.outcome_alone(spec, job)?.usage.cpu());
+            if is_moldable(spec) {
                 profile.speedup = self.speedup(spec)?;
             }
         }

@@ -131,6 +131,13 @@ pub struct Usage {
     pub waits: Option<Waits>,
 }
 
+impl Usage {
+    /// All CPU time.
+    pub fn cpu(&self) -> Nanos {
+        Nanos(((self.user_seconds + self.system_seconds) * 1e9).round() as u64)
+    }
+}
+
 /// What hardware counters counted of a program in user mode, over all its threads and processes.
 /// `None`: not asked for, not there, or its counter never got to count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,6 +193,8 @@ impl Add for Counts {
 pub struct Profile {
     /// Time that one run takes alone, with the same thread count and placement.
     pub solo: Option<Nanos>,
+    /// CPU time of that run, of all threads; less than their number times its length where they sleep or have ended.
+    pub solo_cpu: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions.
     pub misses_per_kilo_instruction: Option<f64>,
     /// Share of the references to the last-level cache that miss, 0 to 1.

@@ -53,6 +53,8 @@ pub struct Candidate {
     pub asked: u16,
     /// How long it takes alone.
     pub speedup: Speedup,
+    /// CPU time of a run alone with all threads that it asks for, where that is known.
+    pub cpu: Option<Nanos>,
     /// The same by the runs of each round in which it was measured.
     pub rounds: Vec<Speedup>,
 }
@@ -112,14 +114,17 @@ pub fn predicts(kind: Kind) -> bool {
 fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     match kind {
         Kind::Gang => sizes.len() as f64,
-        // Whatever it chooses, no more can be done than if every thread had its part of the CPUs and none waited in vain.
-        Kind::Auto => sizes.iter().sum::<usize>() as f64 / cpus.max(1) as f64,
         Kind::Minwait => minwait::turns(sizes, cpus),
+        // Whoever has one thread waits for no sibling, so that each can have its part of the CPUs; others may need all of theirs at once.
+        Kind::Auto if sizes.iter().all(|size| *size <= 1) => {
+            sizes.len() as f64 / cpus.max(1) as f64
+        }
         _ => greedy::turns(sizes, cpus),
     }
 }
 
-/// How programs with these thread counts go under a policy that makes gangs; under `auto`, how they go at best.
+/// How programs with these thread counts go under a policy that makes gangs; under `auto`, how they
+/// go even so.
 pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
@@ -189,25 +194,45 @@ pub fn advise(kind: Kind, programs: &[Candidate], cpus: usize) -> Vec<u16> {
 /// The thread counts with which programs are started under `auto`, where some of them are *moldable*: they may have fewer
 /// than they ask for, from their start to their end (Feitelson and Rudolph, 1996). `None`: as many as they ask for.
 ///
-/// Those that are not moldable are candidates whose time is known with one count only. The counts are held against what the counts asked
-/// for could bring at best, with every CPU in use and nobody waiting for a sibling, since `auto` may find a way
-/// that comes near to that.
+/// Those that are not moldable are candidates whose time is known with one count only. The counts are held against the
+/// soonest end that is [possible](soonest) with the counts asked for, since `auto` may find a way that comes near to that.
 pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     let mut counts = advise(Kind::Auto, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
     let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
-    let soonest = total(&counts);
-    if soonest > (1.0 - WORTH) * total(&asked) {
+    let fewer = total(&counts);
+    if fewer > (1.0 - WORTH) * soonest(programs, cpus).min(total(&asked)) {
         return None;
     }
     // Whose threads are in nobody's way keeps them.
     for (slot, most) in asked.into_iter().enumerate() {
-        let fewer = std::mem::replace(&mut counts[slot], most);
-        if total(&counts) > soonest * (1.0 + ROUNDING) {
-            counts[slot] = fewer;
+        let before = std::mem::replace(&mut counts[slot], most);
+        if total(&counts) > fewer * (1.0 + ROUNDING) {
+            counts[slot] = before;
         }
     }
     Some(counts)
+}
+
+/// Before this, nobody can have all done with the threads asked for: the CPU time of all that come from some time on has to
+/// fit on the CPUs from then on, and nobody is sooner than alone. Threads that sleep leave their CPUs to others; those that
+/// spin do not.
+fn soonest(programs: &[Candidate], cpus: usize) -> f64 {
+    let cpu_seconds = |program: &Candidate| {
+        let most = program.most(cpus);
+        let cpu = program.cpu.map(|cpu| cpu.as_secs_f64());
+        f64::from(program.runs) * cpu.unwrap_or_else(|| f64::from(most) * program.alone(most))
+    };
+    let from = |at: Nanos| {
+        let work = programs.iter().filter(|program| program.arrives >= at).map(cpu_seconds);
+        at.as_secs_f64() + work.sum::<f64>() / cpus.max(1) as f64
+    };
+    let alone = |program: &Candidate| {
+        let run = program.alone(program.most(cpus));
+        program.arrives.as_secs_f64() + f64::from(program.runs) * run
+    };
+    let ends = programs.iter().map(|program| from(program.arrives).max(alone(program)));
+    ends.fold(0.0, f64::max)
 }
 
 /// The combination with this number.
@@ -341,7 +366,7 @@ mod tests {
         let known: Vec<_> = times.iter().map(|(n, ms)| (*n, Nanos::from_millis(*ms))).collect();
         let asked = times.last().map_or(1, |(n, _)| *n);
         let speedup = Speedup::new(&known).unwrap();
-        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup, rounds: Vec::new() }
+        Candidate { arrives: Nanos::ZERO, runs: 1, asked, speedup, cpu: None, rounds: Vec::new() }
     }
 
     /// One that was measured with one and with two threads, so long in each round.
@@ -380,6 +405,27 @@ mod tests {
         let late = Candidate { arrives: Nanos::from_secs(2), ..script.clone() };
         let all = [vec![script], vec![late; 4]].concat();
         assert_eq!(mold(&all, 2), Some(vec![2, 1, 1, 1, 1]), "it is alone until it has ended");
+    }
+
+    #[test]
+    fn moldable_programs_keep_threads_that_sleep_beside_others() {
+        // Half of its work is for one thread alone, and the other one sleeps meanwhile, or spins.
+        let half = candidate(&[(1, 1000), (2, 770)]);
+        let cpu = |ms| vec![Candidate { cpu: Some(Nanos::from_millis(ms)), ..half.clone() }; 2];
+        assert_eq!(
+            mold(&cpu(1000), 2),
+            None,
+            "side by side, all could be done within a second, too"
+        );
+        assert_eq!(mold(&cpu(1540), 2), Some(vec![1, 1]));
+    }
+
+    #[test]
+    fn moldable_programs_keep_threads_where_their_cpus_are_of_no_use_to_others() {
+        // One needs both CPUs at once, so the other one has them in its turns, whether it uses one or two.
+        let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));
+        assert_eq!(mold(&[wide, half.clone()], 2), None);
+        assert_eq!(mold(&[half.clone(), half], 2), Some(vec![1, 1]));
     }
 
     #[test]

@@ -34,6 +34,8 @@ pub(crate) struct Alone {
     pub(crate) turnaround: Nanos,
     /// Voluntary and involuntary switches.
     pub(crate) switches: u64,
+    /// CPU time of all its threads.
+    cpu: Nanos,
     counts: Counts,
 }
 
@@ -63,11 +65,13 @@ pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
     let known = before.map_or(&[][..], |entry| &entry.times);
     let times: Vec<Nanos> =
         known.iter().copied().chain(made.iter().map(|run| run.turnaround)).collect();
+    let cpu = middle(made).map(|run| run.cpu);
     let counts = counts_of_the_middle(made);
     let misses = counts.misses_per_kilo_instruction();
     let ratio = counts.miss_ratio();
     Entry {
         solo: median(&times).expect("at least one run was made"),
+        cpu: cpu.or(before.and_then(|entry| entry.cpu)),
         runs: u16::try_from(times.len()).unwrap_or(u16::MAX),
         misses_per_kilo_instruction: misses
             .or(before.and_then(|entry| entry.misses_per_kilo_instruction)),
@@ -88,12 +92,16 @@ pub(super) fn tell_scaled(spec: &ProgramSpec, made: &[Alone]) {
     }
 }
 
-/// What was counted in the run of median time; of an even number in the faster of the two in the
-/// middle.
+/// What was counted in the run in the middle.
 fn counts_of_the_middle(all: &[Alone]) -> Counts {
+    middle(all).map(|run| run.counts).unwrap_or_default()
+}
+
+/// The run of median time; of an even number the faster of the two in the middle.
+fn middle(all: &[Alone]) -> Option<Alone> {
     let mut sorted = all.to_vec();
     sorted.sort_by_key(|run| run.turnaround);
-    sorted.get(sorted.len().saturating_sub(1) / 2).map(|run| run.counts).unwrap_or_default()
+    sorted.get(sorted.len().saturating_sub(1) / 2).copied()
 }
 
 /// One run alone, measured.
@@ -132,6 +140,7 @@ pub(super) fn run_alone(
         Some(seconds) if ran.all_succeeded() => Ok(Alone {
             turnaround: Nanos((seconds * 1e9).round() as u64),
             switches: program.usage.voluntary_switches + program.usage.involuntary_switches,
+            cpu: program.usage.cpu(),
             counts: program.usage.counts,
         }),
         _ => Err(Stop::Failed(failed(spec, program.exit_status, outputs.path()))),
@@ -174,6 +183,7 @@ mod tests {
         let run = |seconds: u64| Alone {
             turnaround: Nanos::from_secs(seconds),
             switches: 0,
+            cpu: Nanos::ZERO,
             counts: Counts { llc_misses: Some(seconds), ..Counts::default() },
         };
         let middle = |times: &[u64]| {
@@ -190,6 +200,7 @@ mod tests {
         let run = |seconds: u64| Alone {
             turnaround: Nanos::from_secs(seconds),
             switches: 0,
+            cpu: Nanos::from_secs(seconds),
             counts: Counts::default(),
         };
         let before = Entry { miss_ratio: Some(0.5), ..entry(&[run(9), run(2)], None) };

@@ -110,8 +110,15 @@ mod tests {
             let measured_at = String::new();
             let (misses_per_kilo_instruction, miss_ratio) = (None, None);
             let (runs, times) = (3, vec![solo; 3]);
-            let entry =
-                Entry { solo, runs, times, misses_per_kilo_instruction, miss_ratio, measured_at };
+            let entry = Entry {
+                solo,
+                runs,
+                times,
+                cpu: None,
+                misses_per_kilo_instruction,
+                miss_ratio,
+                measured_at,
+            };
             (*threads, entry)
         };
         let entries = times.iter().map(entry).collect();

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
-use cosched_core::{Nanos, Profile, Speedup};
+use cosched_core::{Profile, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{Candidate, mold};
 
@@ -46,27 +46,18 @@ impl Session {
         let known = profile.speedup.filter(|_| is_moldable(spec));
         let mut times = known.map_or_else(Vec::new, |known| known.times().to_vec());
         times.retain(|(threads, _)| *threads < usable);
-        times.push((usable, self.alone(spec, profile)?));
+        times.push((usable, profile.solo?));
         let speedup = Speedup::new(&times)?;
         // How often another one is run while others last is not known.
         let Repeat::Times(runs) = spec.repeat else { return None };
-        Some(Candidate { arrives: spec.start, runs, asked, speedup, rounds: Vec::new() })
+        let cpu = Some(profile.solo_cpu?);
+        Some(Candidate { arrives: spec.start, runs, asked, speedup, cpu, rounds: Vec::new() })
     }
 
     /// How many of its threads can run at once.
     fn usable_threads(&self, spec: &ProgramSpec) -> u16 {
         let cpus = u16::try_from(self.usable.cpus.len()).unwrap_or(u16::MAX);
         self.threads(spec).min(cpus).max(1)
-    }
-
-    /// How long a program takes alone with all threads that can run at once: as with all that it asks for, or as with so many.
-    fn alone(&self, spec: &ProgramSpec, profile: &Profile) -> Option<Nanos> {
-        let usable = self.usable_threads(spec);
-        let with_usable = || {
-            let known = profile.speedup?;
-            known.times().iter().find(|(threads, _)| *threads == usable).map(|(_, time)| *time)
-        };
-        profile.solo.or_else(with_usable)
     }
 
     /// That moldable programs keep their threads for want of times alone, where it is so.
@@ -78,12 +69,13 @@ impl Session {
         let mut known = programs.iter().zip(request.profiles);
         let (spec, _) = known.find(|(spec, profile)| {
             let lacks_fewer = is_moldable(spec) && profile.speedup.is_none();
-            self.alone(spec, profile).is_none() || lacks_fewer
+            profile.solo.is_none() || profile.solo_cpu.is_none() || lacks_fewer
         })?;
         Some(format!(
             "moldable programs keep their threads where it is not known how long all take alone, as of {}; \
-             `cosched profile --threads` with several counts measures it",
-            spec.name
+             `cosched profile --threads` with several counts, {} among them, measures it",
+            spec.name,
+            self.threads(spec)
         ))
     }
 }

@@ -91,6 +91,9 @@ pub(crate) struct Entry {
     /// How long each of them took, in the order in which they were made; older entries do not have it.
     #[serde(rename = "run_nanoseconds", default)]
     pub(crate) times: Vec<Nanos>,
+    /// CPU time of the run in the middle, of all threads; older entries do not have it.
+    #[serde(rename = "cpu_nanoseconds", default)]
+    pub(crate) cpu: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions, where they could be counted.
     pub(crate) misses_per_kilo_instruction: Option<f64>,
     /// Share of the references to the last-level cache that missed, where they could be counted; older entries do not have it.

@@ -26,6 +26,7 @@ fn entry(seconds: u64) -> Entry {
         solo: Nanos::from_secs(seconds),
         runs: 3,
         times: [seconds, seconds + 1, seconds - 1].map(Nanos::from_secs).to_vec(),
+        cpu: Some(Nanos::from_secs(2 * seconds)),
         misses_per_kilo_instruction: None,
         miss_ratio: Some(0.25),
         measured_at: "2026-01-01T00:00:00Z".into(),

@@ -84,30 +84,36 @@ fn goals_are_for_the_policy_that_chooses() {
 }
 
 #[test]
-fn moldable_programs_that_are_as_fast_with_one_thread_are_started_with_one_and_rigid_ones_are_not()
-{
-    if affinity::get(0).unwrap().len() < 2 {
+fn moldable_programs_that_are_faster_with_one_thread_are_started_with_one_and_rigid_ones_are_not() {
+    let cpus = u16::try_from(affinity::get(0).unwrap().len()).unwrap();
+    if cpus < 2 {
         return skip("with one CPU nobody has two threads");
     }
     let place = Place::new();
-    let script = "echo \"$OMP_NUM_THREADS\"; sleep 0.2";
-    let keys = ["moldable = true\nthreads = 2", "threads = 2"];
-    let tables = [program("moldable", keys[0], script), program("rigid", keys[1], script)];
+    let burns = "echo \"$OMP_NUM_THREADS\"
+        burn() { i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; }
+        [ \"$OMP_NUM_THREADS\" = 1 ] || for one in $(seq \"$OMP_NUM_THREADS\"); do burn & done
+        wait";
+    let tables = [
+        program("a", &format!("moldable = true\nthreads = {cpus}"), burns),
+        program("b", &format!("moldable = true\nthreads = {cpus}"), burns),
+        program("rigid", &format!("threads = {cpus}"), "echo \"$OMP_NUM_THREADS\""),
+    ];
     place.write("jobs.toml", tables.concat());
     let started_with = |out: &str| {
         let ended = place.cosched(&["run", "jobs.toml", "--out", out]).ended().with(0);
-        let threads = ["moldable", "rigid"]
+        let threads = ["a", "b", "rigid"]
             .map(|name| place.read(&format!("{out}/{name}.stdout")).trim().parse::<u16>().unwrap());
         (threads, ended.stderr)
     };
     let (threads, said) = started_with("unknown");
-    assert_eq!(threads, [2, 2]);
-    assert!(said.contains("not known how long all take alone, as of moldable"), "{said}");
-    place.cosched(&["profile", "jobs.toml", "--threads", "1,2"]).ended().with(0);
+    assert_eq!(threads, [cpus; 3]);
+    assert!(said.contains("not known how long all take alone, as of a"), "{said}");
+    place.cosched(&["profile", "jobs.toml", "--threads", &format!("1,{cpus}")]).ended().with(0);
     let (threads, said) = started_with("known");
-    assert_eq!(threads, [1, 2]);
-    assert!(said.contains("started: moldable with 1 of 2 threads"), "{said}");
+    assert_eq!(threads, [1, 1, cpus]);
+    assert!(said.contains(&format!("started: a with 1 of {cpus} threads, b with")), "{said}");
     let result = RunResult::load(&place.path("known/run.json")).unwrap();
     let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
-    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, asked: 2 }));
+    assert!(reasons.map(|r| r.why).any(|why| why == Why::Molded { threads: 1, asked: cpus }));
 }

@@ -183,6 +183,7 @@ fn profile(program: &ProgramResult) -> Profile {
     let terms = program.terms.as_ref();
     Profile {
         solo: None,
+        solo_cpu: None,
         // The simulated machine counts them.
         miss_ratio: None,
         misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
