@@ -144,7 +144,7 @@ impl Session {
                 miss_ratio: spec.miss_ratio.or(ratio),
                 memory_gigabytes_per_second: spec.memory_gigabytes_per_second,
                 speedup: store.and_then(|store| self.speedup(spec, how, store)),
-                molded_from: None,
+                molded: None,
                 experience: store.map(experience).unwrap_or_default(),
             }
         };

@@ -2,9 +2,9 @@
 
 use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table};
-use cosched_core::Waits;
 use cosched_core::result::{NONE, ProgramResult, RunResult, Rungs};
-use cosched_report::{silence, words};
+use cosched_core::{Exit, Waits};
+use cosched_report::{molding, silence, words};
 
 use crate::deviations;
 
@@ -42,6 +42,7 @@ pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
         summary(result, profile),
         deviations::sentences([result]),
         silence::sentences([result]),
+        molding::sentences([result]),
     ]
     .concat()
     .join("\n")
@@ -79,9 +80,9 @@ fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     if !known.is_empty() {
         lines.push(format!("In this run: {}.", known.join(", ")));
     }
-    let lacks_solo = |program: &ProgramResult| {
-        program.turnaround_seconds.is_some() && program.slowdown.is_none()
-    };
+    // Whoever failed has not done what takes so long alone.
+    let lacks_solo =
+        |program: &ProgramResult| program.exit == Some(Exit::Code(0)) && program.slowdown.is_none();
     if let Some(profile) = profile.filter(|_| result.programs.iter().any(lacks_solo)) {
         lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
     }
@@ -201,7 +202,7 @@ mod tests {
                     name: (*name).to_owned(),
                     command: vec![],
                     threads: 1,
-                    molded_from: None,
+                    molded: None,
                     solo: *solo,
                     terms: None,
                     environment: None,

@@ -202,6 +202,32 @@ fn a_program_without_a_time_alone_gets_it_from_its_running_time_or_its_cpu_time(
 }
 
 #[test]
+fn programs_that_were_started_with_fewer_threads_are_replayed_with_these() {
+    let folder = tempfile::tempdir().unwrap();
+    let half = "[[program]]\ncommand = 'half'\nmoldable = true\n[program.model]\nspin = '1ms'\nruntime = true\n\
+        [[program.model.phase]]\nrepeat = 50\ninstructions = 2e7\nserial = 0.27\n";
+    std::fs::write(folder.path().join("jobs.toml"), half.repeat(2)).unwrap();
+    let options = ["sim", "jobs.toml", "--machine", TWO_CPUS, "--out", "run"];
+    let output = cosched(&options, folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", told(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("half with 1 of 2 and half-2 with"));
+    let run = folder.path().join("run");
+    let made = RunResult::load(&run.join("run.json")).unwrap();
+    let found = replay(&run, &["--policy", "fcfs"]);
+    let alone = found["programs"][0]["alone_seconds"].as_f64().unwrap();
+    let fewer = made.programs[0].molded_solo_seconds.unwrap();
+    assert!((alone / fewer - 1.0).abs() < 0.01, "{alone} s, {fewer} s with one thread");
+    assert!(fewer > 1.3 * made.programs[0].solo_seconds.unwrap());
+    assert!(found["error_percent"]["total"].as_f64().unwrap().abs() < 1.0);
+    assert!(found["assumptions"].to_string().contains("started with fewer threads than asked for"));
+
+    assert!(cosched(&["sim", "--from", "run", "--out", "again"], folder.path()).status.success());
+    let again = RunResult::load(&folder.path().join("again/run.json")).unwrap();
+    let [made, again] = [made, again].map(|run| run.programs[0].slowdown.unwrap());
+    assert!((again / made - 1.0).abs() < 0.02, "{again}, {made}: both against all threads");
+}
+
+#[test]
 fn what_cannot_be_replayed_is_refused_with_what_to_do() {
     let gang = ["--policy", "gang", "--machine", TWO_CPUS];
     let folder = tempfile::tempdir().unwrap();

@@ -205,6 +205,13 @@ fn moldable_programs_are_started_with_as_many_threads_as_bring_most_and_end_soon
         let told = Why::Molded { threads: program.threads, asked: 24 };
         let own = |id: cosched_core::ProgramId| usize::from(id.slot) == slot;
         assert!(reasons().any(|reason| reason.why == told && reason.program.is_some_and(own)));
+        let [all, fewer] = [program.solo_seconds, program.molded_solo_seconds].map(Option::unwrap);
+        assert!(
+            fewer > 1.1 * all,
+            "alone it has more of more threads: {fewer} s, {all} s with all"
+        );
+        let company = program.turnaround_seconds.unwrap() - fewer - program.waiting_seconds;
+        assert!((program.interference_seconds.unwrap() - company).abs() < 1e-5);
     }
     let ratio = with_fewer.total_seconds / with_all.total_seconds;
     assert!(ratio < 0.7, "{ratio}");

@@ -51,8 +51,8 @@ pub use plan::{
 };
 pub use policy::{Policy, World};
 pub use program::{
-    Counts, Exit, GroupId, MaskOwner, Profile, Program, ProgramId, ProgramState, Thread, ThreadId,
-    Usage,
+    Counts, Exit, GroupId, MaskOwner, Molding, Profile, Program, ProgramId, ProgramState, Thread,
+    ThreadId, Usage,
 };
 pub use sample::{Arena, IpBin, LockShare, MachineSample, Measure, Quality, Sample};
 pub use speedup::Speedup;

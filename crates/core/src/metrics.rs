@@ -29,6 +29,8 @@ pub struct ProgramTimes<'a> {
     pub frozen_gaps: &'a [Nanos],
     /// The time that the same work takes alone, t_alone(i), where it was measured and the work was done.
     pub solo: Option<Nanos>,
+    /// The same with the threads with which it was started, where these were fewer than it asks for.
+    pub molded_solo: Option<Nanos>,
     /// CPU time that it used in all its runs, also in one that was ended with the workload, seconds.
     pub cpu_seconds: f64,
 }
@@ -48,10 +50,12 @@ impl ProgramTimes<'_> {
 
     /// Time that it ran longer than alone because of its company, in seconds:
     /// t_interference = t - t_alone - t_waiting. \[T\] eq. 4.1.
-    /// Slightly negative where the run alone happened to be the slower one.
+    /// Slightly negative where the run alone happened to be the slower one. What it takes longer alone since it was started with
+    /// fewer threads is not its company's doing.
     pub fn interference_seconds(&self) -> Option<f64> {
         let (turnaround, solo) = self.turnaround_and_solo()?;
-        Some(turnaround - solo - self.waiting.as_secs_f64())
+        let alone = self.molded_solo.map_or(solo, Nanos::as_secs_f64);
+        Some(turnaround - alone - self.waiting.as_secs_f64())
     }
 
     /// How long it was frozen at a time on average, in seconds, R_i = average of T_i,j. \[T\] eq. 4.4.
@@ -182,6 +186,7 @@ mod tests {
                 waiting: seconds(4),
                 frozen_gaps: &GAPS,
                 solo: Some(seconds(4)),
+                molded_solo: None,
                 cpu_seconds: 8.0,
             },
             ProgramTimes {
@@ -190,6 +195,7 @@ mod tests {
                 waiting: seconds(3),
                 frozen_gaps: &GAPS[..1],
                 solo: Some(seconds(6)),
+                molded_solo: None,
                 cpu_seconds: 7.0,
             },
         ]
@@ -202,6 +208,14 @@ mod tests {
         close(shared.interference_seconds(), 1.0);
         close(gang.slowdown(), 2.0);
         close(shared.fairness(), 0.6);
+    }
+
+    #[test]
+    fn what_a_program_takes_longer_alone_with_fewer_threads_is_not_its_companys_doing() {
+        let [_, shared] = pair();
+        let molded = ProgramTimes { molded_solo: Some(Nanos::from_millis(6500)), ..shared };
+        close(molded.interference_seconds(), 0.5);
+        close(molded.fairness(), 0.6);
     }
 
     #[test]

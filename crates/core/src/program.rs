@@ -188,6 +188,15 @@ impl Add for Counts {
     }
 }
 
+/// That a program is started with fewer threads than it would have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Molding {
+    /// How many it would have.
+    pub asked: u16,
+    /// Time that one run takes alone with the fewer.
+    pub solo: Nanos,
+}
+
 /// What is known of a program from runs alone on this machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Profile {
@@ -203,8 +212,8 @@ pub struct Profile {
     pub memory_gigabytes_per_second: Option<f64>,
     /// How long one run takes alone with several thread counts.
     pub speedup: Option<Speedup>,
-    /// How many threads it would have, had it not been started with fewer.
-    pub molded_from: Option<u16>,
+    /// That it is started with fewer threads than it would have.
+    pub molded: Option<Molding>,
     /// How its threads are scheduled best, as earlier runs of it beside the same programs have shown.
     pub experience: Experience,
 }

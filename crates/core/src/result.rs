@@ -154,6 +154,10 @@ pub struct ProgramResult {
     /// How many it would have asked for, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,
+    /// The time that the same work takes alone with the fewer threads with which it was started; `None` where it had all, and
+    /// in older files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub molded_solo_seconds: Option<f64>,
     /// When it came.
     pub arrived_seconds: f64,
     /// When it was first started; `None` if it never was.
@@ -164,11 +168,11 @@ pub struct ProgramResult {
     pub running_seconds: f64,
     /// How long it waited: before its first start, and frozen.
     pub waiting_seconds: f64,
-    /// The time that the same work takes alone, where it was measured.
+    /// The time that the same work takes alone with all threads that it asks for, where it was measured.
     pub solo_seconds: Option<f64>,
-    /// Turnaround - alone - waiting.
+    /// Turnaround - alone with the threads with which it was started - waiting.
     pub interference_seconds: Option<f64>,
-    /// Turnaround / alone.
+    /// Turnaround / alone with all threads that it asks for.
     pub slowdown: Option<f64>,
     /// The longest time that it was frozen at a stretch.
     pub longest_frozen_seconds: f64,
@@ -213,6 +217,11 @@ impl ProgramResult {
     /// How many threads it asks for where nobody tells it a number: whoever is started with fewer is the same program.
     pub fn asked(&self) -> u16 {
         self.molded_from.unwrap_or(self.threads)
+    }
+
+    /// The time that the same work takes alone with the threads with which it was started, where it was measured.
+    pub fn alone_as_started_seconds(&self) -> Option<f64> {
+        self.molded_solo_seconds.or(self.solo_seconds)
     }
 }
 

@@ -162,7 +162,7 @@ fn changes(cause: &Cause) -> bool {
 
 /// That a program was started with fewer threads, where it was.
 fn molded(program: &Program) -> Option<Reason> {
-    let asked = program.profile.molded_from?;
+    let asked = program.profile.molded?.asked;
     let why = Why::Molded { threads: program.asked, asked };
     Some(Reason { program: Some(program.id), why })
 }

@@ -115,7 +115,7 @@ pub(crate) fn context() -> Context {
         name: name.to_owned(),
         command: vec![name.to_owned()],
         threads,
-        molded_from: None,
+        molded: None,
         solo: Some(ms(solo)),
         terms: None,
         environment: None,

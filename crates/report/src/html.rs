@@ -22,7 +22,7 @@ use crate::comparison::Comparison;
 use crate::panels::{Panel, Plot, Snapshot, Table};
 use crate::report::{Report, Shown};
 use crate::svg::{self, escaped};
-use crate::{colours, panels, words};
+use crate::{colours, molding, panels, words};
 
 const PAGE: &str = include_str!("html/page.css");
 const SCRIPT: &str = include_str!("html/page.js");
@@ -192,6 +192,7 @@ fn facts(run: &RunResult) -> String {
     }
     facts.extend(run.quantum_seconds.map(|quantum| ("quantum", format!("{quantum} s"))));
     facts.extend(run.placement.clone().map(|placement| ("placement", placement)));
+    facts.extend(molding::named(run).map(|named| ("started with fewer threads", named)));
     facts.extend(run.interrupted_by.clone().map(|signal| ("interrupted by", signal)));
     let facts: String = facts
         .iter()

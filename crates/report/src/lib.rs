@@ -16,6 +16,7 @@ pub mod comparison;
 pub mod explain;
 pub mod history;
 pub mod html;
+pub mod molding;
 pub mod openmetrics;
 pub mod panels;
 mod report;

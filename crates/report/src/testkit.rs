@@ -169,6 +169,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         command: vec![name.into()],
         threads: 2,
         molded_from: None,
+        molded_solo_seconds: None,
         arrived_seconds: 0.0,
         started_seconds: Some(timeline[0].0),
         turnaround_seconds: Some(end),

@@ -9,7 +9,7 @@ mod choices;
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Manner, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Why};
 
 use choices::{as_far, chosen};
 
@@ -233,7 +233,11 @@ fn figures(why: &Why) -> Option<String> {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
         Why::Chosen { ground, side_by_side, in_gangs, speedups, others, explored, .. } => {
-            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
+            let so = match ground {
+                Ground::FewerDidLess => "with fewer threads",
+                _ => "in turns",
+            };
+            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} {so}"));
             let busy =
                 side_by_side.map(|cpus| format!("{cpus:.2} CPUs at work side by side{turns}"));
             let busy = speedups.map(|speedups| as_far(*ground, speedups)).or(busy);

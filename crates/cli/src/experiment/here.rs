@@ -10,7 +10,7 @@ use super::{Site, Turn};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Ran, Request, Session};
+use crate::session::{Origins, Ran, Request, Session, say};
 use crate::store::Store;
 
 /// This machine.
@@ -69,7 +69,12 @@ impl Site for Here<'_> {
     }
 
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
-        self.session.check(&self.request(workload, kind, how)).map(drop)
+        let request = self.request(workload, kind, how);
+        self.session.check(&request)?;
+        if let Some(lack) = self.session.lacks_times_to_mold(&request) {
+            say(format_args!("{lack}"));
+        }
+        Ok(())
     }
 
     fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {

@@ -4,7 +4,7 @@ use comfy_table::Table;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::statistics::{Estimate, FEWEST_TO_COMPARE};
 use cosched_report::comparison::Compared;
-use cosched_report::{Comparison, silence};
+use cosched_report::{Comparison, molding, silence};
 
 use super::Experiment;
 use crate::{deviations, table};
@@ -61,8 +61,12 @@ pub(crate) fn show(comparison: &Comparison, experiment: &Experiment) -> String {
     let longest = "'longest freeze' is the longest time that any program was frozen at a stretch; waiting to begin is not in it.";
     let sentences = comparison.ways.iter().filter_map(Compared::sentence);
     let deviated = experiment.ways.iter().flat_map(|way| {
-        let told =
-            deviations::sentences(&way.runs).into_iter().chain(silence::sentences(&way.runs));
+        let told = [
+            deviations::sentences(&way.runs),
+            silence::sentences(&way.runs),
+            molding::sentences(&way.runs),
+        ];
+        let told = told.into_iter().flatten();
         told.map(move |sentence| format!("{}: {sentence}", way.name))
     });
     let lines = [format!("{shown}")].into_iter().chain(simulated);

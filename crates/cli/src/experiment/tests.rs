@@ -181,7 +181,7 @@ fn context(turn: &Turn<'_>, machine: &MachineDescription) -> Context {
             name: spec.name.clone(),
             command: spec.command.clone(),
             threads: 2,
-            molded_from: None,
+            molded: None,
             solo: None,
             terms: None,
             environment: Some(spec.env.clone()),

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
-use cosched_core::{Profile, Speedup};
+use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{Candidate, mold};
 
@@ -35,7 +35,9 @@ impl Session {
             // More threads than CPUs are none that it was measured with.
             if usize::from(count) < usize::from(candidate.asked).min(self.usable.cpus.len()) {
                 workload.programs[slot].threads = Some(count);
-                profiles[slot].molded_from = Some(candidate.asked);
+                let alone = candidate.speedup.times().iter().find(|(known, _)| *known == count);
+                profiles[slot].molded =
+                    alone.map(|(_, solo)| Molding { asked: candidate.asked, solo: *solo });
             }
         }
         Some(Molded { workload, profiles })
@@ -104,7 +106,7 @@ impl fmt::Display for Molded {
         let fewer = programs.filter_map(|(spec, profile)| {
             Some(format!(
                 "{} with {} of {} threads",
-                spec.name, spec.threads?, profile.molded_from?
+                spec.name, spec.threads?, profile.molded?.asked
             ))
         });
         let fewer = fewer.collect::<Vec<_>>().join(", ");

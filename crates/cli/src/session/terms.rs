@@ -79,7 +79,7 @@ impl Session {
             name: spec.name.clone(),
             command: spec.command.clone(),
             threads: *threads,
-            molded_from: profile.molded_from,
+            molded: profile.molded,
             solo: profile.solo,
             terms: Some(Terms {
                 weight: spec.weight,

@@ -194,10 +194,10 @@ impl Stage<'_> {
     /// The workload under a policy; slowdowns are told of the model's own times alone.
     fn run(&self, simulator: &Simulator, kind: Kind) -> Result<RunResult, Failure> {
         let jobs: Vec<_> = self.programs.iter().map(|program| program.job.clone()).collect();
-        let mut profiles = self.profiles();
-        for (program, profile) in self.programs.iter().zip(&mut profiles) {
-            profile.solo = Some(simulator.alone(&program.spec, &program.job)?);
-        }
+        let profile = |program: &Replayed| {
+            simulator.alone(&program.spec, &program.job).map(|alone| program.profile_of(alone))
+        };
+        let profiles = self.programs.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
         let (_, result) = simulator.run(&self.workload(), kind, &jobs, &profiles)?;
         Ok(result)
     }

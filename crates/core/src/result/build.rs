@@ -9,7 +9,7 @@ use super::{
 };
 use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
-use crate::program::{Exit, Usage};
+use crate::program::{Exit, Molding, Usage};
 use crate::time::Nanos;
 use crate::waits::Waits;
 
@@ -49,9 +49,9 @@ pub struct ProgramContext {
     pub command: Vec<String>,
     /// How many threads it asked for; fewer, if it was started with fewer.
     pub threads: u16,
-    /// How many it would have asked for, had it not been started with fewer.
-    pub molded_from: Option<u16>,
-    /// The time that *one* run of it takes alone, with the threads that it asks for and the same placement.
+    /// That it was started with fewer than it would have asked for.
+    pub molded: Option<Molding>,
+    /// The time that *one* run of it takes alone, with all threads that it asks for and the same placement.
     pub solo: Option<Nanos>,
     /// What else the policy is told of it.
     pub terms: Option<Terms>,
@@ -71,7 +71,7 @@ impl RunResult {
     pub fn new(outcome: &Outcome, context: &Context) -> RunResult {
         assert_eq!(outcome.programs.len(), context.programs.len(), "not of the same programs");
         let programs = || zip(&outcome.programs, &context.programs);
-        let times: Vec<_> = programs().map(|(o, c)| times(o, c.solo)).collect();
+        let times: Vec<_> = programs().map(|(o, c)| times(o, c)).collect();
         RunResult {
             schema: SCHEMA.to_owned(),
             policy: context.policy.clone(),
@@ -120,20 +120,20 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
     outcome.completions.iter().filter(|c| outcome.done.is_none_or(|done| c.at <= done))
 }
 
-fn times(outcome: &ProgramOutcome, solo_of_one_run: Option<Nanos>) -> ProgramTimes<'_> {
+fn times<'a>(outcome: &'a ProgramOutcome, context: &ProgramContext) -> ProgramTimes<'a> {
     let complete = usage(&outcome.completions);
     // Who was never started has taken no time, and who failed has not done what takes so long alone.
     let done = outcome.done.filter(|_| outcome.started.is_some());
     let succeeded = counted(outcome).all(|completion| completion.exit == Exit::Code(0));
     let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
+    let all = |run: Nanos| run * counted(outcome).count() as u64;
     ProgramTimes {
         turnaround: done.map(|done| done.since(outcome.arrived)),
         running: outcome.ran,
         waiting: outcome.waited,
         frozen_gaps: &outcome.frozen_gaps,
-        solo: solo_of_one_run
-            .filter(|_| succeeded)
-            .map(|solo| solo * counted(outcome).count() as u64),
+        solo: context.solo.filter(|_| succeeded).map(all),
+        molded_solo: context.molded.filter(|_| succeeded).map(|molded| all(molded.solo)),
         cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
     }
 }
@@ -151,7 +151,8 @@ fn program(
         name: context.name.clone(),
         command: context.command.clone(),
         threads: context.threads,
-        molded_from: context.molded_from,
+        molded_from: context.molded.map(|molded| molded.asked),
+        molded_solo_seconds: times.turnaround.and(times.molded_solo).map(seconds),
         arrived_seconds: seconds(outcome.arrived),
         started_seconds: outcome.started.map(seconds),
         turnaround_seconds: times.turnaround.map(seconds),

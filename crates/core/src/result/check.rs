@@ -75,6 +75,7 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
         ("running_seconds", Some(program.running_seconds)),
         ("waiting_seconds", Some(program.waiting_seconds)),
         ("solo_seconds", program.solo_seconds),
+        ("molded_solo_seconds", program.molded_solo_seconds),
         ("longest_frozen_seconds", Some(program.longest_frozen_seconds)),
         ("usage.user_seconds", Some(program.usage.user_seconds)),
         ("usage.system_seconds", Some(program.usage.system_seconds)),

@@ -79,7 +79,7 @@ fn context() -> Context {
             name: "cg".into(),
             command: vec!["./cg".into(), "4".into()],
             threads: 2,
-            molded_from: None,
+            molded: None,
             solo: Some(Nanos::from_millis(1500)),
             terms: Some(Terms {
                 weight: 2.0,

@@ -10,6 +10,7 @@
 //! The policy in force may have programs read, too, and then an interval comes in several samples.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add as _;
 
 use cosched_core::{Cause, Nanos, ProgramId, Sample};
 
@@ -214,7 +215,8 @@ impl Interval {
     }
 
     fn busy_by(&self, cpus: usize, counts: fn(&Did) -> f64) -> f64 {
-        let sum = |of: fn(&Did) -> f64| -> f64 { self.0.values().map(of).sum() };
+        // Of nobody, `sum` would be -0.
+        let sum = |of: fn(&Did) -> f64| self.0.values().map(of).fold(0.0, f64::add);
         self.at_work(cpus) * part(sum(counts), sum(|did| did.on_cpu))
     }
 

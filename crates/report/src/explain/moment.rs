@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::SCHEMA;
 use crate::history::{History, Phase, State, Told, nanos};
-use crate::words;
+use crate::{molding, words};
 
 /// What happened at an instant, and why.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -148,7 +148,9 @@ fn program(history: &History<'_>, slot: usize, at: Nanos) -> ProgramMoment {
         _ => None,
     };
     let why = why(history, slot, at, &phase, told);
-    let sentence = format!("{name} {} ({}): {why}.", does(&phase), span(&phase));
+    let mut sentence = format!("{name} {} ({}): {why}.", does(&phase), span(&phase));
+    let molded = molding::in_words(&history.result.programs[slot]);
+    sentence.extend(molded.iter().flat_map(|molded| [" ", molded]));
     ProgramMoment {
         name,
         state: phase.state.name(),

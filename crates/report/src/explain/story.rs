@@ -17,7 +17,7 @@ use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
-use crate::{silence, words};
+use crate::{molding, silence, words};
 
 /// Where the time of a run went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -50,7 +50,11 @@ pub struct ProgramStory {
     pub name: String,
     /// From its arrival until it was done; `None` if it never was.
     pub turnaround_seconds: Option<f64>,
-    /// How long the same work takes alone, where it is known.
+    /// With how many threads it was started.
+    pub threads: u16,
+    /// How many it would have asked for, had it not been started with fewer.
+    pub molded_from: Option<u16>,
+    /// How long the same work takes alone with these threads, where it is known.
     pub alone_seconds: Option<f64>,
     /// How long it was allowed to run.
     pub running_seconds: f64,
@@ -180,6 +184,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     let interrupted = interruption.is_some();
     lines.extend(interruption);
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
+    lines.extend(molding::sentences([result]));
     lines.extend(shares(result));
     lines.extend(quanta(history));
     lines.extend(silence::sentences([result]));
@@ -212,7 +217,7 @@ fn shares(result: &RunResult) -> Option<String> {
         true => format!(", {} stopped by somebody else", share(stopped)),
         false => String::new(),
     };
-    let alone = sum(|program| program.solo_seconds);
+    let alone = sum(ProgramResult::alone_as_started_seconds);
     Some(match alone.zip(sum(|program| program.interference_seconds)) {
         Some((alone, interference)) => format!(
             "Of {all} of turnaround in all, {} was the work as it takes alone, {waiting} waiting{held}, {} the cost of \
@@ -260,7 +265,9 @@ fn program(history: &History<'_>, slot: usize) -> ProgramStory {
     let mut story = ProgramStory {
         name: program.name.clone(),
         turnaround_seconds: program.turnaround_seconds,
-        alone_seconds: program.solo_seconds,
+        threads: program.threads,
+        molded_from: program.molded_from,
+        alone_seconds: program.alone_as_started_seconds(),
         running_seconds: program.running_seconds,
         waiting_seconds: program.waiting_seconds,
         stopped_seconds,
@@ -397,6 +404,7 @@ fn in_words(story: &ProgramStory, program: &ProgramResult) -> Vec<String> {
     if !story.beside.is_empty() {
         lines.push(format!("While it ran, {} ran, too.", companions(&story.beside)));
     }
+    lines.extend(molding::in_words(program));
     lines.extend(slices::in_words(story, program));
     lines.extend(grants::in_words(&story.grants));
     lines.extend(meetings::in_words(program));

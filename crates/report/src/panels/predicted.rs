@@ -27,7 +27,7 @@ pub(super) fn slowdowns(run: &RunResult) -> Option<Panel> {
         .enumerate()
         .filter_map(|(slot, program)| {
             let predicted = predicted(slot)?;
-            let met = program.interference_seconds.zip(program.solo_seconds);
+            let met = program.interference_seconds.zip(program.alone_as_started_seconds());
             let met = met.map(|(interference, alone)| (alone + interference) / alone);
             let dot = |what: &str, value| Dot {
                 name: format!("{} {what}", program.name),

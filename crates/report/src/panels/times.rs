@@ -13,7 +13,7 @@ pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let held = run.programs.iter().any(|program| stopped_seconds(program) > 0.0);
     let parts = |program: &ProgramResult| {
         let (waiting, stopped) = (program.waiting_seconds, stopped_seconds(program));
-        let mut parts = match (program.solo_seconds, program.interference_seconds) {
+        let mut parts = match (program.alone_as_started_seconds(), program.interference_seconds) {
             (Some(alone), Some(interference)) if split => {
                 vec![alone, waiting, interference - stopped]
             }
@@ -26,7 +26,8 @@ pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let (mut names, says) = match split {
         true => (
             vec!["alone", WAITING, INTERFERENCE],
-            "Each program's time from its arrival to its end: what the same work takes alone, how long it waited (not \
+            "Each program's time from its arrival to its end: what the same work takes alone (with the \
+             threads with which it was started), how long it waited (not \
              started, or frozen), and the rest, which its company cost. A negative rest means that the run alone \
              was the slower one; it has no bar.",
         ),

@@ -15,7 +15,7 @@ use std::path::Path;
 
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, escaped};
-use cosched_core::{Exit, Experience, Nanos, Profile};
+use cosched_core::{Exit, Experience, Molding, Nanos, Profile};
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Model};
 use serde::Serialize;
@@ -47,6 +47,9 @@ pub(super) struct Replayed {
     pub(super) spec: ProgramSpec,
     pub(super) job: Job,
     pub(super) profile: Profile,
+    /// Where it was started with fewer threads than it asks for: how many these are, and its time alone with all of them against
+    /// that with the fewer.
+    molded: Option<(u16, f64)>,
     /// Its position in the record.
     pub(super) position: usize,
     /// Of one run, in the model.
@@ -56,6 +59,17 @@ pub(super) struct Replayed {
     /// CPU time of the record that it cannot have used alone, in one run.
     pub(super) cut_seconds: f64,
     pub(super) failed: bool,
+}
+
+impl Replayed {
+    /// The same, of which one run takes so long alone in the model. How much sooner it were done with the threads that it was
+    /// not started with is taken from the record.
+    pub(super) fn profile_of(&self, alone: Nanos) -> Profile {
+        let (asked, share) = self.molded.unzip();
+        let all = alone.as_secs_f64() * share.unwrap_or(1.0);
+        let molded = asked.map(|asked| Molding { asked, solo: alone });
+        Profile { solo: Some(nanos(all)), molded, ..self.profile }
+    }
 }
 
 /// The programs that ran to an end at least once.
@@ -93,10 +107,12 @@ pub(super) fn assumptions(record: &RunResult, programs: &[Replayed], asked: Kind
                threads always had work";
     let cut = "more CPU time than it can use alone (waiting threads spun, or were slowed down) is cut off";
     let failed = "failed, so it is replayed as far as it ran";
+    let molded = "started with fewer threads than asked for, and so in all that is simulated here";
     let bound = "started by taskset; the CPUs that it was bound to are not kept";
     [
         Some(always.to_owned()),
         sentence(named(&|program| is_bound(&record.programs[program.position])), bound),
+        sentence(named(&|program| program.molded.is_some()), molded),
         sentence(named(&|program| program.basis == Basis::Running), running),
         sentence(named(&|program| program.basis == Basis::CpuTime), cpu),
         sentence(
@@ -148,6 +164,7 @@ fn replayed(
         spec: spec(record, program),
         job: Job { model, weight: 1.0 },
         profile: profile(program),
+        molded: molded(program),
         position,
         cpu_seconds: shape.cpu,
         alone_seconds: shape.alone,
@@ -179,6 +196,11 @@ fn spec(record: &RunResult, program: &ProgramResult) -> ProgramSpec {
     }
 }
 
+fn molded(program: &ProgramResult) -> Option<(u16, f64)> {
+    let share = program.solo_seconds? / program.molded_solo_seconds?;
+    program.molded_from.zip(Some(share).filter(|share| share.is_finite()))
+}
+
 fn profile(program: &ProgramResult) -> Profile {
     let terms = program.terms.as_ref();
     Profile {
@@ -189,7 +211,7 @@ fn profile(program: &ProgramResult) -> Profile {
         misses_per_kilo_instruction: terms.and_then(|terms| terms.misses_per_kilo_instruction),
         memory_gigabytes_per_second: terms.and_then(|terms| terms.memory_gigabytes_per_second),
         speedup: None,
-        molded_from: program.molded_from,
+        molded: None,
         experience: Experience::default(),
     }
 }
@@ -236,7 +258,7 @@ impl Shape {
         let cpus = record.machine.cpus as f64;
         let width = f64::from(program.threads).min(cpus).max(1.0);
         let running = program.running_seconds / runs;
-        let (alone, basis) = match program.solo_seconds {
+        let (alone, basis) = match program.alone_as_started_seconds() {
             // The simulator starts programs by itself, as they were started alone. Nobody is quicker in company: a longer
             // time alone was disturbed.
             Some(seconds) => {
