@@ -87,7 +87,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
         }
         Some(machine) => {
             check_ways(&args.policies)?;
-            let used = ["--quantum", "--max-frozen", "--placement", "--fill"];
+            let used = ["--quantum", "--max-frozen", "--placement", "--fill", "--goal"];
             args.how.check_use_by("compare --machine", &used)?;
             check_grace(&args.how)?;
             args.how.check_use(&kinds)?;

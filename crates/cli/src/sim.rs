@@ -30,7 +30,7 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Molded, Origins, Request, Session, is_moldable, print};
+use crate::session::{Molded, Origins, Request, Session, is_moldable, print, say};
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
@@ -68,8 +68,9 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let workload = source::simulated(args.workload.as_deref())?;
     let simulator = Simulator::new(&scene)?;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
-    if !args.no_solo {
-        simulator.scale(&workload, scene.policy, &mut profiles)?;
+    match args.no_solo {
+        true => tell_unscaled(&workload, &[scene.policy]),
+        false => simulator.scale(&workload, scene.policy, &mut profiles)?,
     }
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
@@ -94,6 +95,15 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     saved.transpose().map_err(Failure::broken)?;
     let succeeded = result.programs.iter().all(|program| program.exit_status == Some(0));
     Ok(exit_code(outcome.ended, succeeded))
+}
+
+/// Says that moldable programs keep their threads, where they would be molded if it were known what all take alone.
+fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
+    if kinds.contains(&Kind::Auto) && workload.programs.iter().any(is_moldable) {
+        say(format_args!(
+            "moldable programs keep their threads, since --no-solo leaves out how long all take alone"
+        ));
+    }
 }
 
 /// All that decides about a run beside the workload.

@@ -20,6 +20,7 @@ use cosched_linux::undo;
 use cosched_report::screen::{View, frame};
 use rustix::process::geteuid;
 
+use crate::args::pid;
 use crate::failure::Failure;
 use crate::live::{running, socket_of};
 use crate::session::print;
@@ -33,7 +34,7 @@ const WIDTH: usize = 80;
 #[command(after_help = keys::help())]
 pub(crate) struct TopArgs {
     /// The process of the `cosched run` to watch; not needed where there is only one.
-    #[arg(value_name = "PID")]
+    #[arg(value_name = "PID", value_parser = |text: &str| pid(text).map(i32::unsigned_abs))]
     pub(crate) pid: Option<u32>,
     /// Print one frame as text.
     #[arg(long, conflicts_with = "json")]

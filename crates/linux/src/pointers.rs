@@ -44,8 +44,6 @@ const INSTRUCTIONS: u64 = 500_000;
 /// fewer, two quanta of the same phase would differ by chance; twice as many cost up to 4.9 % of a program's time
 /// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
 const NANOS: u64 = 999_983;
-/// The same where intervals are short and few: some hundred in a tenth of a second on two CPUs.
-const OFTEN_NANOS: u64 = 499_979;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
 
@@ -56,8 +54,6 @@ pub enum Source {
     Instructions,
     /// Every so much CPU time.
     CpuTime,
-    /// The same, twice as often.
-    CpuTimeOften,
 }
 
 impl Source {
@@ -73,7 +69,6 @@ impl Source {
                 Sampling { event: Events::HARDWARE.instructions, period: INSTRUCTIONS }
             }
             Source::CpuTime => Sampling { event: CPU_CLOCK, period: NANOS },
-            Source::CpuTimeOften => Sampling { event: CPU_CLOCK, period: OFTEN_NANOS },
         }
     }
 }
@@ -126,7 +121,7 @@ impl ThreadPointers {
         self.rings.retain(|thread, _| chosen.contains(thread));
         for thread in chosen {
             if let Entry::Vacant(place) = self.rings.entry(thread) {
-                let event = counters::sample_thread(Source::CpuTimeOften.sampling(), thread);
+                let event = counters::sample_thread(Source::CpuTime.sampling(), thread);
                 match event.and_then(Ring::new) {
                     Ok(ring) => _ = place.insert(ring),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -146,7 +141,7 @@ impl ThreadPointers {
     /// threads that came and went meanwhile. (What was more than the rings hold is not missed.)
     pub(crate) fn explain(&self, samples: usize, outside: Nanos) -> bool {
         let followed = self.rings.len() as f64 / self.threads.max(1) as f64;
-        let expected = outside.0 as f64 / OFTEN_NANOS as f64 * followed;
+        let expected = outside.0 as f64 / NANOS as f64 * followed;
         let room = (self.rings.len() * ring::ROOM) as f64;
         samples as f64 >= LEAST_EXPLAINED * expected.min(room)
     }

@@ -141,7 +141,7 @@ impl Auto {
             spoilt: 0,
             stopped_late: 0,
             budget: Budget::new(),
-            watch: Watch::default(),
+            watch: Watch::new(),
             told: None,
         }
     }

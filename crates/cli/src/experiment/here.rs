@@ -71,7 +71,7 @@ impl Site for Here<'_> {
     fn check(&self, workload: &Workload, kind: Kind, how: &HowArgs) -> Result<(), Failure> {
         let request = self.request(workload, kind, how);
         self.session.check(&request)?;
-        if let Some(lack) = self.session.lacks_times_to_mold(&request) {
+        if let Some(lack) = self.session.cannot_mold(&request) {
             say(format_args!("{lack}"));
         }
         Ok(())

@@ -121,7 +121,7 @@ impl Session {
             setup.limits.heartbeat = HEARTBEAT;
             if let Some(molded) = &molded {
                 say(format_args!("{molded}"));
-            } else if let Some(lack) = self.lacks_times_to_mold(request) {
+            } else if let Some(lack) = self.cannot_mold(request) {
                 say(format_args!("{lack}"));
             }
             if let Some(sources) = &sources {

@@ -62,31 +62,53 @@ impl Session {
         self.threads(spec).min(cpus).max(1)
     }
 
-    /// That moldable programs keep their threads for want of times alone, where it is so.
-    pub(crate) fn lacks_times_to_mold(&self, request: &Request<'_>) -> Option<String> {
+    /// Why moldable programs keep their threads whatever would be better, where it is so.
+    pub(crate) fn cannot_mold(&self, request: &Request<'_>) -> Option<String> {
         let programs = &request.workload.programs;
-        if request.kind != Kind::Auto || !programs.iter().any(is_moldable) {
+        if request.kind != Kind::Auto {
             return None;
+        }
+        if !programs.iter().any(is_moldable) {
+            return programs.iter().find_map(fixed_by_env);
+        }
+        if let Some(spec) = programs.iter().find(|spec| spec.repeat == Repeat::UntilAllFinish) {
+            let name = &spec.name;
+            return Some(format!(
+                "moldable programs keep their threads beside {name}, since it is not known how often that is repeated"
+            ));
         }
         let mut known = programs.iter().zip(request.profiles);
         let (spec, _) = known.find(|(spec, profile)| {
             let lacks_fewer = is_moldable(spec) && profile.speedup.is_none();
             profile.solo.is_none() || profile.solo_cpu.is_none() || lacks_fewer
         })?;
+        let counts = match is_moldable(spec) {
+            true => format!(" with several counts, {} among them,", self.threads(spec)),
+            false => format!(" {}", self.threads(spec)),
+        };
         Some(format!(
             "moldable programs keep their threads where it is not known how long all take alone, as of {}; \
-             `cosched profile --threads` with several counts, {} among them, measures it",
-            spec.name,
-            self.threads(spec)
+             `cosched profile --runs 5 --threads`{counts} measures it",
+            spec.name
         ))
     }
+}
+
+/// That a program that says that it is moldable has its threads by a variable of its own.
+fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
+    let variable = spec.env.keys().find(|key| THREAD_VARIABLES.contains(&key.as_str()))?;
+    spec.moldable.then(|| {
+        format!(
+            "{} keeps its threads although it is moldable, since its env has {variable}",
+            spec.name
+        )
+    })
 }
 
 /// Whether a program may be started with fewer threads. Whoever is malleable has fewer when that is better, and all of them
 /// later; and a variable of a program's own `env` wins over whatever it would be told.
 pub(crate) fn is_moldable(spec: &ProgramSpec) -> bool {
-    let says = |variable: &&str| spec.env.contains_key(*variable);
-    spec.moldable && !spec.malleable && !THREAD_VARIABLES.iter().any(says)
+    spec.moldable && !spec.malleable && fixed_by_env(spec).is_none()
 }
 
 impl Molded {

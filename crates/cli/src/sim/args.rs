@@ -141,7 +141,8 @@ pub(crate) struct SimRunArgs {
     /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
     pub(crate) sweep: Vec<String>,
-    /// Do not find how long each program takes alone: that is quicker, and slowdowns are not told.
+    /// Do not find how long each program takes alone: that is quicker, slowdowns are not told, and moldable
+    /// programs keep their threads.
     #[arg(long)]
     pub(crate) no_solo: bool,
     #[command(flatten)]

@@ -34,6 +34,9 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let points =
         scenes.iter().map(|scene| Point::new(scene, &workload)).collect::<Result<Vec<_>, _>>()?;
 
+    if args.no_solo {
+        super::tell_unscaled(&workload, &kinds);
+    }
     let solos = match args.no_solo {
         true => Vec::new(),
         false => solo_tasks(&points, workload.programs.len()),

@@ -28,7 +28,7 @@ pub(crate) fn hardware(session: &Session, named: Option<&Path>) -> Result<Hardwa
     if !path.exists() {
         return Err(Failure::Input(format!(
             "{}: there is no such file: this machine has not been measured; \
-             `cosched sim measure` does it, in about a minute on the idle machine",
+             `cosched sim measure` does it, in half a minute on the idle machine",
             path.display()
         )));
     }

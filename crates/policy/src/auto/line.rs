@@ -4,7 +4,7 @@
 //! one. But programs that leave CPUs idle leave them to nobody.
 //!
 //! *Idea.* The next program starts when those that run leave CPUs idle, or have ended; several at once where there is room
-//! for several like those that run. A program that fills the machine so runs alone, and small ones run beside each other.
+//! for several like those that run. Who asks for no more threads than there are CPUs left by those that run need not be waited for. A program that fills the machine so runs alone, and small ones run beside each other.
 //! Since waiting for somebody who has not started leaves CPUs idle, nobody waits for him for ever.
 //!
 //! *Who is next:* the shortest, where times alone are known; then the others in the order of arrival. Programs of a
@@ -69,10 +69,13 @@ impl Line {
         waiting.sort_by_key(|p| (p.profile.solo.unwrap_or(Nanos::NEVER), p.arrived, p.id));
         let mut groups: BTreeSet<_> = inside.iter().filter_map(|p| p.group).collect();
         let mut places = if inside.is_empty() { room.programs.max(1) } else { room.programs };
+        let mut free = world.cpus.len();
+        inside.iter().for_each(|p| free = free.saturating_sub(p.asked.into()));
         let mut ahead = 0;
         for program in waiting {
             let belongs = program.group.is_some_and(|group| groups.contains(&group));
-            if places == 0 && !belongs {
+            let fits = usize::from(program.asked) <= free;
+            if places == 0 && !belongs && !fits {
                 if self.told_to_wait.insert(program.id) {
                     plan.freeze(program.id);
                     plan.because(Some(program.id), Why::Queued { ahead });
@@ -80,14 +83,16 @@ impl Line {
                 ahead += 1;
                 continue;
             }
-            places -= usize::from(!belongs);
+            places = places.saturating_sub(usize::from(!belongs));
+            let idle = if fits { free as f64 } else { room.idle };
+            free = free.saturating_sub(program.asked.into());
             groups.extend(program.group);
             self.told_to_wait.remove(&program.id);
             self.admitted.insert(program.id);
             new.push(program.id);
-            let why = match inside.is_empty() {
+            let why = match inside.is_empty() && (belongs || new.len() == 1) {
                 true => Why::Turn,
-                false => Why::Admitted { idle: room.idle },
+                false => Why::Admitted { idle },
             };
             plan.because(Some(program.id), why);
         }
@@ -121,6 +126,15 @@ mod tests {
         assert_eq!(came(&mut line, room, &programs), [0, 1]);
         assert_eq!(came(&mut line, none, &programs[3..]), [3]);
         assert!(!line.waits());
+    }
+
+    #[test]
+    fn whoever_has_cpus_for_all_its_threads_is_not_kept_waiting() {
+        let programs = [program(0, 1), program(1, 4), program(2, 2), program(3, 2)];
+        let mut line = Line::new(false);
+        assert_eq!(came(&mut line, Room::default(), &programs), [0, 2]);
+        assert!(line.waits(), "there is one CPU left");
+        assert_eq!(came(&mut line, Room::default(), &programs[2..]), [3], "the first has ended");
     }
 
     #[test]

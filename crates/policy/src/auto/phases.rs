@@ -126,7 +126,8 @@ impl Auto {
             let verdict = Verdict::new(Manner::SideBySide, Ground::LittleWaiting);
             self.verdict = Some(verdict);
             self.tell(verdict, plan);
-            self.look_in(soon, world);
+            let pause = self.watch.pause();
+            self.look_in(if self.line.waits() { LOOK } else { pause }, world);
         } else if world.now < self.budget.next() {
             self.look_at = self.budget.next();
             if self.line.waits() {
@@ -189,6 +190,7 @@ impl Auto {
         let moments = moments as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
+        self.watch.renew();
         self.watch.want();
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
@@ -418,6 +420,7 @@ impl Auto {
 
     /// Somebody came or went.
     pub(super) fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
+        self.watch.renew();
         let cpus = world.cpus.len();
         let alone = (world.programs.len() == 1).then_some(Ground::Alone);
         if let Some(ground) = alone.or_else(|| is_settled(&self.in_the_dark(world), cpus)) {

@@ -7,15 +7,37 @@ use std::collections::BTreeSet;
 
 use cosched_core::{Measure, Nanos, Observe, Plan, ProgramId};
 
+/// How soon it is seen again after it was found that threads hardly wait; twice as late each time,
+const SOONEST: Nanos = Nanos::from_millis(500);
+/// but no later than this.
+const LATEST: Nanos = Nanos::from_secs(2);
+
 /// Of whom it is seen.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Watch {
     is_wanted: bool,
     seen: BTreeSet<ProgramId>,
     was_on: bool,
+    next_pause: Nanos,
 }
 
 impl Watch {
+    pub(super) fn new() -> Watch {
+        Watch { is_wanted: false, seen: BTreeSet::new(), was_on: false, next_pause: SOONEST }
+    }
+
+    /// It was seen that threads hardly wait: for how long it need not be seen again.
+    pub(super) fn pause(&mut self) -> Nanos {
+        let pause = self.next_pause;
+        self.next_pause = (pause * 2).min(LATEST);
+        pause
+    }
+
+    /// What was seen before need not be so any more.
+    pub(super) fn renew(&mut self) {
+        self.next_pause = SOONEST;
+    }
+
     /// It is to be seen until the interval ends that is going on, or begins now.
     pub(super) fn want(&mut self) {
         self.is_wanted = true;

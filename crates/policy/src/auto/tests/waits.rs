@@ -50,6 +50,21 @@ fn those_that_begin_to_wait_later_take_turns_then() {
 }
 
 #[test]
+fn the_longer_threads_hardly_wait_the_later_it_is_seen_again() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    let pause = |lab: &mut Lab<Auto>| {
+        look_inside(lab, 0.5, 1.0, 0.0);
+        let from = lab.scene.now;
+        look_alike(lab, 0.5, 1.0);
+        assert_eq!(switched(lab), Some(true));
+        (lab.scene.now - from).as_secs_f64()
+    };
+    assert_eq!([(); 4].map(|()| pause(&mut lab)), [0.5, 1.0, 2.0, 2.0]);
+    look_inside(&mut lab, 0.5, 1.0, 0.5);
+    assert!(is_trial(&lab), "they wait now");
+}
+
+#[test]
 fn programs_whose_threads_wait_beside_others_take_turns() {
     let mut lab = lab(Goal::Balanced, 2, wide(4));
     look_inside(&mut lab, 0.5, 1.0, 0.6);
