@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args};
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{ProgramSpec, Workload};
+use cosched_core::workload::{OPENMP, ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
@@ -227,9 +227,9 @@ fn profiles<'a>(
     Ok(profiles)
 }
 
-/// The program with each of the thread counts; as it is where none are given.
+/// The program with each of the thread counts; as it is where none are given, and where its own `env` wins over them.
 fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
-    match counts {
+    match counts.filter(|_| !spec.env.contains_key(OPENMP)) {
         None => vec![spec.clone()],
         Some(counts) => counts
             .iter()
@@ -318,5 +318,8 @@ mod tests {
         };
         assert_eq!(threads(Some(&[1, 4])), [Some(1), Some(4)]);
         assert_eq!(threads(None), [None]);
+        let mut own = workload.programs[0].clone();
+        own.env.insert(OPENMP.to_owned(), "2".to_owned());
+        assert_eq!(with_counts(&own, Some(&[1, 4])), [own]);
     }
 }

@@ -11,7 +11,10 @@ use super::support::{Place, program};
 
 /// Four processes that compute: on 8 CPUs, all of three programs' do not fit at once.
 const WORK: &str =
-    "for t in 1 2 3 4; do (i=0; while [ $i -lt 2500 ]; do i=$((i+1)); done) & done; wait";
+    "for t in 1 2 3 4; do (i=0; while [ $i -lt 7500 ]; do i=$((i+1)); done) & done; wait";
+/// In this guest a freeze takes up to some 70 ms now and then. Whoever is still not frozen when the next quantum ends costs somebody
+/// a turn.
+const QUANTUM: &str = "100ms";
 
 /// After how many turns each of the three had one. Whoever starts late comes in where the ring is then, so that nothing is said before.
 fn everybody_had_one(turns: &str) -> Option<usize> {
@@ -59,7 +62,7 @@ fn three_gangs_take_turns_in_an_order_that_is_the_same_again() {
     }
     let place = Place::new();
     let tables = ["a", "b", "c"].map(|name| program(name, "threads = 8", WORK));
-    let ended = place.run(&tables, "--policy gang --quantum 20ms").ended().with(0);
+    let ended = place.run(&tables, &format!("--policy gang --quantum {QUANTUM}")).ended().with(0);
     let result = ended.result();
     // So slow a machine may not get a program to stop in time while it starts.
     let stops = |deviation: &DeviationResult| {
