@@ -4,8 +4,9 @@
 //! one. But programs that leave CPUs idle leave them to nobody.
 //!
 //! *Idea.* The next program starts when those that run leave CPUs idle, or have ended; several at once where there is room
-//! for several like those that run. Who asks for no more threads than there are CPUs left by those that run need not be waited for. A program that fills the machine so runs alone, and small ones run beside each other.
-//! Since waiting for somebody who has not started leaves CPUs idle, nobody waits for him for ever.
+//! for several like those that run. Whoever asks for no more threads than those that run leave CPUs starts at once. A program
+//! that fills the machine so runs alone, and small ones run beside each other. Since waiting for somebody who has not started
+//! leaves CPUs idle, nobody waits for him for ever.
 //!
 //! *Who is next:* the shortest, where times alone are known; then the others in the order of arrival. Programs of a
 //! group start together. (Shortest first has the smallest mean turnaround on one machine: Smith's rule, 1956.)
