@@ -115,7 +115,8 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     match kind {
         Kind::Gang => sizes.len() as f64,
         Kind::Minwait => minwait::turns(sizes, cpus),
-        // Whoever has one thread waits for no sibling, so that each can have its part of the CPUs; others may need all of theirs at once.
+        // Whoever has one thread waits for no sibling, so that each can have its part of the CPUs; others may need all of theirs
+        // at once.
         Kind::Auto if sizes.iter().all(|size| *size <= 1) => {
             sizes.len() as f64 / cpus.max(1) as f64
         }
@@ -123,8 +124,8 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     }
 }
 
-/// How programs with these thread counts go under a policy that makes gangs; under `auto`, how they
-/// go even so.
+/// How programs with these thread counts go under a policy that makes gangs; under `auto`, in gangs too, or all of one thread
+/// side by side.
 pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
