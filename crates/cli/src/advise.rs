@@ -11,7 +11,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{OPENMP, ProgramSpec, Repeat, Workload};
+use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Nanos, Speedup};
 use cosched_policy::Kind;
 use cosched_policy::advice::{self, Candidate, Prediction};
@@ -126,8 +126,7 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
 /// With which of the counts a program is looked at: none above the CPUs, and always the one that it asks for. A variable of its
 /// own `env` wins over whatever it would be told.
 fn counts(spec: &ProgramSpec, listed: &[u16], asked: u16, most: u16) -> Vec<u16> {
-    let heeds = !spec.env.contains_key(OPENMP);
-    let others = listed.iter().copied().filter(|count| heeds && *count <= most);
+    let others = listed.iter().copied().filter(|count| !spec.has_own_count() && *count <= most);
     let mut counts: Vec<u16> = others.chain([asked]).collect();
     counts.sort_unstable();
     counts.dedup();

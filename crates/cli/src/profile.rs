@@ -23,7 +23,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, Args};
 use cosched_core::engine::outcome::Ended;
-use cosched_core::workload::{OPENMP, ProgramSpec, Workload};
+use cosched_core::workload::{ProgramSpec, Workload};
 use cosched_linux::counters::{self, Events, Lack};
 use cosched_policy::Placement;
 
@@ -229,7 +229,7 @@ fn profiles<'a>(
 
 /// The program with each of the thread counts; as it is where none are given, and where its own `env` wins over them.
 fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
-    match counts.filter(|_| !spec.env.contains_key(OPENMP)) {
+    match counts.filter(|_| !spec.has_own_count()) {
         None => vec![spec.clone()],
         Some(counts) => counts
             .iter()
@@ -258,6 +258,7 @@ fn why_no_misses(countable: Result<(), Lack>) -> String {
 #[cfg(test)]
 mod tests {
     use clap::{CommandFactory, Parser};
+    use cosched_core::workload::OPENMP;
 
     use super::*;
     use crate::args::Cli;

@@ -24,7 +24,7 @@ use cosched_core::result::{
     Context, MachineDescription, NONE, RunResult, Rungs, SIMULATED, Simulation,
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
-use cosched_core::{Class, Nanos, Profile, Speedup};
+use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
@@ -68,9 +68,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let workload = source::simulated(args.workload.as_deref())?;
     let simulator = Simulator::new(&scene)?;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
-    match args.no_solo {
-        true => tell_unscaled(&workload, &[scene.policy]),
-        false => simulator.scale(&workload, scene.policy, &mut profiles)?,
+    if args.no_solo {
+        tell_unscaled(&workload, &[scene.policy]);
     }
     if let Some(folder) = &args.out {
         out::prepare(folder, &Workload { programs: Vec::new() })?;
@@ -78,8 +77,11 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.watch {
         watch::check(file)?;
     }
-    for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
-        profile.solo = (!args.no_solo).then(|| simulator.alone(spec, job)).transpose()?;
+    if !args.no_solo {
+        for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
+            simulator.alone(spec, job)?.note_in(profile);
+        }
+        simulator.scale(&workload, scene.policy, &mut profiles)?;
     }
     let (sim, outcome, result) =
         simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
@@ -103,6 +105,19 @@ fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
         say(format_args!(
             "moldable programs keep their threads, since --no-solo leaves out how long all take alone"
         ));
+    }
+}
+
+/// A run of a program alone.
+#[derive(Clone, Copy, Debug)]
+struct Alone {
+    time: Nanos,
+    usage: Usage,
+}
+
+impl Alone {
+    fn note_in(&self, profile: &mut Profile) {
+        (profile.solo, profile.solo_cpu) = (Some(self.time), Some(self.usage.cpu()));
     }
 }
 
@@ -218,19 +233,17 @@ impl Simulator {
         Ok(Prepared { jobs, profiles })
     }
 
-    /// Finds how moldable programs scale, and how much of the CPUs all use alone, under a policy that asks for it.
+    /// Finds how moldable programs scale, under a policy that asks for it.
     fn scale(
         &self,
         workload: &Workload,
         kind: Kind,
         profiles: &mut [Profile],
     ) -> Result<(), Failure> {
-        if kind != Kind::Auto || !workload.programs.iter().any(is_moldable) {
+        if kind != Kind::Auto {
             return Ok(());
         }
-        let jobs = self.jobs(workload)?;
-        for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(profiles) {
-            profile.solo_cpu = Some(self.outcome_alone(spec, job)?.usage.cpu());
+        for (spec, profile) in workload.programs.iter().zip(profiles) {
             if is_moldable(spec) {
                 profile.speedup = self.speedup(spec)?;
             }
@@ -247,7 +260,7 @@ impl Simulator {
             let workload = Workload { programs: vec![counted] };
             // A pipeline has the threads of its stages, and no others.
             if let Ok(jobs) = self.jobs(&workload) {
-                times.push((threads, self.alone(&workload.programs[0], &jobs[0])?));
+                times.push((threads, self.alone(&workload.programs[0], &jobs[0])?.time));
             }
         }
         Ok(Speedup::new(&times))
@@ -292,13 +305,8 @@ impl Simulator {
         workload.programs.iter().map(job).collect()
     }
 
-    /// How long one run of a program takes alone, placed as beside others.
-    fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Nanos, Failure> {
-        Ok(self.outcome_alone(spec, job)?.at)
-    }
-
-    /// The end of one run of a program alone, which comes at once.
-    fn outcome_alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Completion, Failure> {
+    /// One run of a program alone, placed as beside others.
+    fn alone(&self, spec: &ProgramSpec, job: &Job) -> Result<Alone, Failure> {
         let fits = usize::from(job.model.threads) <= self.hardware.topology.cpus().len();
         let kind = if fits { Kind::Gang } else { Kind::Linux };
         let once = ProgramSpec { repeat: Repeat::Times(1), ..on_its_own(spec) };
@@ -306,9 +314,13 @@ impl Simulator {
         let (outcome, _) =
             self.run(&workload, kind, std::slice::from_ref(job), &[Profile::default()])?;
         let completion = outcome.programs.iter().find_map(|program| program.completions.first());
-        completion.copied().ok_or_else(|| {
-            Failure::Broken(format!("{} did not end alone on the simulated machine", spec.name))
-        })
+        let Some(Completion { at, usage, .. }) = completion.copied() else {
+            let name = &spec.name;
+            return Err(Failure::Broken(format!(
+                "{name} did not end alone on the simulated machine"
+            )));
+        };
+        Ok(Alone { time: at, usage })
     }
 
     fn run(

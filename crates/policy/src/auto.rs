@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Out of gangs, all may run side by side again for a moment, to compare. And where programs are malleable, both ways lead to
-//! [fewer threads](ways) instead, and from there back if that does less.
+//! [fewer threads](fewer) instead, and from there back if that does less.
 //!
 //! *Algorithm.* 1. [Whoever comes](line) starts: everybody at once, or with the goal `throughput` as long as CPUs are idle. 2. After
 //! [`LOOK`](phases), or sooner where threads are [seen](phases) to do hardly more than wait, and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
@@ -32,12 +32,13 @@
 //! of their [progress] show whether they spin. Where that is certain enough, it decides instead of CPU time.
 //!
 //! *Bounds.* A trial costs what it leaves undone of what is done side by side. After one, there is none before its cost, with that of
-//! another like it, is a [20th](budget) of the run so far, nor before a pause that doubles each time; other programs make it short again. Only the
+//! another like it, is a [20th](budget) of the run so far, nor before a pause that doubles each time; other programs make it short again, and it
+//! ends where all are seen to wait so much by then that turns, as each was alone, would be better. Only the
 //! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 1.6 s it may cost more than 5 %.
 //!
 //! *Profiles.* Programs that are known to scale well, by times alone with several thread counts, take turns at once.
 //! Where the last threads bring some of them little and they may have fewer, they have fewer at once. Those that may only be
-//! *started* with fewer [were](crate::advice::mold), before there was anything to decide here; that is told when they come.
+//! *started* with fewer [were](crate::molding::mold), before there was anything to decide here; that is told when they come.
 //!
 //! *What it composes:* [`unmanaged`](crate::unmanaged), [`rounds`](crate::rounds) for trials, [`minwait`](crate::minwait),
 //! [`greedy`](crate::greedy), and both with [`grants`](crate::grants); each [sees](inner) what is known of programs, and does what it always does.
@@ -45,6 +46,7 @@
 //! Ours; none of the papers chooses between policies.
 
 mod budget;
+mod fewer;
 mod goal;
 mod inner;
 mod interval;

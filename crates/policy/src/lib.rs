@@ -29,7 +29,8 @@
 //! figures named here, is the diploma thesis on scheduling multithreaded
 //! programs in chip multiprocessors with the run-time system *Scaff*.
 //!
-//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs.
+//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs, and
+//! [`molding`] those that `auto` starts programs with.
 
 #![forbid(unsafe_code)]
 // The module docs are written for readers of this crate, who see its private parts.
@@ -48,6 +49,7 @@ mod greedy;
 mod guard;
 mod kind;
 mod minwait;
+pub mod molding;
 mod placement;
 mod quantum;
 mod rounds;

@@ -1,14 +1,15 @@
 //! With how many threads moldable programs are started: under `auto`, and where it is known how all programs do alone.
 //!
 //! A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads may
-//! bring it less than they take from them. Which counts are best follows from [times alone](cosched_policy::advice::mold).
+//! bring it less than they take from them. Which counts are best follows from [times alone](cosched_policy::molding::mold).
 
 use std::fmt;
 
 use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 use cosched_core::{Molding, Profile, Speedup};
 use cosched_policy::Kind;
-use cosched_policy::advice::{Candidate, mold};
+use cosched_policy::advice::Candidate;
+use cosched_policy::molding::mold;
 
 use super::{Request, Session};
 
@@ -94,7 +95,8 @@ impl Session {
     }
 }
 
-/// That a program that says that it is moldable has its threads by a variable of its own.
+/// That a program that says that it is moldable has its threads by a variable of its own: by any, since one that keeps all of
+/// them may not be taken to have fewer.
 fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
     let variable = spec.env.keys().find(|key| THREAD_VARIABLES.contains(&key.as_str()))?;
     spec.moldable.then(|| {

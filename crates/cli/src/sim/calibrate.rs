@@ -43,8 +43,8 @@ pub(super) fn calibrate(args: &SimCalibrateArgs) -> Result<ExitCode, Failure> {
             Workload::from_commands(command, "/".as_ref()).map_err(Failure::broken)?;
         workload.programs[0].threads = Some(model.threads);
         let job = Job { model: model.clone(), weight: 1.0 };
-        let outcome = simulator.outcome_alone(&workload.programs[0], &job)?;
-        Ok(Alone { time: outcome.at, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
+        let outcome = simulator.alone(&workload.programs[0], &job)?;
+        Ok(Alone { time: outcome.time, misses: outcome.usage.counts.llc_misses.unwrap_or(0) })
     };
     let refused = |error: &dyn std::fmt::Display| Failure::Input(format!("{file}: {error}"));
     let fitted = fit(&table, cpus, alone).map_err(|error| match error {

@@ -166,7 +166,7 @@ impl Twin<'_> {
 
     fn alone(&self, program: Program) -> Result<Nanos, Failure> {
         let spec = &workload(&[program], Path::new(""))?.programs[0];
-        self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program)?)
+        Ok(self.simulator(Kind::Gang, 1).alone(spec, &self.job(&program)?)?.time)
     }
 
     fn together(&self, mixture: &Mixture, policy: Kind, seed: u64) -> Result<Figures, Failure> {

@@ -116,7 +116,7 @@ impl Site for Simulated<'_> {
         self.simulator = Simulator::of(self.hardware.clone(), &self.scene_of(round));
         for i in 0..self.jobs.len() {
             let spec = &self.workload.programs[i];
-            self.profiles[i].solo = Some(self.simulator.alone(spec, &self.jobs[i])?);
+            self.simulator.alone(spec, &self.jobs[i])?.note_in(&mut self.profiles[i]);
             match self.ended()? {
                 Ended::Complete => {}
                 ended => return Ok(ended),

@@ -195,7 +195,7 @@ impl Stage<'_> {
     fn run(&self, simulator: &Simulator, kind: Kind) -> Result<RunResult, Failure> {
         let jobs: Vec<_> = self.programs.iter().map(|program| program.job.clone()).collect();
         let profile = |program: &Replayed| {
-            simulator.alone(&program.spec, &program.job).map(|alone| program.profile_of(alone))
+            simulator.alone(&program.spec, &program.job).map(|alone| program.profile_of(alone.time))
         };
         let profiles = self.programs.iter().map(profile).collect::<Result<Vec<_>, _>>()?;
         let (_, result) = simulator.run(&self.workload(), kind, &jobs, &profiles)?;

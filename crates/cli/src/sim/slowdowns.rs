@@ -63,9 +63,9 @@ struct Table(BTreeMap<(usize, Vec<usize>), f64>);
 impl Table {
     fn of(simulator: &Simulator, workload: &Workload, jobs: &[Job]) -> Result<Table, Failure> {
         let variants = 0..jobs.len();
-        let alone =
-            workload.programs.iter().zip(jobs).map(|(spec, job)| simulator.alone(spec, job));
-        let alone = alone.collect::<Result<Vec<_>, _>>()?;
+        let alone = |(spec, job)| Ok(simulator.alone(spec, job)?.time);
+        let alone = workload.programs.iter().zip(jobs).map(alone);
+        let alone = alone.collect::<Result<Vec<_>, Failure>>()?;
         let mut table = BTreeMap::new();
         let pairs = variants.clone().flat_map(|a| (a..jobs.len()).map(move |b| vec![a, b]));
         let triples = variants.flat_map(|a| {

@@ -11,12 +11,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cosched_core::workload::Workload;
-use cosched_core::{Nanos, Profile};
 use cosched_policy::Kind;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::SimRunArgs;
-use super::{Prepared, Scene, Simulator};
+use super::{Alone, Prepared, Scene, Simulator};
 use crate::failure::Failure;
 use crate::session::{print, watched};
 use crate::source;
@@ -47,12 +46,12 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
         simulator.alone(&workload.programs[task.program], &prepared.jobs[task.program])
     })?;
     let rows = parallel(&points, &bar, |point| {
-        let mut profiles: Vec<Profile> = (0..workload.programs.len())
-            .map(|program| Profile {
-                solo: time_of(&solos, &alone, &point.solo_key(), program),
-                ..point.prepared.profiles[program]
-            })
-            .collect();
+        let mut profiles = point.prepared.profiles.clone();
+        for (program, profile) in profiles.iter_mut().enumerate() {
+            if let Some(run) = found(&solos, &alone, &point.solo_key(), program) {
+                run.note_in(profile);
+            }
+        }
         let scene = &point.simulator.scene;
         if !args.no_solo {
             point.simulator.scale(&workload, scene.policy, &mut profiles)?;
@@ -122,9 +121,9 @@ fn solo_tasks(points: &[Point], programs: usize) -> Vec<Solo> {
     tasks
 }
 
-fn time_of(tasks: &[Solo], times: &[Nanos], key: &SoloKey, program: usize) -> Option<Nanos> {
-    let found = tasks.iter().position(|task| task.key == *key && task.program == program);
-    found.map(|position| times[position])
+fn found(tasks: &[Solo], runs: &[Alone], key: &SoloKey, program: usize) -> Option<Alone> {
+    let position = tasks.iter().position(|task| task.key == *key && task.program == program)?;
+    Some(runs[position])
 }
 
 /// All scenes, the last key changing fastest. Settings that a policy has no use for are not varied for it.

@@ -48,6 +48,12 @@ impl ProgramSpec {
         !set && !self.env.contains_key(variable)
     }
 
+    /// Whether its own `env` has the variable of OpenMP, so that it is [taken](Self::asked_threads) to have as many threads as
+    /// that says, whatever it is told.
+    pub fn has_own_count(&self) -> bool {
+        self.env.contains_key(OPENMP)
+    }
+
     /// How many threads the program will want on CPUs at once; never zero. Where `threads` is not given:
     /// the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the machine,
     /// which is what OpenMP and OpenBLAS take.

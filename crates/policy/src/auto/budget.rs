@@ -3,9 +3,10 @@
 //! *Problem.* Only trying tells which way is the better one, and while it is tried, the worse one is in force.
 //!
 //! *Idea.* What a try leaves undone of what is done otherwise is its cost, as time of the whole machine. It is added up. After
-//! a try there is no other before all of them together, and another one that costs as much as the last, are a small part of the run, nor before a pause that doubles each time:
-//! where nothing changes, the same will be found again. Other programs make the pause short again. Whoever takes turns and looks
-//! back pays half as much, since turns may be what is best.
+//! a try there is no other before all of them together, and another one that costs as much as the last, are a small part of the
+//! run, nor before a pause that doubles each time: where nothing changes, the same will be found again. Other programs make the
+//! pause short again, and a try that is expected to cost nothing need not wait for its end. Whoever takes turns and looks back
+//! pays half as much, since turns may be what is best.
 
 use cosched_core::Nanos;
 
@@ -60,6 +61,11 @@ impl Budget {
     /// From when on trials have cost little enough of the run, with the next one.
     fn affordable(&self) -> Nanos {
         self.began.unwrap_or_default() + (self.explored + self.last) * BUDGET
+    }
+
+    /// Whether there may be a trial that is expected to cost nothing, by what those before have cost.
+    pub(super) fn is_kept(&self, now: Nanos) -> bool {
+        now >= self.began.unwrap_or_default() + self.explored * BUDGET
     }
 
     /// Whether all may run side by side again for such a moment, even if nothing comes of it.

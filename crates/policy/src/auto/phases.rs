@@ -10,7 +10,7 @@ use super::judgement::{
     spinning,
 };
 use super::line::Room;
-use super::progress::{self, Bounds};
+use super::progress;
 use super::seen::Seen;
 use super::{Auto, Goal};
 use crate::greedy;
@@ -39,6 +39,8 @@ pub(super) const MOMENT: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_mi
 const LOOK_BACK: Nanos = Nanos::from_millis(100);
 /// How often gangs are looked at.
 pub(super) const CHECK: Nanos = Nanos::from_secs(1);
+/// When gangs and fewer threads are looked at first, where quanta are short. That they do as much is only an assumption.
+pub(super) const FIRST_CHECK: Nanos = Nanos::from_millis(300);
 /// For so long (the engine's patience with a freeze) others have to wait for whoever is not stopped in time, and share its turn then,
 const LATE: Nanos = Nanos::from_millis(50);
 /// which is no way to run where it takes this part of the time.
@@ -129,16 +131,44 @@ impl Auto {
             let pause = self.watch.pause();
             self.look_in(if self.line.waits() { LOOK } else { pause }, world);
         } else if world.now < self.budget.next() {
-            self.look_at = self.budget.next();
-            if self.line.waits() {
-                self.look_in(LOOK, world);
-            }
+            self.look_between_trials(world, plan);
         } else if self.somebody_shows_waits(world) && !self.watch.was_on() {
             // What is compared with the trial is to be seen as well as that.
             self.look_closely(world);
         } else {
+            self.watch.renew();
             self.begin_trial(world, plan);
         }
+    }
+
+    /// There is no trial for some time. Programs go on to something else meanwhile, and side by side may become worse than what
+    /// each did alone would come to in turns. Then it is time for one, since it is not expected to cost anything.
+    fn look_between_trials(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let is_by_waiting = self.is_by_cpu_time() && self.somebody_shows_waits(world);
+        if self.line.waits() {
+            self.look_in(LOOK, world);
+        } else if !is_by_waiting {
+            self.look_at = self.budget.next();
+        } else if !self.watch.was_on() {
+            self.look_closely(world);
+        } else if self.shows_loss(world) && self.budget.is_kept(world.now) {
+            self.begin_trial(world, plan);
+        } else {
+            let pause = self.watch.pause();
+            self.look_at = self.budget.next().min(world.now + pause);
+        }
+    }
+
+    /// Whether it is seen, of all, that they wait so much by now that they would do more in turns.
+    fn shows_loss(&self, world: &World<'_>) -> bool {
+        let is_seen = self.side_by_side.is_some_and(|beside| beside.waiting.is_some());
+        is_seen && self.by_cpu_time(world).manner == Manner::InGangs
+    }
+
+    /// Whether it was judged by CPU time that turns would bring less.
+    fn is_by_cpu_time(&self) -> bool {
+        let grounds = [Ground::GangsIdle, Ground::LittleWaiting];
+        self.verdict.is_some_and(|verdict| grounds.contains(&verdict.ground))
     }
 
     /// Begins an interval in which it is seen whether threads wait.
@@ -175,8 +205,9 @@ impl Auto {
     /// What programs tell against a judgement by CPU time that turns would leave CPUs idle: what they did alone is known from
     /// the trial, and what they do side by side since then. So that needs no other trial.
     fn overruled(&self, world: &World<'_>) -> Option<Verdict> {
-        let by_cpu_time = [Ground::GangsIdle, Ground::LittleWaiting];
-        self.verdict.filter(|verdict| by_cpu_time.contains(&verdict.ground))?;
+        if !self.is_by_cpu_time() {
+            return None;
+        }
         let rivals = self.rivals(Seen::alone, world);
         let in_turns = speedup_in_turns(&self.shares(&rivals, world));
         let told = self.by_what_they_tell(in_turns, world)?;
@@ -190,7 +221,6 @@ impl Auto {
         let moments = moments as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
-        self.watch.renew();
         self.watch.want();
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
@@ -246,7 +276,7 @@ impl Auto {
     }
 
     /// What these would have of the machine in the gangs that would be made of them.
-    fn shares(&self, rivals: &[Rival], world: &World<'_>) -> Vec<Share> {
+    pub(super) fn shares(&self, rivals: &[Rival], world: &World<'_>) -> Vec<Share> {
         let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
         let cpus = world.cpus.len();
         match self.options.goal {
@@ -267,7 +297,7 @@ impl Auto {
     }
 
     /// Whether as much is done as side by side, by CPU time, but for this part of it.
-    fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
+    pub(super) fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
         let reference = self.side_by_side.unwrap_or_default();
         reference.alike(did, world.cpus.len()) >= (1.0 - most_lost) * reference.useful
     }
@@ -362,54 +392,8 @@ impl Auto {
         }
     }
 
-    /// Fewer threads have to do as much as all of them side by side; and in the place of gangs, which fill the CPUs, they have to
-    /// be seen to come as far as these would, since threads that spin outside of regions look as busy as others. What their progress has shown once, CPU time does not
-    /// deny later.
-    fn looked_at_fewer_threads(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
-        if self.disturbed {
-            return self.look_in(CHECK, world);
-        }
-        let worth = self.options.goal.worth().min(1.0);
-        let with_all = self.speedup_with_all(world);
-        let with_fewer = self.speedup_with_fewer(world);
-        let told = with_all.zip(with_fewer).and_then(|(all, fewer)| match () {
-            () if fewer.least >= worth * all.most => Some(true),
-            () if fewer.most < worth * all.least => Some(false),
-            () => None,
-        });
-        self.fewer_did_more |= told == Some(true);
-        let instead_of_gangs = self.verdict.is_some_and(|one| one.manner == Manner::InGangs);
-        let most_lost = self.options.goal.most_lost_by_fewer_threads();
-        let by_cpu_time = || !instead_of_gangs && self.is_as_much(did, most_lost, world);
-        if told.unwrap_or_else(|| self.fewer_did_more || by_cpu_time()) {
-            if self.somebody_woke(world) {
-                let verdict = self.verdict.unwrap_or(Verdict::UNSEEN);
-                return self.give_fewer_threads(verdict, world, plan);
-            }
-            return self.look_in(CHECK, world);
-        }
-        self.pay(did, None, world);
-        self.fewer_did_less = true;
-        let manner = self.verdict.map_or(Manner::SideBySide, |verdict| verdict.manner);
-        let in_gangs = Some(did.useful(world.cpus.len()));
-        let verdict = Verdict { in_gangs, ..Verdict::new(manner, Ground::FewerDidLess) };
-        self.follow(verdict, world, plan);
-    }
-
-    /// The weighted speedup with all threads: side by side, or where turns were judged to be better, what these would
-    /// bring if that is more.
-    fn speedup_with_all(&self, world: &World<'_>) -> Option<Bounds> {
-        let beside = self.speedup_side_by_side(world);
-        if self.verdict.is_none_or(|verdict| verdict.manner != Manner::InGangs) {
-            return beside;
-        }
-        let in_turns = speedup_in_turns(&self.shares(&self.rivals(Seen::alone, world), world));
-        let Bounds { least, most } = beside.unwrap_or_default();
-        Some(Bounds { least: least.max(in_turns), most: most.max(in_turns) })
-    }
-
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
-    fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
+    pub(super) fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
         let length = did.seconds();
         let reference = self.side_by_side.filter(|beside| beside.useful > 0.0);
         let done = |beside: Beside| beside.alike(did, world.cpus.len()) / beside.useful;

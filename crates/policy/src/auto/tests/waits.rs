@@ -151,10 +151,35 @@ fn what_a_trial_is_compared_with_is_seen_as_well() {
     assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::LittleWaiting)), "alone as well");
     while !is_trial(&lab) {
         let seen = switched(&lab) == Some(true);
-        look_alike(&mut lab, 0.5, 1.0);
-        assert_eq!(is_trial(&lab), seen, "the interval before it");
+        match seen {
+            true => look_inside(&mut lab, 0.5, 1.0, 0.2),
+            false => look_alike(&mut lab, 0.5, 1.0),
+        }
+        assert!(seen || !is_trial(&lab), "the interval before it");
     }
     assert!(looked_at(&lab) > Nanos::from_secs(2));
+}
+
+#[test]
+fn side_by_side_that_becomes_worse_than_turns_were_found_to_be_is_tried_anew_at_once() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.2);
+    look_inside(&mut lab, 1.4, 0.25, 0.0);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+    while switched(&lab) != Some(true) {
+        look_alike(&mut lab, 0.5, 1.0);
+    }
+    // As before: it is looked again, and the pause goes on.
+    look_inside(&mut lab, 0.5, 1.0, 0.2);
+    assert!(!is_trial(&lab));
+    while switched(&lab) != Some(true) {
+        look_alike(&mut lab, 0.5, 1.0);
+    }
+    look_inside(&mut lab, 0.5, 1.0, 0.6);
+    assert!(is_trial(&lab), "0.8 CPUs at work now, and alone 1.4");
+    assert!(looked_at(&lab) < Nanos::from_secs(2));
+    look_inside(&mut lab, 1.98, 0.25, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
 }
 
 #[test]

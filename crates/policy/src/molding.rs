@@ -1,0 +1,108 @@
+//! With how many threads programs are started under `auto`, where they may have fewer than they ask for.
+//!
+//! *Problem.* A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads
+//! may bring it less than they take from them.
+//!
+//! *Idea.* How long each takes alone with which count tells which counts are [best](advise). Since `auto` may find a way
+//! that is better than gangs, and programs cannot go back, these have to be better than anything that is possible with the
+//! counts asked for: than the soonest end by CPU time alone.
+//!
+//! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and *malleable* if it may have more or
+//! fewer at any time (Feitelson and Rudolph, 1996).
+
+use cosched_core::Nanos;
+
+use crate::advice::{Candidate, ROUNDING, advise, predict};
+use crate::kind::Kind;
+
+/// This much sooner all have to end for programs to be started with fewer threads than they ask for: less is noise of single runs.
+const WORTH: f64 = 0.03;
+
+/// The thread counts with which programs are started, where some of them are moldable. `None`: as many as they ask for.
+///
+/// Those that are not moldable are candidates whose time is known with one count only. The counts are held against the
+/// soonest end that is [possible](soonest) with the counts asked for, since `auto` may find a way that comes near to that.
+pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
+    let mut counts = advise(Kind::Auto, programs, cpus);
+    let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
+    let total = |counts: &[u16]| predict(Kind::Auto, programs, counts, cpus).total_seconds;
+    let fewer = total(&counts);
+    if fewer > (1.0 - WORTH) * soonest(programs, cpus).min(total(&asked)) {
+        return None;
+    }
+    // Whose threads are in nobody's way keeps them.
+    for (slot, most) in asked.into_iter().enumerate() {
+        let before = std::mem::replace(&mut counts[slot], most);
+        if total(&counts) > fewer * (1.0 + ROUNDING) {
+            counts[slot] = before;
+        }
+    }
+    Some(counts)
+}
+
+/// Before this, nobody can have all done with the threads asked for: the CPU time of all that come from some time on has to
+/// fit on the CPUs from then on, and nobody is sooner than alone. Threads that sleep leave their CPUs to others; those that
+/// spin do not.
+fn soonest(programs: &[Candidate], cpus: usize) -> f64 {
+    let cpu_seconds = |program: &Candidate| {
+        let most = program.most(cpus);
+        let cpu = program.cpu.map(|cpu| cpu.as_secs_f64());
+        f64::from(program.runs) * cpu.unwrap_or_else(|| f64::from(most) * program.alone(most))
+    };
+    let from = |at: Nanos| {
+        let work = programs.iter().filter(|program| program.arrives >= at).map(cpu_seconds);
+        at.as_secs_f64() + work.sum::<f64>() / cpus.max(1) as f64
+    };
+    let alone = |program: &Candidate| {
+        let run = program.alone(program.most(cpus));
+        program.arrives.as_secs_f64() + f64::from(program.runs) * run
+    };
+    let ends = programs.iter().map(|program| from(program.arrives).max(alone(program)));
+    ends.fold(0.0, f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::tests::candidate;
+
+    #[test]
+    fn fewer_threads_are_given_only_where_all_end_sooner_than_turns_could_end_them() {
+        let script = candidate(&[(1, 1375), (2, 875)]);
+        assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
+        assert_eq!(mold(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
+        let scales = candidate(&[(1, 1000), (2, 505)]);
+        assert_eq!(mold(&vec![scales; 4], 2), None, "a hundredth is no reason");
+        let late = Candidate { arrives: Nanos::from_secs(2), ..script.clone() };
+        let all = [vec![script], vec![late; 4]].concat();
+        assert_eq!(mold(&all, 2), Some(vec![2, 1, 1, 1, 1]), "it is alone until it has ended");
+    }
+
+    #[test]
+    fn threads_that_sleep_beside_others_are_kept() {
+        // Half of its work is for one thread alone, and the other one sleeps meanwhile, or spins.
+        let half = candidate(&[(1, 1000), (2, 770)]);
+        let cpu = |ms| vec![Candidate { cpu: Some(Nanos::from_millis(ms)), ..half.clone() }; 2];
+        assert_eq!(
+            mold(&cpu(1000), 2),
+            None,
+            "side by side, all could be done within a second, too"
+        );
+        assert_eq!(mold(&cpu(1540), 2), Some(vec![1, 1]));
+    }
+
+    #[test]
+    fn threads_whose_cpus_are_of_no_use_to_others_are_kept() {
+        // One needs both CPUs at once, so the other one has them in its turns, whether it uses one or two.
+        let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));
+        assert_eq!(mold(&[wide, half.clone()], 2), None);
+        assert_eq!(mold(&[half.clone(), half], 2), Some(vec![1, 1]));
+    }
+
+    #[test]
+    fn a_long_program_keeps_its_threads_for_when_it_is_alone() {
+        let (long, short) = (candidate(&[(1, 3000), (2, 1520)]), candidate(&[(1, 300), (2, 152)]));
+        let counts = mold(&[long, short.clone(), short.clone(), short], 2);
+        assert!(counts.is_none_or(|counts| counts[0] == 2));
+    }
+}
