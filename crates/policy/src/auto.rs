@@ -104,6 +104,8 @@ pub(crate) struct Auto {
     /// Fewer threads did not help these programs; or they did, by what these tell.
     fewer_did_less: bool,
     fewer_did_more: bool,
+    /// They run side by side since a trial ended, and not since turns did less than was expected of them.
+    follows_trial: bool,
     interval: Going,
     look_at: Nanos,
     /// When it is glanced at what is done, where that was just decided.
@@ -135,6 +137,7 @@ impl Auto {
             verdict: None,
             fewer_did_less: false,
             fewer_did_more: false,
+            follows_trial: false,
             interval: Going::default(),
             look_at: Nanos::NEVER,
             glance_at: None,

@@ -53,6 +53,7 @@ impl Auto {
     }
 
     pub(super) fn go_side_by_side(&mut self, verdict: Verdict, world: &World<'_>, plan: &mut Plan) {
+        self.follows_trial = matches!(self.phase, Phase::Trial { .. });
         self.leave_to_kernel(Phase::SideBySide);
         self.budget.pause(world.now);
         self.verdict = Some(verdict);

@@ -183,6 +183,21 @@ fn side_by_side_that_becomes_worse_than_turns_were_found_to_be_is_tried_anew_at_
 }
 
 #[test]
+fn where_turns_have_disappointed_there_is_no_trial_before_the_pause_has_ended() {
+    let mut lab = lab(Goal::Balanced, 2, wide(4));
+    look_inside(&mut lab, 0.5, 1.0, 0.6);
+    look_inside(&mut lab, 1.98, 0.25, 0.1);
+    assert_eq!(chosen(&lab), Some((Manner::InGangs, Ground::MuchWaiting)));
+    look_inside(&mut lab, 1.3, 0.25, 0.4);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
+    let from = looked_at(&lab);
+    while !is_trial(&lab) {
+        look_inside(&mut lab, 0.5, 1.0, 0.8);
+    }
+    assert!(looked_at(&lab) - from >= Nanos::from_secs(2));
+}
+
+#[test]
 fn one_that_may_spin_in_its_own_code_is_enough_to_take_turns() {
     let mut lab = lab(Goal::Balanced, 2, wide(2));
     let seen = |p: &Program, sample| match p.id.slot {
