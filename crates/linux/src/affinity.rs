@@ -1,13 +1,17 @@
 //! On which CPUs a thread may run: `sched_setaffinity` and `sched_getaffinity`.
 //!
 //! The kernel intersects what is set with the thread's cpuset and remembers
-//! only the result, so a mask should be read back where it matters. Nothing
-//! here intersects or saves masks: who may narrow whose mask is for the caller.
+//! only the result, so a mask should be read back where it matters; CPUs that are offline are left
+//! out of what is read ([`Seen`]). Nothing here intersects or saves masks: who may narrow whose mask is for the caller.
+
+mod seen;
 
 use cosched_core::{CpuSet, MAX_CPUS};
 use rustix::io::Errno;
 use rustix::process::Pid;
 use rustix::thread;
+
+pub use seen::Seen;
 
 /// Why a thread's CPUs could not be read or set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

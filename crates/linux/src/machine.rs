@@ -331,6 +331,7 @@ impl Linux {
             Ready::Source(SENTINEL) => self.hear_sentinel()?,
             Ready::Source(HOTPLUG) => {
                 if self.hotplug.as_ref().is_some_and(Hotplug::take) {
+                    self.renew_bindings()?;
                     self.look_at_cpus();
                 }
             }

@@ -8,6 +8,9 @@
 //! creator's mask, so the list of threads is walked until a walk finds nobody new. A single thread may be given CPUs of its
 //! own, of those of its program; what it starts is born with them, too, and is put back with all others.
 //!
+//! Where all CPUs of a thread go offline, the kernel lets it run anywhere, also once they are back. So whenever CPUs have gone
+//! or come, everybody is bound anew to what was his ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
+//!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
 
@@ -17,7 +20,7 @@ use std::collections::{HashMap, HashSet};
 
 use cosched_core::{CpuSet, MaskOwner, ProgramId, Refusal};
 
-use crate::affinity::{self, AffinityError};
+use crate::affinity::{self, AffinityError, Seen};
 use crate::cgroup::{self, Dir, Version};
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
@@ -88,7 +91,7 @@ impl Masks {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
                     if seen.insert(thread) {
-                        news.push((thread, affinity::get(thread.pid).ok()));
+                        news.push((thread, Seen::of(thread.pid).ok()));
                     }
                 }
             }
@@ -100,13 +103,15 @@ impl Masks {
             let ours = [self.found, self.last, given];
             for (thread, before) in news {
                 // Others were looked at since, and it may have bound itself meanwhile.
-                let present = outcome(affinity::get(thread.pid));
-                let bound = present.and_then(|present| match present {
-                    Some(present) => {
-                        let is_known = ours.contains(&present)
-                            || self.apart.gave(thread.pid, &present, &self.last);
-                        let is_ours = before == Some(present) && is_known;
-                        self.bind_thread(thread, (present, is_ours), target, cpus.is_none(), log)
+                let bound = outcome(Seen::of(thread.pid)).and_then(|seen| match seen {
+                    Some(seen) => {
+                        let is_known = ours.iter().any(|mask| seen.shows(mask))
+                            || self.apart.gave(thread.pid, &seen, &self.last);
+                        let is_as_before = before.is_some_and(|before| seen.is_as(&before));
+                        // Who has what was found was never bound, or was let go: the kernel does that, too.
+                        let is_free = seen.shows(&self.found);
+                        let is_ours = is_free || is_as_before && is_known;
+                        self.bind_thread(thread, (seen, is_ours), target, cpus.is_none(), log)
                     }
                     None => Ok(()),
                 });
@@ -121,6 +126,14 @@ impl Masks {
         refused.map_or(Ok(()), |why| Err(PinError::Refused(why)))
     }
 
+    fn renew(&mut self, tree: &Tree, proc: &Proc, log: &mut Log) -> Result<(), PinError> {
+        let bound = Some(self.last).filter(|last| *last != self.found);
+        match bound.is_some() || !self.apart.is_new() {
+            true => self.bind(bound, tree, proc, log),
+            false => Ok(()),
+        }
+    }
+
     /// Gives one thread CPUs of its own, of those of its program; `None` takes that back.
     fn bind_one(
         &mut self,
@@ -132,14 +145,14 @@ impl Masks {
         if self.apart.is_new() {
             self.meet_strangers(tree, proc);
         }
-        let Some(present) = outcome(affinity::get(thread.pid))? else { return Ok(()) };
-        if !self.is_ours(thread.pid, &present) {
-            self.apart.meets(thread, present);
+        let Some(seen) = outcome(Seen::of(thread.pid))? else { return Ok(()) };
+        if !self.is_ours(thread.pid, &seen) {
+            self.apart.meets(thread, seen.mask);
             return Err(PinError::Refused(Refusal::ChangedByOther));
         }
         self.apart.rule(thread, cpus);
         let wanted = self.apart.target(thread.pid, &self.last);
-        if wanted == present {
+        if wanted == seen.mask {
             return Ok(());
         }
         if wanted != self.last {
@@ -152,10 +165,10 @@ impl Masks {
     fn meet_strangers(&mut self, tree: &Tree, proc: &Proc) {
         for process in tree.members(proc) {
             for tid in proc.threads(process.pid).unwrap_or_default() {
-                let known = proc.thread_stat(process.pid, tid).ok().zip(affinity::get(tid).ok());
-                let stranger = known.filter(|(_, present)| !self.is_ours(tid, present));
-                if let Some((stat, present)) = stranger {
-                    self.apart.meets(stat.into(), present);
+                let known = proc.thread_stat(process.pid, tid).ok().zip(Seen::of(tid).ok());
+                let stranger = known.filter(|(_, seen)| !self.is_ours(tid, seen));
+                if let Some((stat, seen)) = stranger {
+                    self.apart.meets(stat.into(), seen.mask);
                 }
             }
         }
@@ -165,8 +178,8 @@ impl Masks {
     fn forget_rules(&mut self, proc: &Proc) {
         let all = self.last;
         let is_bound = |(thread, expected): &(Process, CpuSet)| {
-            let present = thread.look(proc).and_then(|_| affinity::get(thread.pid).ok());
-            present == Some(*expected)
+            let seen = thread.look(proc).and_then(|_| Seen::of(thread.pid).ok());
+            seen.is_some_and(|seen| seen.shows(expected))
         };
         let expected = |thread: Process| (thread, self.apart.target(thread.pid, &all));
         let bound: Vec<_> = self.apart.threads().map(expected).filter(is_bound).collect();
@@ -178,22 +191,23 @@ impl Masks {
     }
 
     /// Whether a thread has this mask from us, or from whoever started the program.
-    fn is_ours(&self, tid: i32, present: &CpuSet) -> bool {
-        [self.found, self.last].contains(present) || self.apart.gave(tid, present, &self.last)
+    fn is_ours(&self, tid: i32, seen: &Seen) -> bool {
+        [self.found, self.last].iter().any(|mask| seen.shows(mask))
+            || self.apart.gave(tid, seen, &self.last)
     }
 
     fn bind_thread(
         &mut self,
         thread: Process,
-        (present, is_ours): (CpuSet, bool),
+        (seen, is_ours): (Seen, bool),
         target: CpuSet,
         release: bool,
         log: &mut Log,
     ) -> Result<(), PinError> {
         let own = match self.users.get(&thread) {
-            Some((own, ours)) if *ours == present => Some(*own),
+            Some((own, ours)) if seen.shows(ours) => Some(*own),
             _ if is_ours => None,
-            _ => Some(present),
+            _ => Some(seen.mask),
         };
         let wanted = match own {
             None => self.apart.target(thread.pid, &target),
@@ -208,7 +222,7 @@ impl Masks {
             log.note(Record::UserMask { program: self.program, thread, mask: own })?;
             self.users.insert(thread, (own, wanted));
         }
-        if wanted != present {
+        if wanted != seen.mask {
             if own.is_none() && wanted != target {
                 self.apart.announce((self.program, self.found), thread, wanted, log)?;
             }
@@ -265,6 +279,18 @@ impl Pinning {
         }
     }
 
+    /// Binds all threads anew to what was given to them last: the kernel may have let them run anywhere.
+    ///
+    /// # Errors
+    /// When a change could not be announced. Whose CPUs are offline stays as the kernel has left him.
+    pub fn renew(&mut self, tree: &Tree, proc: &Proc, log: &mut Log) -> Result<(), LogError> {
+        let Pinning::Masks(masks) = self else { return Ok(()) };
+        match masks.renew(tree, proc, log) {
+            Ok(()) | Err(PinError::Refused(_)) => Ok(()),
+            Err(PinError::Log(error)) => Err(error),
+        }
+    }
+
     /// Takes back what single threads were given.
     pub fn forget_rules(&mut self, proc: &Proc) {
         if let Pinning::Masks(masks) = self {
@@ -275,11 +301,11 @@ impl Pinning {
     /// Who decides on which CPUs a thread may run.
     pub fn owner(&mut self, tid: i32, proc: &Proc) -> MaskOwner {
         let Pinning::Masks(masks) = self else { return MaskOwner::Cosched };
-        match affinity::get(tid) {
-            Ok(present) if !masks.is_ours(tid, &present) => {
+        match Seen::of(tid) {
+            Ok(seen) if !masks.is_ours(tid, &seen) => {
                 // Who has ended meanwhile is nobody's.
                 if let Ok(thread) = Process::find(proc, tid) {
-                    masks.apart.meets(thread, present);
+                    masks.apart.meets(thread, seen.mask);
                 }
                 MaskOwner::User
             }

@@ -5,7 +5,7 @@ use std::fs;
 
 use cosched_core::{CpuSet, Why};
 use cosched_linux::affinity;
-use cosched_linux::procfs::Proc;
+use cosched_linux::procfs::{Proc, State};
 use rustix::process::Signal;
 
 use super::guest_is_one_of;
@@ -41,13 +41,12 @@ fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     Proc::default().threads(pid).unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-/// Whether threads are bound to these packages, to each of them and to no others, and are there.
+/// Whether all threads are bound to these packages, to each of them and to no others, and are there.
 fn are_on(packages: &[&str], locker: &Locker) -> bool {
     let packages: BTreeSet<String> = packages.iter().map(|cpus| (*cpus).to_owned()).collect();
     let places = places(locker);
-    let bound = || places.iter().filter(|(mask, _)| mask.len() <= 2);
-    let used: BTreeSet<String> = bound().map(|(mask, _)| mask.to_string()).collect();
-    used == packages && bound().all(|(mask, cpu)| mask.contains(*cpu))
+    let used: BTreeSet<String> = places.iter().map(|(mask, _)| mask.to_string()).collect();
+    used == packages && places.iter().all(|(mask, cpu)| mask.contains(*cpu))
 }
 
 #[test]
@@ -62,6 +61,13 @@ fn threads_land_on_the_packages_that_the_plan_gives_them_and_are_as_found_afterw
     assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
     locker.stop(&place);
     place.no_trace_is_left_of(ended.pid);
+}
+
+/// Stops cosched, and waits until it is.
+fn stop(cosched: &Cosched) {
+    cosched.signal(Signal::STOP);
+    let stat = || Proc::default().stat(cosched.pid()).unwrap();
+    eventually("cosched's stop", || stat().state == State::Stopped);
 }
 
 /// The CPUs of the last package, offline until dropped.
@@ -93,6 +99,34 @@ fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back(
     eventually("threads on all packages again", || are_on(&PACKAGES, &locker));
     cosched.signal(Signal::INT);
     cosched.ended().with(130);
+    let all = CpuSet::first(8);
+    assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
+    locker.stop(&place);
+}
+
+#[test]
+fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody_looked() {
+    let Some((place, locker, cosched)) = shuffled() else { return };
+    stop(&cosched);
+    drop(Unplugged::now());
+    let all = CpuSet::first(8);
+    assert!(places(&locker).iter().any(|(mask, _)| *mask == all), "the kernel's doing");
+    cosched.signal(Signal::CONT);
+    eventually("threads on all packages", || are_on(&PACKAGES, &locker));
+    cosched.signal(Signal::INT);
+    cosched.ended().with(130);
+    assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
+    locker.stop(&place);
+}
+
+#[test]
+fn threads_are_as_found_again_where_cosched_is_killed_while_half_of_their_package_is_gone() {
+    let Some((place, locker, cosched)) = shuffled() else { return };
+    stop(&cosched);
+    switch(7, "0");
+    cosched.kill();
+    eventually("the undo log's end", || place.undo_logs().is_empty());
+    switch(7, "1");
     let all = CpuSet::first(8);
     assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
     locker.stop(&place);

@@ -208,6 +208,14 @@ impl Linux {
         }
     }
 
+    /// CPUs have gone or come, and the kernel may have let bound threads run anywhere.
+    pub(super) fn renew_bindings(&mut self) -> Result<(), MachineError> {
+        for live in self.live.values_mut() {
+            live.pinning.renew(&live.tree, &self.proc, &mut self.log)?;
+        }
+        Ok(())
+    }
+
     /// Gives one thread CPUs of its own, or takes them back. Who has ended meanwhile needs none.
     pub(super) fn rule(&mut self, id: ThreadId, rule: ThreadRule) -> Result<(), MachineError> {
         let Some(Named { program, process, thread }) = self.observer.who(id) else {

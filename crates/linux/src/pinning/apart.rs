@@ -9,6 +9,7 @@ use std::collections::HashMap;
 
 use cosched_core::{CpuSet, ProgramId};
 
+use crate::affinity::Seen;
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Record};
 
@@ -61,13 +62,13 @@ impl Apart {
 
     /// Whether a thread has this mask because it, or who started it, was given CPUs of its own; those of its program are
     /// these.
-    pub(super) fn gave(&self, tid: i32, present: &CpuSet, all: &CpuSet) -> bool {
-        if self.strangers.get(&tid).is_some_and(|(_, mask)| mask == present) {
+    pub(super) fn gave(&self, tid: i32, seen: &Seen, all: &CpuSet) -> bool {
+        if self.strangers.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
             return false;
         }
         match self.ruled.contains_key(&tid) {
-            true => self.target(tid, all) == *present,
-            false => self.given.contains(present),
+            true => seen.shows(&self.target(tid, all)),
+            false => self.given.iter().any(|given| seen.shows(given)),
         }
     }
 

@@ -176,7 +176,7 @@ fn a_thread_that_somebody_else_has_bound_meanwhile_is_left_where_it_is() {
     let mut program = Sleeper::start(all);
     assert_eq!(program.rule(Some(first)), Ok(()));
     program.is_bound_to(second);
-    assert!(!program.masks.is_ours(program.pid(), &second));
+    assert!(!program.masks.is_ours(program.pid(), &Seen::of(program.pid()).unwrap()));
     assert_eq!(program.rule(Some(first)), Err(Refusal::ChangedByOther));
     program.masks.forget_rules(&Proc::default());
     assert_eq!(program.bind(None), Ok(()));

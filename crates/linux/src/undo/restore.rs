@@ -23,7 +23,7 @@ use super::Book;
 use super::cgroups::pass_on_no_more;
 use super::changes::Changes;
 use super::owed::{Owed, Program};
-use crate::affinity::{self, AffinityError};
+use crate::affinity::{self, AffinityError, Seen};
 use crate::files::{self, FileError};
 use crate::helper::Helper;
 use crate::procfs::{Proc, State};
@@ -247,8 +247,13 @@ fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, Affi
     if changes.is_empty() {
         return Ok(false);
     }
-    let present = affinity::get(thread.pid)?;
-    let Some(found) = changes.original(thread, present) else { return Ok(false) };
+    let seen = Seen::of(thread.pid)?;
+    let present = seen.mask;
+    let found = changes.original(thread, present).or_else(|| {
+        let set = changes.sets().find(|set| seen.shows(set))?;
+        changes.original(thread, set)
+    });
+    let Some(found) = found else { return Ok(false) };
     affinity::set(thread.pid, &found)?;
     // The kernel takes away what the thread's cpuset does not have: the rest may be what was there.
     Ok(affinity::get(thread.pid)? != present)
