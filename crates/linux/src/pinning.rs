@@ -83,14 +83,14 @@ impl Masks {
         if target != self.last {
             log.note(Record::Pinned { program: self.program, found: self.found, set: target })?;
         }
-        let (mut seen, mut refused) = (HashSet::new(), None);
+        let (mut met, mut refused) = (HashSet::new(), None);
         for walk in 0..MOST_WALKS {
             let mut news = Vec::new();
             for process in tree.members(proc) {
                 for tid in proc.threads(process.pid).unwrap_or_default() {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
-                    if seen.insert(thread) {
+                    if met.insert(thread) {
                         news.push((thread, Seen::of(thread.pid).ok()));
                     }
                 }
