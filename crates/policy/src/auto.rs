@@ -104,7 +104,7 @@ pub(crate) struct Auto {
     /// Fewer threads did not help these programs; or they did, by what these tell.
     fewer_did_less: bool,
     fewer_did_more: bool,
-    /// They run side by side since a trial ended, and not since turns did less than was expected of them.
+    /// They run side by side since a trial ended, and not since turns did less than was expected or were not needed.
     follows_trial: bool,
     interval: Going,
     look_at: Nanos,

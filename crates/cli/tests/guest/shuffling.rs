@@ -70,30 +70,33 @@ fn stop(cosched: &Cosched) {
     eventually("cosched's stop", || stat().state == State::Stopped);
 }
 
-/// The CPUs of the last package, offline until dropped.
-struct Unplugged;
+/// CPUs that are offline until dropped.
+struct Unplugged<'a>(&'a [usize]);
+
+/// The last package.
+const LAST: [usize; 2] = [6, 7];
 
 fn switch(cpu: usize, to: &str) {
     fs::write(format!("/sys/devices/system/cpu/cpu{cpu}/online"), to).unwrap();
 }
 
-impl Unplugged {
-    fn now() -> Unplugged {
-        [6, 7].into_iter().for_each(|cpu| switch(cpu, "0"));
-        Unplugged
+impl Unplugged<'_> {
+    fn now(cpus: &[usize]) -> Unplugged<'_> {
+        cpus.iter().for_each(|cpu| switch(*cpu, "0"));
+        Unplugged(cpus)
     }
 }
 
-impl Drop for Unplugged {
+impl Drop for Unplugged<'_> {
     fn drop(&mut self) {
-        [6, 7].into_iter().for_each(|cpu| switch(cpu, "1"));
+        self.0.iter().for_each(|cpu| switch(*cpu, "1"));
     }
 }
 
 #[test]
 fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {
     let Some((place, locker, cosched)) = shuffled() else { return };
-    let unplugged = Unplugged::now();
+    let unplugged = Unplugged::now(&LAST);
     eventually("threads on the others", || are_on(&PACKAGES[..3], &locker));
     drop(unplugged);
     eventually("threads on all packages again", || are_on(&PACKAGES, &locker));
@@ -108,7 +111,7 @@ fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back(
 fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody_looked() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     stop(&cosched);
-    drop(Unplugged::now());
+    drop(Unplugged::now(&LAST));
     let all = CpuSet::first(8);
     assert!(places(&locker).iter().any(|(mask, _)| *mask == all), "the kernel's doing");
     cosched.signal(Signal::CONT);
@@ -123,10 +126,10 @@ fn threads_are_bound_again_where_a_package_has_gone_and_come_back_before_anybody
 fn threads_are_as_found_again_where_cosched_is_killed_while_half_of_their_package_is_gone() {
     let Some((place, locker, cosched)) = shuffled() else { return };
     stop(&cosched);
-    switch(7, "0");
+    let unplugged = Unplugged::now(&LAST[1..]);
     cosched.kill();
     eventually("the undo log's end", || place.undo_logs().is_empty());
-    switch(7, "1");
+    drop(unplugged);
     let all = CpuSet::first(8);
     assert!(places(&locker).iter().all(|(mask, _)| *mask == all), "{:?}", places(&locker));
     locker.stop(&place);

@@ -3,15 +3,15 @@
 //! The kernel remembers a thread's mask with the CPUs that are offline, and tells it without them: what was set is not
 //! always what is read back. Where all CPUs of a thread go offline, it may run anywhere from then on, also once they are
 //! back. Which CPUs are offline is seen by what is left of our own mask: that changes in the same moment, while
-//! what sysfs says of CPUs comes later.
+//! what sysfs says of CPUs comes later. But in a cpuset the kernel forgets what is offline, so sysfs is asked as well.
 
 use std::path::Path;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use cosched_core::CpuSet;
+use cosched_core::{CpuSet, MAX_CPUS};
 
 use super::{AffinityError, get};
-use crate::files;
+use crate::{files, topology};
 
 /// The mask of a thread, as far as it is seen.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +20,7 @@ pub struct Seen {
     pub mask: CpuSet,
     /// The same of our own mask.
     here: CpuSet,
-    /// What that is without.
+    /// The CPUs that are offline.
     gone: CpuSet,
 }
 
@@ -35,7 +35,7 @@ impl Seen {
             let mask = get(tid)?;
             let before = std::mem::replace(&mut here, get(0)?);
             if before == here {
-                return Ok(Seen { mask, here, gone: own().difference(&here) });
+                return Ok(Seen { mask, here, gone: gone(here) });
             }
         }
     }
@@ -43,9 +43,8 @@ impl Seen {
     /// Whether a thread with this mask looks like that.
     pub fn shows(&self, mask: &CpuSet) -> bool {
         let left = mask.difference(&self.gone);
-        self.mask == *mask
-            || self.mask == left
-            || left.is_empty() && self.here.is_subset(&self.mask)
+        let is_let_go = !mask.is_empty() && left.is_empty() && self.here.is_subset(&self.mask);
+        self.mask == *mask || self.mask == left || is_let_go
     }
 
     /// Whether both may be the same mask, seen at two times.
@@ -55,14 +54,34 @@ impl Seen {
     }
 }
 
-/// Our own mask, with what is offline.
-fn own() -> &'static CpuSet {
-    static OWN: OnceLock<CpuSet> = OnceLock::new();
-    OWN.get_or_init(|| {
-        let status = files::read(Path::new("/proc/thread-self/status")).unwrap_or_default();
-        let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        list.and_then(|list| list.parse().ok()).unwrap_or_default()
-    })
+/// What is offline, where this is left of our own mask.
+fn gone(here: CpuSet) -> CpuSet {
+    static FIRST: OnceLock<CpuSet> = OnceLock::new();
+    static LAST: Mutex<Option<(CpuSet, CpuSet)>> = Mutex::new(None);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, gone)) = last.filter(|(seen, _)| *seen == here) {
+        return gone;
+    }
+    let online = topology::list(Path::new("/sys/devices/system/cpu/online")).ok().flatten();
+    let gone = offline(&here, own(), online);
+    // What we have no longer, though it is there, was taken from us, or sysfs will tell.
+    let is_certain = FIRST.get_or_init(|| here).difference(&here).is_subset(&gone);
+    *last = is_certain.then_some((here, gone));
+    gone
+}
+
+/// What is offline, by what we have and do not see, and by what sysfs says, as far as both are known.
+fn offline(here: &CpuSet, own: Option<CpuSet>, online: Option<CpuSet>) -> CpuSet {
+    let unseen = own.map(|own| own.difference(here)).unwrap_or_default();
+    let others = online.map(|online| CpuSet::first(MAX_CPUS).difference(&online));
+    unseen.union(&others.unwrap_or_default())
+}
+
+/// Our own mask as the kernel remembers it.
+fn own() -> Option<CpuSet> {
+    let status = files::read(Path::new("/proc/thread-self/status")).ok()?;
+    let list = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
+    list.parse().ok()
 }
 
 #[cfg(test)]
@@ -94,6 +113,7 @@ mod tests {
         assert!(seen("0-5,9", "6-7").shows(&cpus("6-7")), "also where we may not run");
         assert!(!seen("0-4", "6-7").shows(&cpus("6-7")));
         assert!(!seen("0-7", "").shows(&cpus("6-7")), "nobody knows any more");
+        assert!(!seen("0-7", "").shows(&CpuSet::EMPTY), "nobody has such a mask");
     }
 
     #[test]
@@ -104,9 +124,23 @@ mod tests {
     }
 
     #[test]
+    fn what_was_taken_from_us_is_not_offline() {
+        let offline = |here: &str, own: &str, online: &str| {
+            let gone = offline(&cpus(here), Some(cpus(own)), Some(cpus(online)));
+            gone.intersection(&CpuSet::first(8)).to_string()
+        };
+        assert_eq!(offline("0-7", "0-7", "0-7"), "");
+        assert_eq!(offline("0-3", "0-7", "0-7"), "4-7", "sysfs comes later");
+        assert_eq!(offline("0-3", "0-3", "0-3"), "4-7", "a cpuset forgets");
+        assert_eq!(offline("0-3", "0-3", "0-7"), "", "it was taken from us");
+        assert_eq!(offline("0-3", "0-4", "0-6"), "4,7");
+    }
+
+    #[test]
     fn our_own_mask_is_seen_as_it_is_told() {
-        let own = Seen::of(0).unwrap();
-        assert_eq!(own.mask, get(0).unwrap());
-        assert!(own.shows(&own.mask) && own.is_as(&own));
+        let seen = Seen::of(0).unwrap();
+        assert_eq!(seen.mask, get(0).unwrap());
+        assert!(seen.shows(&seen.mask) && seen.is_as(&seen));
+        assert!(seen.mask.is_subset(&own().unwrap()) && !seen.mask.intersects(&seen.gone));
     }
 }

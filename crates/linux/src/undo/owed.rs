@@ -51,7 +51,11 @@ impl Owed {
             if let Record::UserMask { program, thread, mask } = record {
                 let program = owed.program(*program);
                 for set in program.sets.clone() {
-                    program.masks.add(Some(*thread), *mask, set.intersection(mask));
+                    let common = set.intersection(mask);
+                    // It was left where it was, where nothing is common.
+                    if !common.is_empty() {
+                        program.masks.add(Some(*thread), *mask, common);
+                    }
                 }
             }
         }
@@ -131,6 +135,7 @@ mod tests {
             Record::UserMask { program: P, thread: own, mask: cpus("1-3") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0-1") },
             Record::Pinned { program: P, found: cpus("0-3"), set: cpus("2-3") },
+            Record::Pinned { program: P, found: cpus("0-3"), set: cpus("0") },
         ]
         .into_iter()
         .collect();
@@ -139,6 +144,7 @@ mod tests {
         assert_eq!(masks.original(own, cpus("2-3")), Some(cpus("1-3")));
         assert_eq!(masks.original(other, cpus("2-3")), Some(cpus("0-3")));
         assert_eq!(masks.original(own, cpus("0")), None);
+        assert!(masks.sets().all(|set| !set.is_empty()), "it was not bound to nothing");
     }
 
     #[test]

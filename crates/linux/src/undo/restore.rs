@@ -250,8 +250,8 @@ fn restore_mask(thread: Process, changes: &Changes<CpuSet>) -> Result<bool, Affi
     let seen = Seen::of(thread.pid)?;
     let present = seen.mask;
     let found = changes.original(thread, present).or_else(|| {
-        let set = changes.sets().find(|set| seen.shows(set))?;
-        changes.original(thread, set)
+        let mut shown = changes.sets().filter(|set| seen.shows(set));
+        shown.find_map(|set| changes.original(thread, set))
     });
     let Some(found) = found else { return Ok(false) };
     affinity::set(thread.pid, &found)?;

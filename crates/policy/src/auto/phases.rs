@@ -142,8 +142,8 @@ impl Auto {
     }
 
     /// There is no trial for some time. Programs go on to something else meanwhile, and side by side may become worse than what
-    /// each did alone would come to in turns. Then it is time for one, since it is not expected to cost anything. Where it was
-    /// turns that disappointed, what is expected of them has been wrong before, and the pause is kept.
+    /// each did alone would come to in turns. Then it is time for one, since it is not expected to cost anything. Where turns
+    /// have ended otherwise than by a trial, what was expected of them has been wrong before, and the pause is kept.
     fn look_between_trials(&mut self, world: &World<'_>, plan: &mut Plan) {
         let is_by_waiting =
             self.follows_trial && self.is_by_cpu_time() && self.somebody_shows_waits(world);
