@@ -89,6 +89,9 @@ fn programs_that_spin_for_their_siblings_take_turns() {
         let auto = as_good_as_the_better(&four, options);
         let gangs = choices(&auto).contains(&(Manner::InGangs, Ground::GangsFill));
         assert_eq!(gangs, options.is_empty(), "{:?}", choices(&auto));
+        let one_by_one =
+            [(Manner::OneAfterAnother, Ground::ForThroughput), (Manner::SideBySide, Ground::Alone)];
+        assert_eq!(choices(&auto) == one_by_one, !gangs, "{:?}", choices(&auto));
     }
 }
 

@@ -10,6 +10,8 @@ use serde::{Deserialize, Serialize};
 pub enum Manner {
     /// All at once, and the kernel shares the CPUs.
     SideBySide,
+    /// Who comes next starts when those that run leave CPUs idle, or have ended.
+    OneAfterAnother,
     /// In turns.
     InGangs,
     /// In turns where that is needed, and malleable programs have as many threads as bring most.
@@ -21,6 +23,7 @@ impl Manner {
     pub const fn name(self) -> &'static str {
         match self {
             Manner::SideBySide => "side-by-side",
+            Manner::OneAfterAnother => "one-after-another",
             Manner::InGangs => "in-gangs",
             Manner::FewerThreads => "fewer-threads",
         }
@@ -49,6 +52,10 @@ pub enum Ground {
     OneCompetes,
     /// No program has several threads at work, so nobody waits for a sibling without a CPU.
     NobodyWide,
+    /// Of those that compete, so few may be frozen that turns would bring nothing.
+    FewFreezable,
+    /// The goal is throughput, and some wait for their start.
+    ForThroughput,
     /// Alone, the programs leave CPUs idle, or are in the kernel much: in turns they would do less.
     GangsIdle,
     /// Alone, the programs use all CPUs: in turns nothing is lost that can be measured, and nobody waits for a sibling.

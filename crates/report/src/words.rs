@@ -151,6 +151,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
+        Why::Chosen { manner: Manner::OneAfterAnother, .. } => "one after another",
         Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
         Why::Chosen { manner: Manner::FewerThreads, .. } => "fewer threads",
         Why::Molded { threads, asked } => {

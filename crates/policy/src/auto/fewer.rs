@@ -44,7 +44,7 @@ impl Auto {
         self.watch.want();
         self.fewer_did_more = false;
         self.verdict = Some(verdict);
-        self.tell(Verdict { manner: Manner::FewerThreads, ..verdict }, plan);
+        self.tell(Verdict { manner: Manner::FewerThreads, ..verdict }, world, plan);
         self.look_in(FIRST_CHECK, world);
     }
 

@@ -120,14 +120,14 @@ impl Auto {
         let soon = if self.line.waits() { LOOK } else { NEXT_LOOK };
         let settled = is_settled(&self.rivals(Seen::beside, world), world.cpus.len());
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
-            self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+            self.tell(Verdict::new(Manner::SideBySide, ground), world, plan);
             self.look_in(soon, world);
         } else if let Some(verdict) = self.overruled(world) {
             self.follow(verdict, world, plan);
         } else if self.hardly_waits(world) {
             let verdict = Verdict::new(Manner::SideBySide, Ground::LittleWaiting);
             self.verdict = Some(verdict);
-            self.tell(verdict, plan);
+            self.tell(verdict, world, plan);
             let pause = self.watch.pause();
             self.look_in(if self.line.waits() { LOOK } else { pause }, world);
         } else if world.now < self.budget.next() {
@@ -416,7 +416,7 @@ impl Auto {
             // What was seen is of those who were there before.
             (self.side_by_side, self.others) = (None, None);
             if !world.programs.is_empty() {
-                self.tell(Verdict::new(Manner::SideBySide, ground), plan);
+                self.tell(Verdict::new(Manner::SideBySide, ground), world, plan);
             }
             self.look_at = Nanos::NEVER;
             self.watch.stop();
@@ -446,7 +446,7 @@ impl Auto {
                 self.side_by_side = Some(Beside { useful: cpus as f64, waiting: None });
                 return self.follow(Verdict::new(manner, ground), world, plan);
             }
-            self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), plan);
+            self.tell(Verdict::new(Manner::SideBySide, Ground::Begins), world, plan);
         }
         self.disturbed = self.spoilt < MOST_SPOILT;
         let next = if self.disturbed { SETTLE } else { LOOK };

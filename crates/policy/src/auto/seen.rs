@@ -97,13 +97,18 @@ impl Seen {
 }
 
 impl Auto {
-    /// Those that could take turns.
-    pub(super) fn candidates<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
+    /// Those that have been let in, and may use CPUs.
+    fn present<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
         world.programs.iter().filter(move |p| {
             let is_left_alone =
                 matches!(p.state, ProgramState::StoppedByOther | ProgramState::Exiting);
-            self.line.has(p.id) && p.freezable && !is_left_alone
+            self.line.has(p.id) && !is_left_alone
         })
+    }
+
+    /// Those that could take turns.
+    pub(super) fn candidates<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
+        self.present(world).filter(|p| p.freezable)
     }
 
     pub(super) fn seen(&self, program: &Program) -> Seen {
@@ -118,6 +123,13 @@ impl Auto {
     /// The same as they were seen.
     pub(super) fn rivals(&self, by: fn(&Seen, usize) -> Rival, world: &World<'_>) -> Vec<Rival> {
         self.competing(world).map(|p| by(&self.seen(p), asked(p, world))).collect()
+    }
+
+    /// The same with those that may not be frozen, if there are any: what they use alone is never seen.
+    pub(super) fn with_unfreezable(&self, world: &World<'_>) -> Option<Vec<Rival>> {
+        let all = self.present(world).filter(|p| !self.seen(p).idles);
+        let rivals = all.map(|p| self.seen(p).alone(asked(p, world))).collect();
+        self.present(world).any(|p| !p.freezable).then_some(rivals)
     }
 
     /// Whether it was seen in this interval whether threads wait: of those that compete with several, for most of what these did.
@@ -246,7 +258,9 @@ impl Auto {
     pub(super) fn may_have_fewer(&self, manner: Manner, world: &World<'_>) -> bool {
         let wide: Vec<&Program> = self.competing(world).filter(|p| asked(p, world) > 1).collect();
         match manner {
-            Manner::SideBySide => !wide.is_empty() && wide.iter().all(|p| p.malleable),
+            Manner::SideBySide | Manner::OneAfterAnother => {
+                !wide.is_empty() && wide.iter().all(|p| p.malleable)
+            }
             Manner::InGangs | Manner::FewerThreads => {
                 let mut malleable = wide.iter().filter(|p| p.malleable).peekable();
                 malleable.peek().is_some() && malleable.all(|p| self.seen(p).tells())

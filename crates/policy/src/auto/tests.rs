@@ -129,6 +129,33 @@ fn it_begins_as_linux_does_and_looks_only_where_something_could_be_won() {
 }
 
 #[test]
+fn programs_that_wait_for_their_start_and_those_that_may_not_be_frozen_are_told_of() {
+    let mut three = lab(Goal::Throughput, 2, wide(3));
+    let one_after_another = Some((Manner::OneAfterAnother, Ground::ForThroughput));
+    assert_eq!((chosen(&three), three.running().len()), (one_after_another, 1));
+    three.exit(0);
+    assert_eq!((chosen(&three), three.running()), (None, vec![1]), "that has been told");
+    three.exit(1);
+    assert_eq!(chosen(&three), Some((Manner::SideBySide, Ground::Alone)));
+    let single = (0..5).map(|slot| program(slot, 1)).collect();
+    let five = lab(Goal::Throughput, 2, single);
+    assert_eq!((chosen(&five), five.running().len()), (one_after_another, 2));
+
+    let unfreezable = |program| Program { freezable: false, ..program };
+    let ground = |programs| match chosen(&lab(Goal::Balanced, 2, programs)) {
+        Some((Manner::SideBySide, ground)) => ground,
+        other => panic!("{other:?}"),
+    };
+    let one = || unfreezable(program(0, 2));
+    assert_eq!(ground(vec![one(), program(1, 2)]), Ground::FewFreezable);
+    assert_eq!(ground(vec![one(), program(1, 1), program(2, 1)]), Ground::FewFreezable);
+    assert_eq!(ground(vec![one(), program(1, 2), program(2, 2)]), Ground::Begins);
+    let narrow = [0, 1, 2].map(|slot| unfreezable(program(slot, 1)));
+    assert_eq!(ground(narrow[..2].to_vec()), Ground::EnoughCpus);
+    assert_eq!(ground(narrow.to_vec()), Ground::NobodyWide);
+}
+
+#[test]
 fn where_programs_are_not_stopped_in_time_they_take_no_turns() {
     let (wanted, why) = (Aspect::Frozen, Refusal::TimedOut);
     let late = |slot| Cause::Deviated { program: ProgramId::first(slot), wanted, why };

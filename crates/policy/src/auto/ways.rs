@@ -25,7 +25,7 @@ impl Auto {
                 self.give_fewer_threads(verdict, world, plan);
             }
             Manner::InGangs => self.make_gangs(verdict, world, plan),
-            Manner::SideBySide | Manner::FewerThreads => {
+            Manner::SideBySide | Manner::OneAfterAnother | Manner::FewerThreads => {
                 self.go_side_by_side(verdict, world, plan);
             }
         }
@@ -46,7 +46,7 @@ impl Auto {
         self.phase = Phase::InGangs;
         self.watch.want();
         self.verdict = Some(verdict);
-        self.tell(verdict, plan);
+        self.tell(verdict, world, plan);
         // When everybody has had a turn.
         let round = options.quantum * self.competing(world).count() as u64;
         self.look_in(round.clamp(FIRST_CHECK, CHECK), world);
@@ -57,7 +57,7 @@ impl Auto {
         self.leave_to_kernel(Phase::SideBySide);
         self.budget.pause(world.now);
         self.verdict = Some(verdict);
-        self.tell(verdict, plan);
+        self.tell(verdict, world, plan);
         let soon = self.line.waits() || self.somebody_tells(world);
         self.look_in(if soon { LOOK } else { NEXT_LOOK }, world);
     }

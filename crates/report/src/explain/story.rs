@@ -235,12 +235,17 @@ fn shares(result: &RunResult) -> Option<String> {
 /// How many quanta, and what switching cost.
 fn quanta(history: &History<'_>) -> Option<String> {
     let result = history.result;
-    let quanta = history.quanta().len();
-    let asked = result.quantum_seconds.filter(|_| quanta > 0)?;
+    let quanta = history.quanta();
+    let lengths = || quanta.iter().map(|quantum| quantum.length);
+    let (shortest, longest) = (lengths().min()?, lengths().max()?);
+    let up_to = match shortest < longest && longest < Nanos::NEVER {
+        true => format!(" to {}", words::span(longest)),
+        false => String::new(),
+    };
     let mut line = format!(
-        "{}, {} asked for; {}",
-        words::count(quanta, "quantum", "quanta"),
-        words::span(nanos(asked)),
+        "{}, {}{up_to}; {}",
+        words::count(quanta.len(), "quantum", "quanta"),
+        words::planned(shortest),
         words::count(result.own.switches, "switch", "switches"),
     );
     if let Some(gap) = &result.own.switch_gap {

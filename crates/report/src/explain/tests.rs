@@ -107,7 +107,7 @@ fn the_story_tells_where_the_time_went() {
             "greedy: 3 programs on 4 CPUs in 300 ms.",
             "Of 850 ms of turnaround in all, 69 % was the work as it takes alone, 25 % waiting, 1 % stopped by \
              somebody else, 5 % the cost of company.",
-            "4 quanta, 200 ms asked for; 2 switches of 2 ms (median; longest 3 ms).",
+            "4 quanta, planned for 100 ms; 2 switches of 2 ms (median; longest 3 ms).",
             "c was the last one to be done.",
             "a took 250 ms: 140 ms as alone, 103 ms waiting, 7 ms the cost of company.",
             "b took 300 ms: 150 ms as alone, 107 ms waiting, 10 ms stopped by somebody else, 33 ms the cost of company.",

@@ -29,6 +29,9 @@ pub(super) fn chosen(manner: Manner, ground: Ground) -> &'static str {
         (Manner::SideBySide, Ground::NobodyWide) => {
             "all run side by side, since none of them uses several CPUs at once"
         }
+        (Manner::SideBySide, Ground::FewFreezable) => {
+            "all run side by side, since so few of them may be frozen that turns would bring nothing"
+        }
         (Manner::SideBySide, Ground::LittleWaiting) => {
             "all run side by side, since in turns their threads would wait hardly less for siblings without a CPU"
         }
@@ -43,6 +46,9 @@ pub(super) fn chosen(manner: Manner, ground: Ground) -> &'static str {
         }
         (Manner::SideBySide, _) => {
             "all run side by side, since in turns they would do less: alone, they leave CPUs idle, or are in the kernel much"
+        }
+        (Manner::OneAfterAnother, _) => {
+            "they start one after another as long as they fill the CPUs, since the goal is throughput"
         }
         (Manner::InGangs, Ground::KnownToScale) => {
             "they take turns, since by their runs alone they use all CPUs well"
