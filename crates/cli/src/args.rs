@@ -42,7 +42,7 @@ use crate::trace::TraceArgs;
 pub(crate) use remedy::with_remedy;
 use rungs::{FreezerArg, PinningArg};
 pub(crate) use shuffle::{ShuffleArgs, groups};
-pub(crate) use values::{duration, instant, kernel, max_frozen, named, pid, seed, whole};
+pub(crate) use values::{duration, instant, kernel, max_frozen, named, pid, quantum, seed, whole};
 use values::{interval, quanta, slowdowns};
 
 /// Co-schedules multithreaded programs that share this machine.
@@ -122,7 +122,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
     /// How long a gang runs at a time: 1ms to 60s [default: 100ms; 250ms under auto]
-    #[arg(long, allow_hyphen_values = true, value_parser = duration)]
+    #[arg(long, allow_hyphen_values = true, value_parser = quantum)]
     pub(crate) quantum: Option<Duration>,
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]

@@ -15,7 +15,7 @@ use crate::fcfs::Fcfs;
 use crate::grants::Grants;
 use crate::minwait::Minwait;
 use crate::placement::Placement;
-use crate::quantum::SHORTEST;
+use crate::quantum::{LONGEST, SHORTEST};
 use crate::rounds::Rounds;
 use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
 use crate::unmanaged::Unmanaged;
@@ -26,8 +26,6 @@ const QUANTUM: Nanos = Nanos::from_millis(100);
 /// The same under `auto`, which shortens it as far as everybody is to be served each second: switches and cold caches cost
 /// programs that compute 3 to 5 % with quanta of 100 ms (docs/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
-/// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
-const LONGEST: Nanos = Nanos::from_secs(60);
 
 /// A policy that users can choose; the default is the one that chooses for those who do not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

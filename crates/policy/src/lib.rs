@@ -51,7 +51,7 @@ mod kind;
 mod minwait;
 pub mod molding;
 mod placement;
-mod quantum;
+pub mod quantum;
 mod rounds;
 mod shuffling;
 mod unit;

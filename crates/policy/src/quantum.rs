@@ -21,7 +21,9 @@
 use cosched_core::{Nanos, Plan, Why};
 
 /// No quantum is made shorter than this.
-pub(crate) const SHORTEST: Nanos = Nanos::from_millis(1);
+pub const SHORTEST: Nanos = Nanos::from_millis(1);
+/// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
+pub const LONGEST: Nanos = Nanos::from_secs(60);
 /// What a switch adds to a quantum at least, as far as is known; more is assumed in steps of this.
 const SWITCH: Nanos = Nanos::from_micros(500);
 /// A wake-up later than this tells nothing of the next ones.

@@ -7,8 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cosched_core::{Nanos, input};
+use cosched_policy::quantum::{LONGEST, SHORTEST};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
+
+/// How times are written.
+const UNITS: &str = "write a time with its unit, such as 100ms or 1s";
 
 pub(super) fn slowdowns(file: &str) -> Result<Arc<Slowdowns>, String> {
     let help = "docs/policies.md describes such a table, and `cosched sim slowdowns` makes one";
@@ -63,6 +67,14 @@ pub(super) fn interval(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// How long a gang runs at a time.
+pub(crate) fn quantum(text: &str) -> Result<Duration, String> {
+    let is_possible = |time: &Duration| (SHORTEST..=LONGEST).contains(&Nanos::from(*time));
+    time(text)?.filter(is_possible).ok_or_else(|| {
+        format!("choose from {SHORTEST} to {LONGEST} (longer ones are better served by the policy 'fcfs'); {UNITS}")
+    })
+}
+
 /// For how long programs may be frozen: no quantum is shorter.
 pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
     match duration(text)? {
@@ -71,18 +83,20 @@ pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// A time as people write it; `None` where it is below zero.
+fn time(text: &str) -> Result<Option<Duration>, String> {
+    if text.starts_with('-') {
+        return Ok(None);
+    }
+    humantime::parse_duration(text).map(Some).map_err(|error| format!("{error}; {UNITS}"))
+}
+
 /// A time as people write it: 100ms, 1s, 2min.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let help = "write a time with its unit, such as 100ms or 1s";
-    if text.starts_with('-') {
-        return Err(format!("a time is above zero; {help}"));
-    }
-    let parsed: Duration =
-        humantime::parse_duration(text).map_err(|error| format!("{error}; {help}"))?;
-    match parsed.is_zero() || parsed > Duration::from_secs(24 * 3600) {
-        true => Err(format!("it must be more than zero and at most a day; {help}")),
-        false => Ok(parsed),
-    }
+    let is_possible = |time: &Duration| !time.is_zero() && *time <= Duration::from_secs(24 * 3600);
+    time(text)?
+        .filter(is_possible)
+        .ok_or_else(|| format!("it must be more than zero and at most a day; {UNITS}"))
 }
 
 /// A time since the beginning of a run: seconds as in run.json, or with a unit.

@@ -11,6 +11,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod controllers;
+mod offline;
 mod placement;
 mod shuffling;
 #[path = "../live/support/mod.rs"]

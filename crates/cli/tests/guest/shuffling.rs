@@ -9,6 +9,7 @@ use cosched_linux::procfs::{Proc, State};
 use rustix::process::Signal;
 
 use super::guest_is_one_of;
+use super::offline::Unplugged;
 use super::support::{Cosched, Locker, Place, eventually};
 
 const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
@@ -70,28 +71,8 @@ fn stop(cosched: &Cosched) {
     eventually("cosched's stop", || stat().state == State::Stopped);
 }
 
-/// CPUs that are offline until dropped.
-struct Unplugged<'a>(&'a [usize]);
-
 /// The last package.
 const LAST: [usize; 2] = [6, 7];
-
-fn switch(cpu: usize, to: &str) {
-    fs::write(format!("/sys/devices/system/cpu/cpu{cpu}/online"), to).unwrap();
-}
-
-impl Unplugged<'_> {
-    fn now(cpus: &[usize]) -> Unplugged<'_> {
-        cpus.iter().for_each(|cpu| switch(*cpu, "0"));
-        Unplugged(cpus)
-    }
-}
-
-impl Drop for Unplugged<'_> {
-    fn drop(&mut self) {
-        self.0.iter().for_each(|cpu| switch(*cpu, "1"));
-    }
-}
 
 #[test]
 fn a_package_that_goes_takes_its_group_along_and_gets_one_again_when_it_is_back() {

@@ -3,30 +3,11 @@
 //! The kernel moves a bound thread elsewhere then, and refuses to bind it to that CPU again. A
 //! run plans without it from then on, uses it again when it is back, and ends with everything given back.
 
-use std::fs;
-
 use cosched_core::CpuSet;
 
 use super::guest_is_one_of;
+use super::offline::Unplugged;
 use super::support::{Place, eventually, program};
-
-/// The last CPU, offline until dropped.
-struct Unplugged;
-
-const SWITCH: &str = "/sys/devices/system/cpu/cpu7/online";
-
-impl Unplugged {
-    fn now() -> Unplugged {
-        fs::write(SWITCH, "0").unwrap();
-        Unplugged
-    }
-}
-
-impl Drop for Unplugged {
-    fn drop(&mut self) {
-        fs::write(SWITCH, "1").unwrap();
-    }
-}
 
 fn run_loses_a_cpu(options: &str) {
     let place = Place::new();
@@ -41,7 +22,7 @@ fn run_loses_a_cpu(options: &str) {
     let all_started = || ["a", "b", "c"].iter().all(|name| !place.read(name).is_empty());
     eventually("the programs", all_started);
     let a_few_rounds = || std::thread::sleep(std::time::Duration::from_secs(2));
-    let unplugged = Unplugged::now();
+    let unplugged = Unplugged::now(&[7]);
     a_few_rounds();
     drop(unplugged);
     a_few_rounds();
@@ -88,7 +69,7 @@ fn programs_that_outlive_a_cosched_killed_meanwhile_get_the_cpu_back() {
     let tables = ["a", "b"].map(|name| program(name, "threads = 5", &script(name)));
     let cosched = place.run(&tables, "--policy gang --quantum 20ms --freezer cgroup-v2");
     eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
-    let unplugged = Unplugged::now();
+    let unplugged = Unplugged::now(&[7]);
     let pid = cosched.pid();
     cosched.kill();
     eventually("the undo log's end", || place.undo_logs().is_empty());

@@ -150,7 +150,7 @@ fn a_workload_file_without_permission_to_read_is_refused() {
 fn a_quantum_must_be_a_time_that_makes_sense() {
     for quantum in ["0", "0s", "1year", "100", "1us", "2min", "-1s", "soon"] {
         let options = format!("--policy gang --quantum={quantum}");
-        refuses(&[], &options, &["quantum"]);
+        refuses(&[], &options, &["--quantum", "100ms or 1s"]);
     }
 }
 

@@ -6,7 +6,7 @@ use cosched_policy::{Kind, Placement};
 use cosched_sim::Kernel;
 
 use super::super::Scene;
-use crate::args::{HowArgs, duration, kernel, max_frozen, named};
+use crate::args::{HowArgs, kernel, max_frozen, named, quantum};
 use crate::failure::Failure;
 use crate::sim::args::SimRunArgs;
 
@@ -93,7 +93,7 @@ impl Key {
 
     fn read(self, text: &str) -> Result<Value, String> {
         match self {
-            Key::Quantum => duration(text).map(Value::Quantum),
+            Key::Quantum => quantum(text).map(Value::Quantum),
             Key::Policy => named(text).map(Value::Policy),
             Key::Placement => named(text).map(Value::Placement),
             Key::Kernel => kernel(text).map(Value::Kernel),
