@@ -1,4 +1,5 @@
 //! `shuffling` on a machine with several packages: threads really are where the plan says, also when a package goes.
+//! In the root of a tree of cgroups and in a cpuset below it, where the kernel takes CPUs away differently.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,7 +18,7 @@ const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
 /// A program of eight threads on a machine with these packages, shuffled until there are threads on each of them; `None`
 /// elsewhere. Groups are made once and then kept: who is moved while he sleeps is there only when he has been woken.
 fn shuffled() -> Option<(Place, Locker, Cosched)> {
-    guest_is_one_of(&["packages"])?;
+    guest_is_one_of(&["packages", "numa"])?;
     let place = Place::new();
     let locker = Locker::of_threads("8", &place);
     let pid = locker.process.pid.to_string();
