@@ -421,6 +421,11 @@ pub enum Why {
         /// How many it would have.
         asked: u16,
     },
+    /// Wherever the others go, its CPUs are far apart from now on, since it lives from memory.
+    Spread {
+        /// Its last-level cache misses per 1000 instructions.
+        misses: f64,
+    },
     /// Each runs alone for a moment, to see how many CPUs it keeps busy.
     LooksAtEach {
         /// How long a moment is.

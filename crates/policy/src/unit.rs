@@ -238,13 +238,15 @@ pub(crate) struct Places {
     placement: Placement,
     /// Whether who lives from memory is spread, wherever the others go.
     spreads_misses: bool,
+    /// Of whom it was told that they are spread for that.
+    told: BTreeSet<ProgramId>,
     /// For a program and a number of threads, what was free, what it had had, and what it got.
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
 }
 
 impl Places {
     pub(crate) fn new(placement: Placement) -> Places {
-        Places { placement, spreads_misses: false, answers: BTreeMap::new() }
+        Places { placement, spreads_misses: false, told: BTreeSet::new(), answers: BTreeMap::new() }
     }
 
     /// The same, but who is known to live from memory is spread: it has more ways to memory so, and who computes beside it
@@ -253,9 +255,22 @@ impl Places {
         Places { spreads_misses: true, ..Places::new(placement) }
     }
 
+    /// The misses of whoever is spread for them.
+    fn spread_for(&self, unit: &Unit) -> Option<f64> {
+        unit.misses.filter(|misses| self.spreads_misses && *misses >= MANY_MISSES)
+    }
+
     fn placement(&self, unit: &Unit) -> Placement {
-        let lives_from_memory = unit.misses.is_some_and(|misses| misses >= MANY_MISSES);
-        if self.spreads_misses && lives_from_memory { Placement::Spread } else { self.placement }
+        if self.spread_for(unit).is_some() { Placement::Spread } else { self.placement }
+    }
+
+    /// Tells of whoever is spread for its misses, where that makes a difference: its threads are several, and do not fill the machine.
+    fn tell(&mut self, unit: &Unit, cpus: &CpuSet, world: &World<'_>, plan: &mut Plan) {
+        let is_new = self.placement != Placement::Spread && cpus.len() > 1 && cpus != world.cpus;
+        let Some(misses) = self.spread_for(unit).filter(|_| is_new) else { return };
+        for id in unit.ids().filter(|id| self.told.insert(*id)) {
+            plan.because(Some(id), Why::Spread { misses });
+        }
     }
 
     /// As [`place`], for a program that had the CPUs `last`.
@@ -282,6 +297,7 @@ impl Places {
     /// Forgets who is gone.
     pub(crate) fn retain(&mut self, world: &World<'_>) {
         self.answers.retain(|(id, ..), _| world.program(*id).is_some());
+        self.told.retain(|id| world.program(*id).is_some());
     }
 }
 
@@ -303,6 +319,7 @@ pub(crate) fn run_together(
         let placement = places.placement(unit);
         let cpus = places.of(whole, world.topology, &free, &last, placement).unwrap_or(*world.cpus);
         free = free.difference(&cpus);
+        places.tell(unit, &cpus, world, plan);
         for (Member { id, grant, unbound, .. }, cpus) in divided(unit, cpus, places, world) {
             let cpus = if unbound { *world.cpus } else { cpus };
             plan.run(id, Settings { grant, ..settings(cpus, world) });
@@ -425,15 +442,20 @@ mod tests {
                 Some(Directive::Run(settings)) => settings.cpus,
                 _ => None,
             };
-            (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string())
+            let told = plan.reasons.iter().filter_map(|reason| match reason.why {
+                Why::Spread { misses } => Some((reason.program?.slot, misses)),
+                _ => None,
+            });
+            let told: Vec<_> = told.collect();
+            (cpus(0).unwrap().to_string(), cpus(1).unwrap().to_string(), told)
         };
         let spreading = || Places::spreading_misses(Placement::Packed);
-        let both = |one: &str, other: &str| (one.to_owned(), other.to_owned());
-        assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4"));
+        let both = |one: &str, other: &str, told| (one.to_owned(), other.to_owned(), told);
+        assert_eq!(given(Some(50.0), spreading()), both("0-2", "3-4", vec![(1, 50.0)]));
         for (misses, places) in
             [(Some(50.0), packed()), (Some(1.0), spreading()), (None, spreading())]
         {
-            assert_eq!(given(misses, places), both("0-2", "4-5"), "{misses:?}");
+            assert_eq!(given(misses, places), both("0-2", "4-5", vec![]), "{misses:?}");
         }
     }
 

@@ -10,6 +10,7 @@ mod grants;
 mod meetings;
 mod moment;
 mod slices;
+mod spread;
 mod story;
 #[cfg(test)]
 mod tests;

@@ -129,6 +129,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::TriesThreads { .. }
         | Why::Chosen { .. }
         | Why::Molded { .. }
+        | Why::Spread { .. }
         | Why::LooksAtEach { .. }
         | Why::LooksBack { .. }
         | Why::Deviation { .. } => None,

@@ -99,6 +99,7 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Molded { .. } => {
             "it was started with fewer threads, since by runs alone the last program ends sooner so"
         }
+        Why::Spread { .. } => "its CPUs are far apart, since it lives from memory",
         Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
         Why::LooksBack { .. } => "all run side by side for a moment, to see how far they come so",
         Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
@@ -157,6 +158,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Molded { threads, asked } => {
             return format!("started with {threads} of {asked} threads").into();
         }
+        Why::Spread { .. } => "spread",
         Why::LooksAtEach { .. } => "looks at each",
         Why::LooksBack { .. } => "looks back",
         Why::HardlyRuns => "hardly runs",
@@ -249,6 +251,7 @@ fn figures(why: &Why) -> Option<String> {
             (!told.is_empty()).then(|| told.join("; "))
         }
         Why::Molded { threads, asked } => Some(format!("{threads} of {asked}")),
+        Why::Spread { misses } => Some(misses_per_kilo_instruction(*misses)),
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
         Why::LooksBack { moment } => Some(span(*moment)),
         Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),
@@ -266,6 +269,11 @@ fn figures(why: &Why) -> Option<String> {
         | Why::HardlyRuns
         | Why::NeverFrozen => None,
     }
+}
+
+/// Cache misses of a program.
+pub fn misses_per_kilo_instruction(misses: f64) -> String {
+    format!("{misses:.0} cache misses per 1000 instructions")
 }
 
 /// By how much a program was slowed, as a clause that begins with a comma.

@@ -16,6 +16,7 @@ use super::choices::{self, Choice};
 use super::grants::{self, Grant};
 use super::meetings;
 use super::slices::{self, SliceChoice, TriedWay};
+use super::spread;
 use crate::history::{History, Phase, State, Told, nanos, stopped_seconds};
 use crate::{molding, silence, words};
 
@@ -185,6 +186,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(interruption);
     lines.extend(choices::in_words(&choices::choices(result), history.end()));
     lines.extend(molding::sentences([result]));
+    lines.extend(spread::sentence(result));
     lines.extend(shares(result));
     lines.extend(quanta(history));
     lines.extend(silence::sentences([result]));

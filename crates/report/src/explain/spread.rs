@@ -1,0 +1,50 @@
+//! Whose CPUs were far apart although the others' were close together, and why: the policy chose so.
+
+use cosched_core::Why;
+use cosched_core::result::RunResult;
+
+use crate::words;
+
+/// A sentence that names them, if there are any.
+pub(super) fn sentence(result: &RunResult) -> Option<String> {
+    let named = result.programs.iter().zip(0u16..).filter_map(|(program, slot)| {
+        let reasons = result.decisions.iter().flat_map(|decision| &decision.reasons);
+        let misses = reasons.into_iter().find_map(|reason| match reason.why {
+            Why::Spread { misses } if reason.program.is_some_and(|id| id.slot == slot) => {
+                Some(misses)
+            }
+            _ => None,
+        })?;
+        Some(format!("{} ({})", program.name, words::misses_per_kilo_instruction(misses)))
+    });
+    let named: Vec<String> = named.collect();
+    let told = || {
+        format!("Far apart in their turns, since they live from memory: {}.", words::list(&named))
+    };
+    (!named.is_empty()).then(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_core::{ProgramId, Reason};
+
+    use super::*;
+    use crate::by_hand::{A, B, run};
+
+    #[test]
+    fn programs_whose_cpus_are_far_apart_are_named_once_with_their_misses() {
+        let mut run = run();
+        assert_eq!(sentence(&run), None);
+        let spread = |slot: usize, misses| Reason {
+            program: Some(ProgramId::first(slot as u16)),
+            why: Why::Spread { misses },
+        };
+        run.decisions[0].reasons.push(spread(B, 12.3));
+        run.decisions[1].reasons.extend([spread(A, 100.0), spread(B, 12.3)]);
+        assert_eq!(
+            sentence(&run).unwrap(),
+            "Far apart in their turns, since they live from memory: a (100 cache misses per 1000 instructions) \
+             and b (12 cache misses per 1000 instructions)."
+        );
+    }
+}
