@@ -119,7 +119,8 @@ impl Detached {
         let cpus = if self.bound { ", and its CPUs too" } else { "" };
         let state = match (threads, as_found) {
             (0, _) if !self.bound => "nothing of it had been changed".to_owned(),
-            (0, _) => "its threads have the CPUs that they were found with".to_owned(),
+            (0, _) => "its threads have the CPUs that they were found with, or that somebody else has given them"
+                .to_owned(),
             (all, same) if all == same => format!("{all} thread(s) have {had}{cpus}"),
             (all, same) => format!(
                 "{same} of {all} thread(s) have {had}{cpus}; the others were changed by somebody else"

@@ -147,7 +147,7 @@ impl Masks {
         }
         let Some(seen) = outcome(Seen::of(thread.pid))? else { return Ok(()) };
         if !self.is_ours(thread.pid, &seen) {
-            self.apart.meets(thread, seen.mask);
+            self.meet(thread, seen.mask, log)?;
             return Err(PinError::Refused(Refusal::ChangedByOther));
         }
         self.apart.rule(thread, cpus);
@@ -159,6 +159,12 @@ impl Masks {
             self.apart.announce((self.program, self.found), thread, wanted, log)?;
         }
         outcome(affinity::set(thread.pid, &wanted)).map(|_| ())
+    }
+
+    /// Remembers that somebody else has bound a thread, also for whoever reads the log.
+    fn meet(&mut self, thread: Process, mask: CpuSet, log: &mut Log) -> Result<(), LogError> {
+        self.apart.meets(thread, mask);
+        log.note(Record::UserMask { program: self.program, thread, mask })
     }
 
     /// Remembers whom somebody else has bound, before anybody has such a mask from us.
@@ -218,8 +224,7 @@ impl Masks {
             return Err(PinError::Refused(Refusal::NoCpuLeft));
         }
         if let Some(own) = own {
-            self.apart.meets(thread, own);
-            log.note(Record::UserMask { program: self.program, thread, mask: own })?;
+            self.meet(thread, own, log)?;
             self.users.insert(thread, (own, wanted));
         }
         if wanted != seen.mask {
@@ -299,17 +304,20 @@ impl Pinning {
     }
 
     /// Who decides on which CPUs a thread may run.
-    pub fn owner(&mut self, tid: i32, proc: &Proc) -> MaskOwner {
-        let Pinning::Masks(masks) = self else { return MaskOwner::Cosched };
+    ///
+    /// # Errors
+    /// When that somebody else does could not be written down.
+    pub fn owner(&mut self, tid: i32, proc: &Proc, log: &mut Log) -> Result<MaskOwner, LogError> {
+        let Pinning::Masks(masks) = self else { return Ok(MaskOwner::Cosched) };
         match Seen::of(tid) {
             Ok(seen) if !masks.is_ours(tid, &seen) => {
                 // Who has ended meanwhile is nobody's.
                 if let Ok(thread) = Process::find(proc, tid) {
-                    masks.apart.meets(thread, seen.mask);
+                    masks.meet(thread, seen.mask, log)?;
                 }
-                MaskOwner::User
+                Ok(MaskOwner::User)
             }
-            _ => MaskOwner::Cosched,
+            _ => Ok(MaskOwner::Cosched),
         }
     }
 }

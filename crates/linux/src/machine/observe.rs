@@ -23,6 +23,7 @@ use crate::counters::{Counters, Readings};
 use crate::cpu_clocks::CpuClocks;
 use crate::files::FileError;
 use crate::hook::{Door, Told};
+use crate::machine::MachineError;
 use crate::monitor::interval::{Intervals, Slice, by_program};
 use crate::monitor::{Activity, Monitor, ThreadUse};
 use crate::pointers::{Pointers, by_block};
@@ -30,6 +31,7 @@ use crate::procfs::Proc;
 use crate::run_delays::RunDelays;
 use crate::runtimes::part_in_runtimes;
 use crate::tree::Process;
+use crate::undo::Log;
 use source::{Source, add};
 
 /// What is observed, and by what.
@@ -232,8 +234,9 @@ impl Observer {
         id: ProgramId,
         live: &mut Live,
         clock: &Clock,
+        log: &mut Log,
         into: &mut Arena,
-    ) -> Result<Option<Unseen>, FileError> {
+    ) -> Result<Option<Unseen>, MachineError> {
         self.set_ticks();
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
@@ -323,7 +326,7 @@ impl Observer {
                     program: id,
                     cpu: thread.cpu.unwrap_or_default(),
                     on_cpu: thread.in_activity(Activity::Running),
-                    mask_owner: live.pinning.owner(thread.thread, &proc),
+                    mask_owner: live.pinning.owner(thread.thread, &proc, log)?,
                 }),
                 Some(_) => {}
             }

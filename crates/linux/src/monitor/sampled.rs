@@ -18,7 +18,7 @@ use cosched_core::Nanos;
 use super::{ACTIVITIES, Activity, Arrival, LOCKS, LockWait, ThreadUse, Ticks, Transfers};
 use crate::clock;
 use crate::files::{self, FileError};
-use crate::procfs::{Proc, status_field};
+use crate::procfs::{Proc, State, status_field};
 
 /// Between two looks, at least.
 const PERIOD: u64 = 10_000_000;
@@ -66,11 +66,11 @@ struct Seen {
     now: Option<Activity>,
     since: u64,
     told: bool,
-    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and that were denied.
+    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and those denied since one was.
     looks: [u32; ACTIVITIES],
     answered: u32,
     denied: u32,
-    /// Whether all looks before the last reading were denied.
+    /// Whether it may not be looked at.
     hidden: bool,
     /// Time asleep, by activity.
     asleep: [u64; ACTIVITIES],
@@ -143,8 +143,13 @@ impl Sampled {
             for thread in gone_is_empty(self.proc.threads(process))?.unwrap_or_default() {
                 let folder = thread_folder(&self.proc, process, thread);
                 let activity = match activity(&folder.join("syscall")) {
-                    // While it changes its program or its user, and for good where somebody else may not look.
-                    Err(error) if error.is_denied() => None,
+                    // While it changes its program or its user, once it has ended, and for good where somebody else may not
+                    // look.
+                    Err(error) if error.is_denied() => {
+                        let stat = self.proc.thread_stat(process, thread);
+                        let has_ended = stat.is_ok_and(|stat| stat.state == State::Zombie);
+                        has_ended.then_some(Activity::Sleeping)
+                    }
                     activity => match gone_is_empty(activity)? {
                         Some(activity) => Some(activity),
                         None => continue,
@@ -243,6 +248,7 @@ impl Seen {
             return;
         };
         self.answered += 1;
+        self.denied = 0;
         if self.now != Some(activity) {
             (self.now, self.since) = (Some(activity), at);
         }
@@ -272,8 +278,9 @@ impl Seen {
             }
         }
         (self.accounts, self.accounted, self.looks) = (accounts, at, [0; ACTIVITIES]);
-        self.hidden = self.denied > 0 && self.answered == 0;
-        (self.denied, self.answered) = (0, 0);
+        // Once may be chance: it was changing its program just then.
+        self.hidden = self.denied > 1 && self.answered == 0 && self.now.is_some();
+        self.answered = 0;
     }
 
     fn told(&self, process: i32, thread: i32) -> ThreadUse {
@@ -398,6 +405,14 @@ mod tests {
         seen.account(20 * MS, accounts(2 * MS));
         let told = seen.told(1, 1);
         assert!(!told.hidden && told.at_locks() == Nanos(10 * MS), "{told:?}");
+        for (at, is_hidden) in [(30, false), (40, true)] {
+            seen.look(at * MS - MS, None);
+            seen.account(at * MS, accounts(2 * MS));
+            assert_eq!(seen.told(1, 1).hidden, is_hidden, "once may be chance");
+        }
+        seen.now = None;
+        seen.account(50 * MS, accounts(2 * MS));
+        assert!(!seen.told(1, 1).hidden, "it has ended");
     }
 
     #[test]

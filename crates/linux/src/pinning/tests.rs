@@ -184,6 +184,23 @@ fn a_thread_that_somebody_else_has_bound_meanwhile_is_left_where_it_is() {
 }
 
 #[test]
+fn what_somebody_else_bound_to_another_threads_cpus_is_left_there_by_whoever_reads_the_log() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let mut program = Sleeper::start(all);
+    let (id, pid) = (ProgramId::first(0), program.pid());
+    let of_another = Record::Pinned { program: id, found: all, set: second };
+    program.log.note(of_another).unwrap();
+    assert_eq!(program.rule(Some(first)), Ok(()));
+    program.is_bound_to(second);
+    let masks = Masks::new(id, all, None);
+    let mut pinning = Pinning::Masks(Box::new(std::mem::replace(&mut program.masks, masks)));
+    let owner = pinning.owner(pid, &Proc::default(), &mut program.log).unwrap();
+    assert_eq!(owner, MaskOwner::User);
+    assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 0);
+    assert_eq!(program.cpus(), second);
+}
+
+#[test]
 fn whoever_reads_the_log_puts_single_threads_back_and_leaves_what_others_have_bound() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);

@@ -7,7 +7,7 @@ use cosched_core::{Arena, Measure, Nanos, Observe, ProgramId, ThreadId};
 use super::{Unseen, threads};
 use crate::counters::{Counters, Events};
 use crate::files::FileError;
-use crate::machine::Linux;
+use crate::machine::{Linux, MachineError};
 use crate::monitor::ROOM;
 
 /// What is told once where it cannot be seen what threads sleep for.
@@ -93,7 +93,7 @@ impl Linux {
         &mut self,
         what: &[Observe],
         into: &mut Arena,
-    ) -> Result<(), FileError> {
+    ) -> Result<(), MachineError> {
         let due: BTreeSet<ProgramId> = what.iter().filter_map(|observe| observe.program).collect();
         let stays = |id: ProgramId| self.live.contains_key(&id) && !due.contains(&id);
         into.samples.retain(|sample| stays(sample.program));
@@ -103,7 +103,7 @@ impl Linux {
         into.locks.retain(|share| owner(share.thread).is_some_and(stays));
         for id in due {
             let Some(live) = self.live.get_mut(&id) else { continue };
-            match self.observer.read(id, live, &self.clock, into)? {
+            match self.observer.read(id, live, &self.clock, &mut self.log, into)? {
                 Some(Unseen::Waits(id)) => self.note(id, UNSEEN_WAITS),
                 Some(Unseen::Threads(lost)) => self.note(id, too_many(lost)),
                 None => {}
