@@ -180,7 +180,9 @@ pub(super) fn judge(
         }
         false => (Manner::SideBySide, Ground::GangsIdle),
     };
-    Verdict { in_gangs: Some(in_gangs), ..Verdict::new(manner, ground) }
+    // Threads that somebody else keeps on one CPU look as if they had several at work.
+    let in_gangs = Some(in_gangs.min(cpus as f64));
+    Verdict { in_gangs, ..Verdict::new(manner, ground) }
 }
 
 /// The weighted speedup that is expected in turns. What is done on CPUs that are lent may be nothing.

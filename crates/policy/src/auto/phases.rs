@@ -122,6 +122,8 @@ impl Auto {
         if let Some(ground) = settled.or((!is_short).then_some(Ground::CpusIdle)) {
             self.tell(Verdict::new(Manner::SideBySide, ground), world, plan);
             self.look_in(soon, world);
+        } else if !self.are_loaded(world) {
+            self.look_in(LOOK, world);
         } else if let Some(verdict) = self.overruled(world) {
             self.follow(verdict, world, plan);
         } else if self.hardly_waits(world) {

@@ -24,6 +24,8 @@ const AWAKE: f64 = 0.93;
 /// What a thread brings on average, of what the first brings, where a program scales well.
 const SCALES: f64 = 0.9;
 
+/// Whoever has had less CPU time than this, seconds, is still being loaded.
+const LOADED: f64 = 0.01;
 /// Of whoever had less CPU time, seconds, too few samples may have been taken to see whether it waits.
 const ENOUGH: f64 = 0.01;
 /// It is seen whether programs wait if it is seen for this part of their CPU time.
@@ -34,6 +36,8 @@ const MOST_SEEN: f64 = 0.8;
 pub(super) struct Seen {
     /// It hardly uses CPUs.
     pub(super) idles: bool,
+    /// The CPU time that it has had so far, seconds.
+    had: f64,
     /// How many CPUs it used while it had all of them, and how many of these outside the kernel.
     pub(super) alone: Option<(f64, f64)>,
     /// The part of its time outside the kernel in which its threads wait in a runtime: then, and with fewer of them.
@@ -141,6 +145,12 @@ impl Auto {
             >= MOST_SEEN * did.iter().map(|did| did.on_cpu).sum::<f64>()
     }
 
+    /// Whether two at least that compete have done more than to begin: on CPUs that many want, a program that will sleep is
+    /// ready to run for long before it has done so.
+    pub(super) fn are_loaded(&self, world: &World<'_>) -> bool {
+        self.competing(world).filter(|p| self.seen(p).had >= LOADED).count() > 1
+    }
+
     /// Whether it is seen of somebody whether its threads wait.
     pub(super) fn somebody_shows_waits(&self, world: &World<'_>) -> bool {
         self.competing(world).any(|p| self.seen(p).shows_waits)
@@ -182,6 +192,9 @@ impl Auto {
         };
         let threads: usize = self.in_the_dark(world).iter().map(|rival| rival.threads).sum();
         let share = world.cpus.len() as f64 / threads.max(1) as f64;
+        for (id, did) in &did.0 {
+            self.seen.entry(id.slot).or_default().had += did.on_cpu;
+        }
         let idles = match self.phase {
             Phase::SideBySide | Phase::LooksBack => IDLES.0.min(IDLES.1 * share),
             _ => IDLES.0,

@@ -331,6 +331,17 @@ fn threads_that_wait_tell_that_cpus_are_short_whoever_else_uses_them() {
 }
 
 #[test]
+fn programs_that_are_still_being_loaded_are_not_seen_alone() {
+    let mut lab = lab(Goal::Balanced, 2, (0..50).map(|slot| program(slot, 2)).collect());
+    for _ in 0..4 {
+        look_at_queues(&mut lab, 0.02, 0.5);
+        assert!(!is_trial(&lab), "they may be about to sleep");
+    }
+    look_at_queues(&mut lab, 0.06, 1.9);
+    assert!(is_trial(&lab));
+}
+
+#[test]
 fn a_choice_tells_what_others_keep_from_them_where_that_is_much() {
     let others = |cpus, waiting| {
         let mut lab = lab(Goal::Balanced, 2, wide(4));
