@@ -8,6 +8,7 @@ use std::fs::{self, Metadata};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use cosched_core::Exit;
 use cosched_core::result::{ResultError, RunResult, temporary};
 use cosched_core::workload::{Workload, shown, shown_path};
 use cosched_policy::Kind;
@@ -95,6 +96,13 @@ fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
 /// Where a program's `stdout` or `stderr` goes.
 pub(crate) fn output(out: &Path, program: &str, stream: &str) -> PathBuf {
     out.join(format!("{program}.{stream}"))
+}
+
+/// Where programs that failed have said something about it.
+pub(crate) fn said_by_failed(out: &Path, result: &RunResult) -> Vec<PathBuf> {
+    let failed = result.programs.iter().filter(|program| program.exit != Some(Exit::Code(0)));
+    let said = failed.map(|program| output(out, &program.name, "stderr"));
+    said.filter(|file| file.metadata().is_ok_and(|found| found.len() > 0)).collect()
 }
 
 /// Makes the folder, if it is not there, and checks that it can be written to.

@@ -4,15 +4,17 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
+use cosched_core::workload::shown_path;
 use cosched_policy::Kind;
+use cosched_report::words;
 
 use crate::args::{HowArgs, SourceArgs, named};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
-use crate::session::{Origins, Request, Session, print};
+use crate::session::{Origins, Request, Session, print, say};
 use crate::store::Store;
-use crate::{source, table};
+use crate::{out, source, table};
 
 /// What to run, and how.
 #[derive(Debug, Args)]
@@ -61,6 +63,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
             let profile = source::profile_command(&args.source, &args.how);
             print(&table::run(&ran.result, Some(&profile)))?;
         }
+    }
+    let said = args.out.iter().flat_map(|out| out::said_by_failed(out, &ran.result));
+    let files: Vec<String> = said.map(|file| shown_path(&file)).collect();
+    if !files.is_empty() {
+        say(format_args!("what those that failed have said stands in {}", words::list(&files)));
     }
     let untroubled = ran.report_troubles();
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))

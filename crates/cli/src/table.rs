@@ -10,6 +10,8 @@ use crate::deviations;
 
 /// Columns of a table of sentences where nobody says how many there are.
 const WIDTH: u16 = 100;
+/// Nobody would paste a command that is longer.
+const LONGEST_COMMAND: usize = 1000;
 
 /// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
 /// that measures its programs alone, where there is one.
@@ -84,7 +86,13 @@ fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     let lacks_solo =
         |program: &ProgramResult| program.exit == Some(Exit::Code(0)) && program.slowdown.is_none();
     if let Some(profile) = profile.filter(|_| result.programs.iter().any(lacks_solo)) {
-        lines.push(format!("Slowdowns need solo times, which this command measures:\n  {profile}"));
+        lines.push(match profile.len() <= LONGEST_COMMAND {
+            true => format!("Slowdowns need solo times, which this command measures:\n  {profile}"),
+            false => {
+                "Slowdowns need solo times, which `cosched profile` measures of the same programs."
+                    .to_owned()
+            }
+        });
     }
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));

@@ -11,6 +11,7 @@ use cosched_policy::quantum::{LONGEST, SHORTEST};
 use cosched_policy::{Quanta, Slowdowns};
 use cosched_sim::Kernel;
 
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// How times are written.
 const UNITS: &str = "write a time with its unit, such as 100ms or 1s";
 
@@ -77,10 +78,8 @@ pub(crate) fn quantum(text: &str) -> Result<Duration, String> {
 
 /// For how long programs may be frozen: no quantum is shorter.
 pub(crate) fn max_frozen(text: &str) -> Result<Duration, String> {
-    match duration(text)? {
-        longest if longest < Duration::from_millis(1) => Err("1ms is the least".to_owned()),
-        longest => Ok(longest),
-    }
+    let is_possible = |time: &Duration| (Duration::from_millis(1)..=DAY).contains(time);
+    time(text)?.filter(is_possible).ok_or_else(|| format!("choose from 1ms to a day; {UNITS}"))
 }
 
 /// A time as people write it; `None` where it is below zero.
@@ -93,7 +92,7 @@ fn time(text: &str) -> Result<Option<Duration>, String> {
 
 /// A time as people write it: 100ms, 1s, 2min.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let is_possible = |time: &Duration| !time.is_zero() && *time <= Duration::from_secs(24 * 3600);
+    let is_possible = |time: &Duration| !time.is_zero() && *time <= DAY;
     time(text)?
         .filter(is_possible)
         .ok_or_else(|| format!("it must be more than zero and at most a day; {UNITS}"))

@@ -254,3 +254,17 @@ fn split_gives_every_program_cpus_of_its_own_from_its_start_on() {
     }
     place.nothing_is_left_of(&ended);
 }
+
+#[test]
+fn it_is_told_where_programs_that_failed_have_said_why() {
+    let place = Place::new();
+    let tables = [
+        program("a", "", "echo why >&2; exit 3"),
+        program("silent", "", "exit 4"),
+        program("fine", "", "echo so far >&2"),
+    ];
+    let ended = place.run(&tables, "").ended().with(1);
+    let told = |line: &&str| line.contains("stands in");
+    let lines: Vec<&str> = ended.stderr.lines().filter(told).collect();
+    assert_eq!(lines, ["cosched: what those that failed have said stands in out/a.stderr"]);
+}
