@@ -150,8 +150,11 @@ mod tests {
             ("stat --count 0 --pid 1", "write a whole number from 1 to"),
             ("detach -1", "write a whole number from 1 to"),
             ("explain run --at -1", "a time in a run is from 0 s on"),
-            ("run --policy gang --max-frozen 1us -- true", "1ms is the least"),
-            ("sim jobs.toml --policy gang --machine this --max-frozen 1ns", "1ms is the least"),
+            ("run --policy gang --max-frozen 1us -- true", "choose from 1ms to a day"),
+            (
+                "sim jobs.toml --policy gang --machine this --max-frozen 1ns",
+                "choose from 1ms to a day",
+            ),
         ] {
             let words = ["cosched"].into_iter().chain(words.split_whitespace());
             let refusal = Cli::try_parse_from(words).unwrap_err().to_string();
