@@ -58,7 +58,7 @@ impl Goal {
         match spinning {
             _ if self == Goal::Fair => MOST_LOST_FOR_FAIRNESS,
             Spinning::Seen => 1.0 - WORTH,
-            Spinning::Possible => MOST_LOST_AGAINST_SPINNING,
+            Spinning::Possible | Spinning::AmongOthers => MOST_LOST_AGAINST_SPINNING,
             Spinning::Excluded => NOISE,
         }
     }

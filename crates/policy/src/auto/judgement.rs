@@ -20,6 +20,10 @@
 //! they have to win something. That has to be for less waiting: that more is done outside the kernel may mean as
 //! well that a program which is being loaded had less of the CPUs.
 //!
+//! *Among programs of others,* threads that wait for each other do so alone as well, whenever one of them has lost its CPU to
+//! somebody else. So where they hardly did more than wait side by side, that they wait alone tells nothing against turns: whether
+//! they are as busy there decides, as where waiting is not seen.
+//!
 //! *How much may be lost* otherwise depends on whether anything can be won. A program whose threads sleep when it is alone waits by
 //! sleeping, and wastes little beside others. So does one whose threads yield, which shows in the kernel alone, more than
 //! in company. One whose threads do neither never waits, or spins. Where two such programs
@@ -69,8 +73,13 @@ impl Beside {
         self.useful + self.waiting.unwrap_or_default()
     }
 
-    /// The same where others are there: whether these wait is not seen.
-    pub(super) fn of_others(self) -> Beside {
+    /// Whether they did hardly more than wait.
+    fn mostly_waits(&self) -> bool {
+        self.waiting.is_some_and(|waiting| waiting > 0.0 && waiting >= MOSTLY * self.busy())
+    }
+
+    /// The same as if it was not seen whether anybody waits.
+    pub(super) fn with_all_at_work(self) -> Beside {
         Beside { useful: self.busy(), waiting: None }
     }
 
@@ -80,6 +89,8 @@ impl Beside {
     }
 }
 
+/// Programs that spend such a part of their time waiting hardly do more than that.
+pub(super) const MOSTLY: f64 = 0.5;
 /// Where it is seen how long threads wait, such a part of the CPUs less has to be spent on that in turns.
 pub(super) const SAVED: f64 = 0.05;
 /// Whoever is outside the kernel for less than this part of what all are side by side gives CPUs away when it waits.
@@ -99,18 +110,21 @@ impl Rival {
 pub(super) enum Spinning {
     /// How much they do is seen.
     Seen,
+    /// The same, and they hardly do more, but others have CPUs, too, for which they may do so in any way.
+    AmongOthers,
     /// They may: some spin, or never wait, and it takes two of these.
     Possible,
     /// They do not.
     Excluded,
 }
 
-/// The same of these, where this was done side by side on so many CPUs.
-pub(super) fn spinning(rivals: &[Rival], beside: Beside, cpus: usize) -> Spinning {
+/// The same of these, where this was done side by side on so many CPUs, of which others had some or not.
+pub(super) fn spinning(rivals: &[Rival], beside: Beside, cpus: usize, others: bool) -> Spinning {
     let outside = beside.busy() / cpus as f64;
     let may_spin = rivals.iter().filter(|rival| rival.may_spin(outside)).count();
     let all_show = rivals.iter().all(|rival| rival.threads < 2 || rival.shows_waits);
     match all_show && beside.waiting.is_some() {
+        true if others && beside.mostly_waits() => Spinning::AmongOthers,
         true => Spinning::Seen,
         false if may_spin > 1 => Spinning::Possible,
         false => Spinning::Excluded,
@@ -168,6 +182,13 @@ pub(super) fn judge(
         rivals.iter().zip(turns).map(|(rival, turns)| of(rival) * share(rival, turns)).sum()
     };
     let (useful, waiting) = (sum(|rival| rival.rate), sum(|rival| rival.waiting));
+    if spinning == Spinning::AmongOthers {
+        let fills = useful + waiting >= (1.0 - most_lost) * beside.busy();
+        return match fills {
+            true => Verdict::new(Manner::InGangs, Ground::MuchWaiting),
+            false => Verdict::new(Manner::SideBySide, Ground::GangsIdle),
+        };
+    }
     let in_gangs = if beside.waiting.is_some() { useful } else { useful + waiting };
     let saves = beside.waiting.is_some_and(|beside| beside - waiting >= SAVED * cpus as f64);
     let is_seen = spinning == Spinning::Seen;
@@ -265,7 +286,7 @@ mod tests {
 
     #[test]
     fn programs_that_may_spin_have_several_threads_that_never_sleep_and_meet_others_like_that() {
-        let spin = |all: &[(usize, f64)]| spinning(&rivals(all), busy(24.0), 24);
+        let spin = |all: &[(usize, f64)]| spinning(&rivals(all), busy(24.0), 24, false);
         assert_eq!(spin(&[(24, 24.0), (12, 11.9), (24, 9.0)]), Spinning::Possible);
         assert_eq!(spin(&[(24, 24.0), (24, 21.0), (1, 1.0), (1, 1.0)]), Spinning::Excluded);
     }
@@ -282,7 +303,7 @@ mod tests {
         let judged = |rate, waiting, useful, waits| {
             let some = [shows(2, rate, waiting), shows(2, rate, waiting), shows(1, 1.0, 0.0)];
             let beside = Beside { useful, waiting: Some(waits) };
-            let spinning = spinning(&some, beside, 2);
+            let spinning = spinning(&some, beside, 2, false);
             assert_eq!(spinning, Spinning::Seen);
             let verdict = judge(&some, &turns(&some, 2), 2, beside, spinning, -0.03);
             (verdict.manner, verdict.ground)
@@ -296,9 +317,13 @@ mod tests {
         let hidden = Rival { shows_waits: false, ..shows(2, 2.0, 0.0) };
         let both = [hidden, shows(2, 1.0, 1.0)];
         let beside = Beside { useful: 1.5, waiting: Some(0.5) };
-        assert_eq!(spinning(&both, beside, 2), Spinning::Possible, "that one, too");
+        assert_eq!(spinning(&both, beside, 2, false), Spinning::Possible, "that one, too");
         let shown = [shows(2, 2.0, 0.0); 2];
-        assert_eq!(spinning(&shown, busy(2.0), 2), Spinning::Possible, "not seen side by side");
+        assert_eq!(
+            spinning(&shown, busy(2.0), 2, false),
+            Spinning::Possible,
+            "not seen side by side"
+        );
     }
 
     #[test]
@@ -306,9 +331,9 @@ mod tests {
         // Four numpy scripts on two CPUs: 1.49 of these are busy outside the kernel side by side.
         let numpy =
             Rival { threads: 2, rate: 1.2, waiting: 0.0, never_sleeps: true, shows_waits: false };
-        assert_eq!(spinning(&[numpy; 4], busy(1.49), 2), Spinning::Excluded);
+        assert_eq!(spinning(&[numpy; 4], busy(1.49), 2, false), Spinning::Excluded);
         let storm = Rival { rate: 1.31, ..numpy };
-        let found = spinning(&[storm; 4], busy(1.08), 2);
+        let found = spinning(&[storm; 4], busy(1.08), 2, false);
         assert_eq!(found, Spinning::Possible, "each barrier wakes somebody, also in company");
     }
 

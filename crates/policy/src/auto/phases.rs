@@ -6,8 +6,8 @@ use super::goal::NOISE;
 use super::inner::Known;
 use super::interval::Interval;
 use super::judgement::{
-    Beside, Rival, SAVED, Spinning, Verdict, by_progress, is_settled, judge, speedup_in_turns,
-    spinning,
+    Beside, MOSTLY, Rival, SAVED, Spinning, Verdict, by_progress, is_settled, judge,
+    speedup_in_turns, spinning,
 };
 use super::line::Room;
 use super::progress;
@@ -21,10 +21,8 @@ use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
-/// How soon it is looked whether threads do hardly more than wait, so that it need not go on for that long,
+/// How soon it is looked whether threads do hardly more than wait, so that it need not go on for that long.
 const GLANCE: Nanos = Nanos::from_millis(25);
-/// for such a part of their CPU time.
-const MOSTLY: f64 = 0.5;
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(25);
 /// Where somebody comes and goes all the time, no more looks in a row than these are begun anew for it.
@@ -264,13 +262,14 @@ impl Auto {
     fn against(&self, beside: Beside, world: &World<'_>) -> Verdict {
         let rivals = self.rivals(Seen::alone, world);
         let turns = self.shares(&rivals, world);
-        let spinning = spinning(&rivals, beside, world.cpus.len());
+        let spinning = spinning(&rivals, beside, world.cpus.len(), self.others.is_some());
         let most_lost = self.options.goal.most_lost(spinning);
         judge(&rivals, &turns, world.cpus.len(), beside, spinning, most_lost)
     }
 
     fn spinning(&self, rivals: &[Rival], world: &World<'_>) -> Spinning {
-        spinning(rivals, self.side_by_side.unwrap_or_default(), world.cpus.len())
+        let beside = self.side_by_side.unwrap_or_default();
+        spinning(rivals, beside, world.cpus.len(), self.others.is_some())
     }
 
     /// Takes in what was done side by side.
@@ -302,8 +301,17 @@ impl Auto {
 
     /// Whether as much is done as side by side, by CPU time, but for this part of it.
     pub(super) fn is_as_much(&self, did: &Interval, most_lost: f64, world: &World<'_>) -> bool {
-        let reference = self.side_by_side.unwrap_or_default();
+        let reference = self.reference(world).unwrap_or_default();
         reference.alike(did, world.cpus.len()) >= (1.0 - most_lost) * reference.useful
+    }
+
+    /// What is done side by side, as other ways are to be compared with it.
+    fn reference(&self, world: &World<'_>) -> Option<Beside> {
+        let spinning = self.spinning(&self.rivals(Seen::alone, world), world);
+        match spinning {
+            Spinning::AmongOthers => self.side_by_side.map(Beside::with_all_at_work),
+            _ => self.side_by_side,
+        }
     }
 
     fn looked_at_gangs(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
@@ -399,7 +407,7 @@ impl Auto {
     /// An interval has cost what was not done in it of what is done side by side: by CPU time or by progress, whichever is more.
     pub(super) fn pay(&mut self, did: &Interval, speedups: Option<Speedups>, world: &World<'_>) {
         let length = did.seconds();
-        let reference = self.side_by_side.filter(|beside| beside.useful > 0.0);
+        let reference = self.reference(world).filter(|beside| beside.useful > 0.0);
         let done = |beside: Beside| beside.alike(did, world.cpus.len()) / beside.useful;
         let lost = reference.map_or(0.0, |beside| 1.0 - done(beside));
         let further = speedups.map_or(0.0, |told| 1.0 - told.in_turns / told.side_by_side);
@@ -430,7 +438,7 @@ impl Auto {
         self.budget.renew(world.now);
         self.fewer_did_less = false;
         if self.phase != Phase::SideBySide {
-            self.side_by_side = self.side_by_side.map(Beside::of_others);
+            self.side_by_side = self.side_by_side.map(Beside::with_all_at_work);
             return;
         }
         if self.told.is_none() {
@@ -472,7 +480,7 @@ fn moments_of(units: &[Unit], cpus: usize) -> Vec<Gang> {
 
 /// Whether the judgement is open to what programs tell: there is something to decide, and something was seen.
 fn is_open(verdict: Verdict) -> bool {
-    verdict.in_gangs.is_some()
+    verdict.in_gangs.is_some() || verdict.ground == Ground::MuchWaiting
 }
 
 /// Whether threads wait for CPUs.

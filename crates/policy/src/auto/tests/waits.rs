@@ -265,3 +265,36 @@ fn whoever_had_hardly_a_cpu_in_the_interval_hides_nothing() {
     });
     assert!(!is_trial(&lab), "it had been seen before");
 }
+
+#[test]
+fn that_threads_wait_alone_as_well_tells_nothing_where_somebody_else_has_their_cpus() {
+    // Of two CPUs, others have one: each thread of theirs is ready to run for longer than it runs.
+    let look = |lab: &mut Lab<Auto>, ready: f64, cpus: f64, running: f64, waiting: f64| {
+        look_by(lab, |_, empty| {
+            let in_runtime = Some(part(&empty, cpus * running * waiting));
+            let run_delay = Some(part(&empty, (ready - cpus) * running));
+            Some(Sample { in_runtime, run_delay, ..used(empty, cpus, running) })
+        });
+    };
+    let mut among_others = lab(Goal::Balanced, 2, wide(2));
+    look(&mut among_others, 1.9, 0.4, 1.0, 0.9);
+    assert!(is_trial(&among_others));
+    look(&mut among_others, 1.9, 1.1, 0.5, 0.95);
+    assert_eq!(chosen(&among_others), Some((Manner::InGangs, Ground::MuchWaiting)));
+    for _ in 0..9 {
+        match among_others.running().len() {
+            1 => look(&mut among_others, 1.9, 1.1, 0.5, 0.95),
+            _ => look(&mut among_others, 1.9, 0.4, 1.0, 0.9),
+        }
+        assert_eq!(chosen(&among_others), None, "it stays so, whenever it looks back");
+    }
+    look(&mut among_others, 1.3, 1.0, 0.5, 0.95);
+    let sleeping = Some((Manner::SideBySide, Ground::GangsIdle));
+    assert_eq!(chosen(&among_others), sleeping, "they leave idle what is not taken from them");
+
+    let mut among_themselves = lab(Goal::Balanced, 2, wide(2));
+    look(&mut among_themselves, 1.9, 1.0, 1.0, 0.9);
+    look(&mut among_themselves, 1.99, 1.99, 0.5, 0.9);
+    let alike = Some((Manner::SideBySide, Ground::LittleWaiting));
+    assert_eq!(chosen(&among_themselves), alike);
+}
