@@ -150,6 +150,7 @@ impl Masks {
             self.meet(thread, seen.mask, log)?;
             return Err(PinError::Refused(Refusal::ChangedByOther));
         }
+        self.let_go(thread, log)?;
         self.apart.rule(thread, cpus);
         let wanted = self.apart.target(thread.pid, &self.last);
         if wanted == seen.mask {
@@ -165,6 +166,14 @@ impl Masks {
     fn meet(&mut self, thread: Process, mask: CpuSet, log: &mut Log) -> Result<(), LogError> {
         self.apart.meets(thread, mask);
         log.note(Record::UserMask { program: self.program, thread, mask })
+    }
+
+    /// Takes back that somebody else has bound a thread, where that was remembered: it may get that very mask from us.
+    fn let_go(&mut self, thread: Process, log: &mut Log) -> Result<(), LogError> {
+        match self.apart.is_let_go(thread) {
+            true => log.note(Record::UserMask { program: self.program, thread, mask: self.found }),
+            false => Ok(()),
+        }
     }
 
     /// Remembers whom somebody else has bound, before anybody has such a mask from us.
@@ -223,9 +232,12 @@ impl Masks {
         if wanted.is_empty() {
             return Err(PinError::Refused(Refusal::NoCpuLeft));
         }
-        if let Some(own) = own {
-            self.meet(thread, own, log)?;
-            self.users.insert(thread, (own, wanted));
+        match own {
+            Some(own) => {
+                self.meet(thread, own, log)?;
+                self.users.insert(thread, (own, wanted));
+            }
+            None => self.let_go(thread, log)?,
         }
         if wanted != seen.mask {
             if own.is_none() && wanted != target {

@@ -54,6 +54,11 @@ impl Apart {
         self.strangers.insert(thread.pid, (thread, mask));
     }
 
+    /// Nobody else binds a thread any more; whether somebody did.
+    pub(super) fn is_let_go(&mut self, thread: Process) -> bool {
+        self.strangers.remove(&thread.pid).is_some()
+    }
+
     /// The CPUs of a thread that nobody else has bound, where those of its program are these.
     pub(super) fn target(&self, tid: i32, all: &CpuSet) -> CpuSet {
         let own = self.ruled.get(&tid).map(|(_, own)| own.intersection(all));

@@ -201,6 +201,25 @@ fn what_somebody_else_bound_to_another_threads_cpus_is_left_there_by_whoever_rea
 }
 
 #[test]
+fn a_thread_that_somebody_else_has_let_go_again_is_put_back_by_whoever_reads_the_log() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    for alone in [true, false] {
+        let mut program = Sleeper::start(all);
+        assert_eq!(program.rule(Some(first)), Ok(()));
+        program.is_bound_to(second);
+        assert_eq!(program.rule(Some(first)), Err(Refusal::ChangedByOther));
+        program.is_bound_to(all);
+        let given = if alone { program.rule(Some(second)) } else { program.bind(Some(second)) };
+        assert_eq!((given, program.cpus()), (Ok(()), second));
+        assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 1);
+        assert_eq!(program.cpus(), all);
+        program.is_bound_to(second);
+        let bound_again = Seen::of(program.pid()).unwrap();
+        assert!(program.masks.is_ours(program.pid(), &bound_again), "nothing tells it from ours");
+    }
+}
+
+#[test]
 fn whoever_reads_the_log_puts_single_threads_back_and_leaves_what_others_have_bound() {
     let Some((all, first, second)) = two_cpus() else { return };
     let mut program = Sleeper::start(all);

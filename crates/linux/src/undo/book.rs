@@ -45,11 +45,23 @@ impl Book {
                 self.strike(|known| *known == Record::StoppedByOther { process: *process });
             }
             Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
-            _ => {
-                if self.keys.insert(key(&record)) {
-                    self.records.push(record);
-                }
+            // Of a thread's own masks, the last is the one that it is to have.
+            Record::UserMask { program, thread, mask } => {
+                self.strike(|known| match known {
+                    Record::UserMask { program: whose, thread: of, mask: before } => {
+                        (whose, of) == (program, thread) && before != mask
+                    }
+                    _ => false,
+                });
+                self.take_in(record);
             }
+            _ => self.take_in(record),
+        }
+    }
+
+    fn take_in(&mut self, record: Record) {
+        if self.keys.insert(key(&record)) {
+            self.records.push(record);
         }
     }
 
@@ -139,6 +151,20 @@ mod tests {
         book.add(continued);
         assert_eq!(book.records(), []);
         assert!(book.is_news(&stopped));
+    }
+
+    #[test]
+    fn a_thread_that_gives_up_a_mask_and_takes_it_again_has_it_then() {
+        let mask = |pid, cpus| Record::UserMask {
+            program: P,
+            thread: Process { pid, start_time: 1 },
+            mask: CpuSet::first(cpus),
+        };
+        let mut book: Book = [mask(1, 2), mask(2, 2), mask(1, 8)].into_iter().collect();
+        assert_eq!(book.records(), [mask(2, 2), mask(1, 8)]);
+        assert!(!book.is_news(&mask(1, 8)) && book.is_news(&mask(1, 2)));
+        book.add(mask(1, 2));
+        assert_eq!(book.records(), [mask(2, 2), mask(1, 2)]);
     }
 
     #[test]

@@ -156,13 +156,17 @@ mod tests {
             Record::UserMask { program: P, thread, mask: cpus("0-7") },
             Record::Pinned { program: P, found: cpus("0-7"), set: cpus("4-7") },
         ];
-        let bound_since = Record::UserMask { program: P, thread, mask: cpus("2") };
-        let book: Book = given.into_iter().chain([bound_since]).collect();
+        let mut book: Book = given.into_iter().collect();
+        let original = |book: &Book, present| {
+            Owed::of(book).programs[&P].masks.original(thread, cpus(present))
+        };
+        let found = Some(cpus("0-7"));
+        assert_eq!(["0-3", "4-7", "2"].map(|mask| original(&book, mask)), [found, found, None]);
+        book.add(Record::UserMask { program: P, thread, mask: cpus("2") });
+        for present in ["0-3", "4-7", "2", "0-7"] {
+            assert_eq!(original(&book, present), None, "{present}: not from us since");
+        }
         let masks = &Owed::of(&book).programs[&P].masks;
-        assert_eq!(masks.original(thread, cpus("0-3")), Some(cpus("0-7")));
-        assert_eq!(masks.original(thread, cpus("4-7")), Some(cpus("0-7")));
-        assert_eq!(masks.original(thread, cpus("2")), None);
-        assert_eq!(masks.original(thread, cpus("0-7")), None);
         let child = Process { pid: 2, start_time: 2 };
         assert_eq!(masks.original(child, cpus("4-7")), Some(cpus("0-7")), "born with it");
     }

@@ -76,7 +76,7 @@ pub enum Record {
         set: CpuSet,
     },
     /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of the program's CPUs that it
-    /// has in common with them; or it is given CPUs of its own (in a [`Record::Pinned`] beside this). Undo: this very mask.
+    /// has in common with them; or it is given CPUs of its own (in a [`Record::Pinned`] beside this). Undo: this very mask, and of several of the same thread the last.
     UserMask {
         /// Its program.
         program: ProgramId,
