@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use cosched_core::{CpuSet, ProgramId};
 
 use crate::autogroup;
-use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy};
+use crate::cgroup::{self, Dir, EnableError, Hierarchies, Hierarchy, Version};
 use crate::files::FileError;
 use crate::procfs::Proc;
 use crate::undo::{CgroupKind, Log, LogError, Record};
@@ -136,9 +136,16 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The files that the program's first process has to write itself into.
+    /// The cgroup of version 2, in which the program's first process can begin.
+    pub fn born_in(&self) -> Option<PathBuf> {
+        let dir = self.all.iter().find(|dir| dir.version() == Version::V2)?;
+        Some(dir.path().to_owned())
+    }
+
+    /// The files of the other trees, which it has to write itself into.
     pub fn procs(&self) -> Vec<PathBuf> {
-        self.all.iter().map(|dir| dir.path().join("cgroup.procs")).collect()
+        let others = self.all.iter().filter(|dir| dir.version() == Version::V1);
+        others.map(|dir| dir.path().join("cgroup.procs")).collect()
     }
 }
 

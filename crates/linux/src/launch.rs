@@ -59,7 +59,9 @@ pub struct Order {
     pub env: Vec<(OsString, OsString)>,
     /// Its working directory.
     pub cwd: PathBuf,
-    /// `cgroup.procs` files that its first process joins.
+    /// The cgroup of version 2 in which its first process begins.
+    pub born_in: Option<PathBuf>,
+    /// `cgroup.procs` files of other trees, which it joins.
     pub cgroups: Vec<PathBuf>,
     /// The CPUs that it may run on; `None`: those that cosched may run on.
     pub cpus: Option<CpuSet>,

@@ -18,6 +18,7 @@ pub mod counters;
 mod cpu_clocks;
 pub mod cpu_time;
 pub mod files;
+mod fork;
 pub mod freezer;
 pub mod ground;
 pub mod helper;

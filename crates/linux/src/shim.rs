@@ -24,6 +24,7 @@ use rustix::process::{Pid, WaitOptions};
 
 use crate::children;
 use crate::clock::{Clock, monotonic};
+use crate::fork::{self, Forked};
 use crate::helper::{self, Helper};
 use crate::launch::{Order, Report, StartStep};
 use crate::poll::{Poll, Ready};
@@ -126,25 +127,37 @@ impl Shim {
 
 /// Starts the command; returns when it runs its own first instruction.
 fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
-    std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
-    let (mut told, tells) = UnixStream::pair().map_err(|error| (StartStep::Command, error))?;
-    match spawn(order, tells) {
-        Ok(pid) => Ok(pid),
-        Err(error) => {
-            // The other end is closed by now in both processes, so this does not block.
-            let mut step = [0];
-            let step = match told.read(&mut step) {
-                Ok(1) => StartStep::from_byte(step[0]),
-                _ => StartStep::Command,
-            };
-            Err((step, error))
+    let failed = |step| move |error| (step, error);
+    std::env::set_current_dir(&order.cwd).map_err(failed(StartStep::Directory))?;
+    let pipe = UnixStream::pair().map_err(failed(StartStep::Command))?;
+    let (mut told, mut tells) = pipe;
+    // SAFETY: the shim has a single thread.
+    let forked = unsafe { fork::into_cgroup(order.born_in.as_deref()) };
+    match forked.map_err(failed(StartStep::Command))? {
+        Forked::Child { born_in } => {
+            let (step, error) = become_the_command(order, born_in);
+            let errno = error.raw_os_error().unwrap_or(libc::EIO);
+            let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
+            fork::end()
+        }
+        Forked::Parent { child } => {
+            drop(tells);
+            let mut all = Vec::new();
+            // `exec` closes the other end.
+            told.read_to_end(&mut all).map_err(failed(StartStep::Command))?;
+            let Some((step, errno)) = all.split_first() else { return Ok(child) };
+            let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
+            let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
+            Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
         }
     }
 }
 
-/// Forks and executes. A step that fails before `exec` writes its name to `tells`, because the
-/// error number alone does not tell it.
-fn spawn(order: &Order, mut tells: UnixStream) -> io::Result<Pid> {
+/// In the child: executes the command, or says what is in the way.
+fn become_the_command(order: &Order, born_in: bool) -> (StartStep, io::Error) {
+    if let Err(failed) = prepare(order, born_in) {
+        return failed;
+    }
     let mut command = Command::new(&order.executable);
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
@@ -156,30 +169,16 @@ fn spawn(order: &Order, mut tells: UnixStream) -> io::Result<Pid> {
     if !order.new_session {
         command.process_group(0);
     }
-    let prepared = order.clone();
-    // SAFETY: the shim has a single thread, so no lock can be held by a thread that the fork did
-    // not copy; allocation and every other call is as safe in the child as in the parent.
-    unsafe {
-        command.pre_exec(move || {
-            prepare(&prepared).map_err(|(step, error)| {
-                let _ = tells.write_all(&[step.to_byte()]);
-                error
-            })
-        });
-    }
-    let child = command.spawn()?;
-    // The handle is dropped without waiting: the shim's loop reaps this child like all others.
-    i32::try_from(child.id())
-        .ok()
-        .and_then(Pid::from_raw)
-        .ok_or_else(|| io::ErrorKind::Other.into())
+    (StartStep::Command, command.exec())
 }
 
-/// In the child, before `exec`: everything that must hold from the command's first instruction on.
-fn prepare(order: &Order) -> Result<(), (StartStep, io::Error)> {
-    for procs in &order.cgroups {
+/// Before `exec`: everything that must hold from the command's first instruction on.
+fn prepare(order: &Order, born_in: bool) -> Result<(), (StartStep, io::Error)> {
+    let own = order.born_in.iter().filter(|_| !born_in).map(|dir| dir.join("cgroup.procs"));
+    for procs in own.chain(order.cgroups.iter().cloned()) {
         // 0 means the writer.
-        crate::files::write(procs, "0").map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
+        crate::files::write(&procs, "0")
+            .map_err(|error| (StartStep::Cgroup, raw(error.errno())))?;
     }
     if let Some(cpus) = &order.cpus {
         crate::affinity::set(0, cpus).map_err(|error| (StartStep::Cpus, error.into()))?;

@@ -34,7 +34,7 @@ impl Linux {
         let by_mask = self.ground.pinning() == PinningRung::Affinity;
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
-        order.cgroups = plot.procs();
+        (order.born_in, order.cgroups) = (plot.born_in(), plot.procs());
         let shares_by_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());
