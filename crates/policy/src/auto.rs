@@ -187,7 +187,11 @@ impl Policy for Auto {
         self.budget.runs(world.now);
         self.stopped_late += causes.iter().filter(|cause| is_late(cause, world)).count() as u64;
         self.interval.add(causes, world.samples);
-        let shows_enough = causes.contains(&Cause::Woke(GLANCES)) && self.mostly_wait(world);
+        let glanced = causes.contains(&Cause::Woke(GLANCES));
+        let shows_enough = glanced && self.mostly_wait(world);
+        if glanced && !shows_enough {
+            self.glance_again(world);
+        }
         let looked = shows_enough || causes.contains(&Cause::Woke(LOOKS));
         let did = looked.then(|| self.interval.end());
         let room = did.as_ref().map_or_else(Room::default, |did| self.room(did, world));

@@ -21,10 +21,11 @@ use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
-/// How soon it is looked whether threads do hardly more than wait, so that it need not go on for that long.
-const GLANCE: Nanos = Nanos::from_millis(25);
+/// How soon it is glanced first whether threads do hardly more than wait, so that it need not go on for that long: when each
+/// program can have had so much CPU time, which is enough to see it, and no sooner than this.
+const GLANCE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_millis(12));
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
-pub(super) const SETTLE: Nanos = Nanos::from_millis(25);
+pub(super) const SETTLE: Nanos = Nanos::from_millis(12);
 /// Where somebody comes and goes all the time, no more looks in a row than these are begun anew for it.
 pub(super) const MOST_SPOILT: u32 = 3;
 /// How long it is until the next look where CPUs are idle.
@@ -177,7 +178,22 @@ impl Auto {
     fn look_closely(&mut self, world: &World<'_>) {
         self.watch.want();
         self.look_in(LOOK, world);
-        self.glance_at = Some(world.now + GLANCE);
+        let programs = self.candidates(world).count() as u64;
+        let all_had = GLANCE.0 * programs / (world.cpus.len() as u64).max(1);
+        self.glance_in(all_had.max(GLANCE.1), world);
+    }
+
+    /// A glance showed too little: another one follows when the interval is twice as long, unless it is almost over then.
+    pub(super) fn glance_again(&mut self, world: &World<'_>) {
+        if self.phase == Phase::SideBySide && self.watch.is_on() {
+            let left = self.look_at.since(world.now);
+            self.glance_in(LOOK.since(left), world);
+        }
+    }
+
+    fn glance_in(&mut self, time: Nanos, world: &World<'_>) {
+        let at = world.now + time;
+        self.glance_at = (world.now < at && at + time <= self.look_at).then_some(at);
     }
 
     /// Whether it is seen already that those who run side by side do hardly more than wait for siblings.

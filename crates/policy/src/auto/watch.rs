@@ -43,6 +43,11 @@ impl Watch {
         self.is_wanted = true;
     }
 
+    /// Whether it is seen in the interval that is going on.
+    pub(super) fn is_on(&self) -> bool {
+        self.is_wanted
+    }
+
     /// Whether it was seen in the interval that ended last.
     pub(super) fn was_on(&self) -> bool {
         self.was_on

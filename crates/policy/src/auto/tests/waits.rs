@@ -108,6 +108,26 @@ fn where_a_glance_shows_hardly_more_than_waiting_it_is_not_looked_on() {
 }
 
 #[test]
+fn glances_follow_one_another_ever_later_and_begin_when_everybody_can_have_been_seen() {
+    let glances = |programs: u16| {
+        let mut lab = lab(Goal::Balanced, 2, wide(programs));
+        let from = settled(&mut lab).unwrap();
+        let mut glances = Vec::new();
+        while let Some(at) = lab.wake_of(GLANCES).filter(|at| *at > lab.scene.now) {
+            glances.push((at.since(from)).as_secs_f64() * 1000.0);
+            lab.scene.samples.clear();
+            lab.wake_reading();
+        }
+        assert_eq!(lab.wake_of(LOOKS), Some(from + LOOK));
+        glances
+    };
+    assert_eq!(glances(2), [12.0, 24.0, 48.0], "no more where it is almost over");
+    assert_eq!(glances(3), [15.0, 30.0]);
+    assert_eq!(glances(6), [30.0]);
+    assert_eq!(glances(8), [0.0; 0]);
+}
+
+#[test]
 fn what_a_glance_shows_otherwise_is_a_part_of_what_the_look_shows() {
     let mut lab = lab(Goal::Balanced, 2, wide(4));
     let at = lab.wake_of(LOOKS).unwrap() + LOOK;
