@@ -44,6 +44,9 @@ const INSTRUCTIONS: u64 = 500_000;
 /// fewer, two quanta of the same phase would differ by chance; twice as many cost up to 4.9 % of a program's time
 /// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
 const NANOS: u64 = 999_983;
+/// The same for threads of which so many samples were taken that these tell enough, since each costs some 13 us of their time.
+const NANOS_LATER: u64 = 4_999_999;
+const ENOUGH: usize = 60;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
 
@@ -104,11 +107,21 @@ impl Pointers {
 }
 
 /// The samples of threads that are there already.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ThreadPointers {
     rings: BTreeMap<i32, Ring>,
     /// How many threads there were when these were chosen.
     threads: usize,
+    /// CPU time between two samples, ns.
+    period: u64,
+    /// How many were taken.
+    taken: usize,
+}
+
+impl Default for ThreadPointers {
+    fn default() -> ThreadPointers {
+        ThreadPointers { rings: BTreeMap::new(), threads: 0, period: NANOS, taken: 0 }
+    }
 }
 
 impl ThreadPointers {
@@ -119,9 +132,15 @@ impl ThreadPointers {
         let chosen: BTreeSet<i32> = threads.iter().copied().step_by(step).take(most).collect();
         self.threads = threads.len();
         self.rings.retain(|thread, _| chosen.contains(thread));
+        if self.taken >= ENOUGH && self.period == NANOS {
+            self.period = NANOS_LATER;
+            // Where that cannot be had, there are more samples than are needed.
+            self.rings.values().for_each(|ring| _ = ring.take_each(self.period));
+        }
         for thread in chosen {
             if let Entry::Vacant(place) = self.rings.entry(thread) {
-                let event = counters::sample_thread(Source::CpuTime.sampling(), thread);
+                let sampling = Sampling { event: CPU_CLOCK, period: self.period };
+                let event = counters::sample_thread(sampling, thread);
                 match event.and_then(Ring::new) {
                     Ok(ring) => _ = place.insert(ring),
                     Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
@@ -141,14 +160,16 @@ impl ThreadPointers {
     /// threads that came and went meanwhile. (What was more than the rings hold is not missed.)
     pub(crate) fn explain(&self, samples: usize, outside: Nanos) -> bool {
         let followed = self.rings.len() as f64 / self.threads.max(1) as f64;
-        let expected = outside.0 as f64 / NANOS as f64 * followed;
+        let expected = outside.0 as f64 / self.period as f64 * followed;
         let room = (self.rings.len() * ring::ROOM) as f64;
         samples as f64 >= LEAST_EXPLAINED * expected.min(room)
     }
 
     /// The samples since this was last called.
     pub(crate) fn take(&mut self) -> Vec<Met> {
-        take(self.rings.values_mut())
+        let met = take(self.rings.values_mut());
+        self.taken += met.len();
+        met
     }
 }
 
@@ -202,6 +223,11 @@ mod tests {
         assert!(met.len() >= 50 && met.iter().all(|met| met.process == std::process::id() as i32));
         assert!(pointers.is_one() && pointers.explain(met.len(), Nanos::from_millis(200)));
         assert!(!pointers.explain(met.len() / 10, Nanos::from_millis(200)), "whose is the rest?");
+        pointers.follow(&[own].into(), 2);
+        computes_for_a_while();
+        let later = pointers.take();
+        assert!((10..=60).contains(&later.len()), "enough is known by now: {}", later.len());
+        assert!(pointers.explain(later.len(), Nanos::from_millis(200)));
         pointers.follow(&[own, own + 1, own + 2].into(), 0);
         assert!(pointers.rings.is_empty(), "there is no room for any");
     }

@@ -6,6 +6,7 @@
 
 use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -21,6 +22,8 @@ pub(super) const ROOM: usize = PAGES * 170;
 /// Where `data_head` and `data_tail` lie in `struct perf_event_mmap_page`, bytes.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
+/// `PERF_EVENT_IOC_PERIOD`.
+const SET_PERIOD: libc::Ioctl = libc::_IOW::<u64>(b'$' as u32, 4);
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
 /// `struct perf_event_header`: type, misc, size.
@@ -37,7 +40,7 @@ pub(super) struct Ring {
     /// What was copied out of it.
     bytes: Vec<u8>,
     /// The event, which ends when this is closed.
-    _event: File,
+    event: File,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and only the owner of this looks at it.
@@ -52,7 +55,17 @@ impl Ring {
         let (size, rights) = ((1 + PAGES) * page, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: maps the event's own memory, of this size, wherever the kernel likes.
         let base = unsafe { mmap(ptr::null_mut(), size, rights, MapFlags::SHARED, &event, 0)? };
-        Ok(Ring { base: base.cast(), page, tail: 0, bytes: Vec::new(), _event: event })
+        Ok(Ring { base: base.cast(), page, tail: 0, bytes: Vec::new(), event })
+    }
+
+    /// Has samples taken after so much of what is counted, from the next one on.
+    ///
+    /// # Errors
+    /// When the kernel does not do that.
+    pub(super) fn take_each(&self, period: u64) -> io::Result<()> {
+        // SAFETY: the kernel reads a number of 64 bits from a reference that outlives the call, and keeps no pointer to it.
+        let done = unsafe { libc::ioctl(self.event.as_raw_fd(), SET_PERIOD, &raw const period) };
+        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
     }
 
     /// Calls `see` with each sample that has come since the last time.

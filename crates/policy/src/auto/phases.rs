@@ -22,7 +22,7 @@ use crate::unit::Unit;
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
 /// How soon it is glanced first whether threads do hardly more than wait, so that it need not go on for that long: when each
-/// program can have had so much CPU time, which is enough to see it, and no sooner than this.
+/// program can have had so much CPU time that it is seen, and no sooner than this.
 const GLANCE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_millis(12));
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(12);
@@ -178,9 +178,13 @@ impl Auto {
     fn look_closely(&mut self, world: &World<'_>) {
         self.watch.want();
         self.look_in(LOOK, world);
+        self.glance_in(self.until_all_are_seen(world), world);
+    }
+
+    /// How long it takes until all that run side by side can have been seen to wait.
+    fn until_all_are_seen(&self, world: &World<'_>) -> Nanos {
         let programs = self.candidates(world).count() as u64;
-        let all_had = GLANCE.0 * programs / (world.cpus.len() as u64).max(1);
-        self.glance_in(all_had.max(GLANCE.1), world);
+        (GLANCE.0 * programs / (world.cpus.len() as u64).max(1)).max(GLANCE.1)
     }
 
     /// A glance showed too little: another one follows when the interval is twice as long, unless it is almost over then.
@@ -199,7 +203,7 @@ impl Auto {
     /// Whether it is seen already that those who run side by side do hardly more than wait for siblings.
     pub(super) fn mostly_wait(&self, world: &World<'_>) -> bool {
         let did = self.interval.so_far();
-        self.phase == Phase::SideBySide
+        matches!(self.phase, Phase::SideBySide | Phase::LooksBack)
             && !self.disturbed
             && self.all_show_waits(did, world)
             && did.part_waiting() >= MOSTLY
@@ -392,6 +396,8 @@ impl Auto {
             self.watch.want();
             plan.because(None, Why::LooksBack { moment });
             self.look_in(moment, world);
+            let at = world.now + self.until_all_are_seen(world);
+            self.glance_at = (at < self.look_at).then_some(at);
         }
     }
 

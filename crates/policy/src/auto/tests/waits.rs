@@ -85,9 +85,8 @@ fn programs_whose_threads_wait_beside_others_take_turns() {
     assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::GangsIdle)));
 }
 
-/// Glances, soon after the programs have settled, at them: each has used half a CPU, this part of it in a runtime.
-fn glance(lab: &mut Lab<Auto>, waiting: f64) {
-    let from = settled(lab).unwrap();
+/// Glances at the programs: each has used half a CPU since then, this part of it in a runtime.
+fn glance_since(lab: &mut Lab<Auto>, from: Nanos, waiting: f64) {
     let at = lab.wake_of(GLANCES).unwrap();
     let programs = lab.scene.programs.iter();
     let samples = programs.map(|p| {
@@ -96,6 +95,31 @@ fn glance(lab: &mut Lab<Auto>, waiting: f64) {
     });
     lab.scene.samples = samples.collect();
     lab.wake_reading();
+}
+
+/// The same, soon after the programs have settled.
+fn glance(lab: &mut Lab<Auto>, waiting: f64) {
+    let from = settled(lab).unwrap();
+    glance_since(lab, from, waiting);
+}
+
+#[test]
+fn looking_back_ends_as_soon_as_it_shows_hardly_more_than_waiting() {
+    let in_gangs = || {
+        let mut lab = lab(Goal::Balanced, 2, wide(2));
+        look_inside(&mut lab, 1.0, 1.0, 0.6);
+        while lab.running().len() == 1 {
+            look_inside(&mut lab, 1.98, 0.5, 0.1);
+        }
+        let from = lab.scene.now;
+        (lab, from)
+    };
+    let (mut waits, from) = in_gangs();
+    glance_since(&mut waits, from, 0.6);
+    assert_eq!(waits.running().len(), 1, "in turns again");
+    let (mut works, from) = in_gangs();
+    glance_since(&mut works, from, 0.4);
+    assert_eq!((works.running().len(), works.wake_of(LOOKS)), (2, Some(from + MOMENT.1)));
 }
 
 #[test]
