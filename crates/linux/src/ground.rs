@@ -136,15 +136,18 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The cgroup of version 2, in which the program's first process can begin.
+    /// The cgroup in which the program's first process can begin. Not one that binds: before Linux 6.3 the kernel
+    /// forgot the CPUs of those that begin there.
     pub fn born_in(&self) -> Option<PathBuf> {
-        let dir = self.all.iter().find(|dir| dir.version() == Version::V2)?;
-        Some(dir.path().to_owned())
+        let can_bear =
+            |dir: &&Dir| dir.version() == Version::V2 && self.cpuset.as_ref() != Some(*dir);
+        self.all.iter().find(can_bear).map(|dir| dir.path().to_owned())
     }
 
-    /// The files of the other trees, which it has to write itself into.
+    /// The `cgroup.procs` files of all others, which it has to write itself into.
     pub fn procs(&self) -> Vec<PathBuf> {
-        let others = self.all.iter().filter(|dir| dir.version() == Version::V1);
+        let born_in = self.born_in();
+        let others = self.all.iter().filter(|dir| Some(dir.path()) != born_in.as_deref());
         others.map(|dir| dir.path().join("cgroup.procs")).collect()
     }
 }
@@ -356,4 +359,24 @@ fn pass_on(own: &Dir, controller: &str, log: &mut Log) -> Result<(), GroundError
     }
     cgroup::enable_controllers(own, &[controller])?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_begins_in_its_cgroup_of_version_2_unless_that_binds_and_joins_the_others() {
+        let dir = |path: &str, version| Dir::new(path, version);
+        let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
+        let all = vec![share, freezer.clone()];
+        let mut plot = Plot { freezer: Some(freezer.clone()), cpuset: None, all };
+        assert_eq!(plot.born_in(), Some("/v2/p".into()));
+        assert_eq!(plot.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
+        plot.cpuset = Some(freezer);
+        assert_eq!(plot.born_in(), None);
+        let both = ["/cpu/p/cgroup.procs", "/v2/p/cgroup.procs"].map(PathBuf::from);
+        assert_eq!(plot.procs(), both);
+        assert_eq!((Plot::default().born_in(), Plot::default().procs().len()), (None, 0));
+    }
 }

@@ -6,7 +6,7 @@
 //! which process the program will live, and can log it. [`Prepared::start`] gives the
 //! order. If cosched dies in between, the shim sees it and ends: nothing was started.
 //!
-//! The program's cgroups and CPUs are set in its first process before `exec`:
+//! Its first process begins in the program's cgroup, or joins it, and gets its CPUs before `exec`:
 //! it never sees the machine otherwise, and no thread escapes.
 
 mod reports;
@@ -61,7 +61,7 @@ pub struct Order {
     pub cwd: PathBuf,
     /// The cgroup of version 2 in which its first process begins.
     pub born_in: Option<PathBuf>,
-    /// `cgroup.procs` files of other trees, which it joins.
+    /// `cgroup.procs` files of others, which it joins.
     pub cgroups: Vec<PathBuf>,
     /// The CPUs that it may run on; `None`: those that cosched may run on.
     pub cpus: Option<CpuSet>,

@@ -45,7 +45,7 @@ const INSTRUCTIONS: u64 = 500_000;
 /// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
 const NANOS: u64 = 999_983;
 /// The same for threads of which so many samples were taken that these tell enough, since each costs some 13 us of their time.
-const NANOS_LATER: u64 = 4_999_999;
+const NANOS_LATER: u64 = 1_999_993;
 const ENOUGH: usize = 60;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
@@ -133,9 +133,7 @@ impl ThreadPointers {
         self.threads = threads.len();
         self.rings.retain(|thread, _| chosen.contains(thread));
         if self.taken >= ENOUGH && self.period == NANOS {
-            self.period = NANOS_LATER;
-            // Where that cannot be had, there are more samples than are needed.
-            self.rings.values().for_each(|ring| _ = ring.take_each(self.period));
+            self.set_period(NANOS_LATER);
         }
         for thread in chosen {
             if let Entry::Vacant(place) = self.rings.entry(thread) {
@@ -149,6 +147,18 @@ impl ThreadPointers {
                 }
             }
         }
+    }
+
+    /// Something else begins, of which nothing is known yet.
+    pub(crate) fn begin_anew(&mut self) {
+        self.taken = 0;
+        self.set_period(NANOS);
+    }
+
+    fn set_period(&mut self, period: u64) {
+        self.period = period;
+        // Where that cannot be had it stays as it is, which is more or less than is needed.
+        self.rings.values().for_each(|ring| _ = ring.take_each(period));
     }
 
     /// Whether the program had one thread, of which samples are taken.
@@ -192,6 +202,7 @@ pub(crate) fn by_block(met: &[Met]) -> BTreeMap<u64, u32> {
 mod tests {
     use std::hint::black_box;
     use std::process::Command;
+    use std::time::Duration;
 
     use super::*;
 
@@ -223,11 +234,24 @@ mod tests {
         assert!(met.len() >= 50 && met.iter().all(|met| met.process == std::process::id() as i32));
         assert!(pointers.is_one() && pointers.explain(met.len(), Nanos::from_millis(200)));
         assert!(!pointers.explain(met.len() / 10, Nanos::from_millis(200)), "whose is the rest?");
-        pointers.follow(&[own].into(), 2);
-        computes_for_a_while();
-        let later = pointers.take();
-        assert!((10..=60).contains(&later.len()), "enough is known by now: {}", later.len());
-        assert!(pointers.explain(later.len(), Nanos::from_millis(200)));
+        while pointers.taken < ENOUGH {
+            computes_for_a_while();
+            pointers.take();
+        }
+        let now = || {
+            let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+            Duration::try_from(used).unwrap().as_secs_f64()
+        };
+        let period = |pointers: &mut ThreadPointers| {
+            pointers.follow(&[own].into(), 2);
+            let began = now();
+            computes_for_a_while();
+            (now() - began) / pointers.take().len() as f64
+        };
+        let later = period(&mut pointers);
+        pointers.begin_anew();
+        let anew = period(&mut pointers);
+        assert!(later > 1.5 * anew, "enough was known: {later} and {anew} s between samples");
         pointers.follow(&[own, own + 1, own + 2].into(), 0);
         assert!(pointers.rings.is_empty(), "there is no room for any");
     }

@@ -17,10 +17,10 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use cosched_core::Nanos;
-use rustix::process::{Pid, WaitOptions};
+use rustix::process::{Pid, Signal, WaitOptions};
 
 use crate::children;
 use crate::clock::{Clock, monotonic};
@@ -144,11 +144,19 @@ fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
             drop(tells);
             let mut all = Vec::new();
             // `exec` closes the other end.
-            told.read_to_end(&mut all).map_err(failed(StartStep::Command))?;
-            let Some((step, errno)) = all.split_first() else { return Ok(child) };
+            let read = told.read_to_end(&mut all).map_err(failed(StartStep::Command));
+            let (step, errno) = match (read, all.split_first()) {
+                (Ok(_), None) => return Ok(child),
+                (Ok(_), Some((step, errno))) => (StartStep::from_byte(*step), errno.try_into()),
+                (Err(failed), _) => {
+                    let _ = rustix::process::kill_process(child, Signal::KILL);
+                    let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
+                    return Err(failed);
+                }
+            };
             let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
-            let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
-            Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
+            let errno = errno.map_or(libc::EIO, i32::from_ne_bytes);
+            Err((step, io::Error::from_raw_os_error(errno)))
         }
     }
 }
@@ -162,10 +170,8 @@ fn become_the_command(order: &Order, born_in: bool) -> (StartStep, io::Error) {
     if let Some((name, arguments)) = order.argv.split_first() {
         command.arg0(name).args(arguments);
     }
-    command
-        .env_clear()
-        .envs(order.env.iter().map(|(key, value)| (key, value)))
-        .stdin(Stdio::null());
+    // Its standard input is the shim's, which is nothing.
+    command.env_clear().envs(order.env.iter().map(|(key, value)| (key, value)));
     if !order.new_session {
         command.process_group(0);
     }

@@ -69,6 +69,8 @@ fn what_cannot_be_started_is_reported_with_the_step_and_the_reason() {
             StartStep::Cgroup,
             libc::ENOENT,
         ),
+        // The kernel cannot do it, and then the process cannot move there by itself either.
+        (Order { born_in: Some("/proc".into()), ..script("") }, StartStep::Cgroup, libc::ENOENT),
         (Order { cpus: Some(CpuSet::EMPTY), ..script("") }, StartStep::Cpus, libc::EINVAL),
     ];
     for (order, step, errno) in cases {

@@ -11,7 +11,9 @@ use crate::kind::UnknownName;
 /// Where programs [may spin](super::judgement::spinning), gangs may lose something that can be measured, since what spinning
 /// threads waste side by side cannot be. In experiments/auto these take 1.3 to 10 times as long side by side, and this is 1.33 times.
 const MOST_LOST_AGAINST_SPINNING: f64 = 0.25;
-/// Where they do not, nothing can be won. This much is noise.
+/// Where they do not, nothing can be won, and so nothing may be lost.
+const MOST_LOST_FOR_NOTHING: f64 = 0.0;
+/// What is done varies so much by itself.
 pub(super) const NOISE: f64 = 0.02;
 /// What fewer threads may lose.
 const MOST_LOST_BY_FEWER_THREADS: f64 = 0.07;
@@ -59,7 +61,7 @@ impl Goal {
             _ if self == Goal::Fair => MOST_LOST_FOR_FAIRNESS,
             Spinning::Seen => 1.0 - WORTH,
             Spinning::Possible | Spinning::AmongOthers => MOST_LOST_AGAINST_SPINNING,
-            Spinning::Excluded => NOISE,
+            Spinning::Excluded => MOST_LOST_FOR_NOTHING,
         }
     }
 

@@ -243,7 +243,7 @@ impl Auto {
         let moments = moments as u64;
         let moment = (TRIAL / moments.max(1)).clamp(MOMENT.0, MOMENT.1);
         self.phase = Phase::Trial { moment };
-        self.watch.want();
+        self.watch.want_anew();
         let options = Options { quantum: moment, ..self.options.clone() };
         let known =
             |p: &Program| Known { idles: self.seen(p).idles, threads: None, on_trial: true };
@@ -393,11 +393,12 @@ impl Auto {
         if self.budget.allows_looking_back(world.now, moment) {
             self.in_turns = in_turns;
             self.leave_to_kernel(Phase::LooksBack);
-            self.watch.want();
+            self.watch.want_anew();
             plan.because(None, Why::LooksBack { moment });
             self.look_in(moment, world);
-            let at = world.now + self.until_all_are_seen(world);
-            self.glance_at = (at < self.look_at).then_some(at);
+            // Progress needs all of it, and every stretch some of it, to be taken in.
+            let at = world.now + self.until_all_are_seen(world).max(MOMENT.1 / 2);
+            self.glance_at = (by_progress.is_none() && at < self.look_at).then_some(at);
         }
     }
 

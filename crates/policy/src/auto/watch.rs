@@ -43,6 +43,12 @@ impl Watch {
         self.is_wanted = true;
     }
 
+    /// The same of something new, as if it had not been seen before.
+    pub(super) fn want_anew(&mut self) {
+        self.seen.clear();
+        self.is_wanted = true;
+    }
+
     /// Whether it is seen in the interval that is going on.
     pub(super) fn is_on(&self) -> bool {
         self.is_wanted

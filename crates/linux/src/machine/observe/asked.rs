@@ -9,6 +9,7 @@ use crate::counters::{Counters, Events};
 use crate::files::FileError;
 use crate::machine::{Linux, MachineError};
 use crate::monitor::ROOM;
+use crate::pointers::ThreadPointers;
 
 /// What is told once where it cannot be seen what threads sleep for.
 const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
@@ -37,6 +38,9 @@ impl Linux {
             return Ok(());
         }
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
+        if let (Measure::RuntimeTime, Some(live)) = (observe.measure, self.live.get_mut(&id)) {
+            live.waits.iter_mut().for_each(ThreadPointers::begin_anew);
+        }
         self.count_if_wanted(id);
         self.follow_if_wanted(id);
         self.observer.set_ticks();
