@@ -38,11 +38,11 @@ pub(crate) enum Forked {
 /// When no process can be made.
 pub(crate) unsafe fn into_cgroup(folder: Option<&Path>) -> io::Result<Forked> {
     let folder = folder.and_then(|folder| File::open(folder).ok());
-    // SAFETY: as promised by the caller, here and below.
+    // SAFETY: the caller has a single thread.
     let born = folder.and_then(|folder| unsafe { clone_into(&folder) }.ok());
     let forked = match born {
         Some(pid) => pid,
-        // SAFETY: see above.
+        // SAFETY: the caller has a single thread.
         None => unsafe { libc::fork() },
     };
     match forked {

@@ -127,13 +127,11 @@ impl Shim {
 
 /// Starts the command; returns when it runs its own first instruction.
 fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
-    let failed = |step| move |error| (step, error);
-    std::env::set_current_dir(&order.cwd).map_err(failed(StartStep::Directory))?;
-    let pipe = UnixStream::pair().map_err(failed(StartStep::Command))?;
-    let (mut told, mut tells) = pipe;
+    std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
+    let failed = |error| (StartStep::Command, error);
+    let (told, mut tells) = UnixStream::pair().map_err(failed)?;
     // SAFETY: the shim has a single thread.
-    let forked = unsafe { fork::into_cgroup(order.born_in.as_deref()) };
-    match forked.map_err(failed(StartStep::Command))? {
+    match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
             let (step, error) = become_the_command(order, born_in);
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
@@ -142,23 +140,24 @@ fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
         }
         Forked::Parent { child } => {
             drop(tells);
-            let mut all = Vec::new();
-            // `exec` closes the other end.
-            let read = told.read_to_end(&mut all).map_err(failed(StartStep::Command));
-            let (step, errno) = match (read, all.split_first()) {
-                (Ok(_), None) => return Ok(child),
-                (Ok(_), Some((step, errno))) => (StartStep::from_byte(*step), errno.try_into()),
-                (Err(failed), _) => {
-                    let _ = rustix::process::kill_process(child, Signal::KILL);
-                    let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
-                    return Err(failed);
-                }
-            };
-            let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
-            let errno = errno.map_or(libc::EIO, i32::from_ne_bytes);
-            Err((step, io::Error::from_raw_os_error(errno)))
+            let begun = hear(told);
+            if begun.is_err() {
+                // Whatever it is about to do: it has failed.
+                let _ = rustix::process::kill_process(child, Signal::KILL);
+                let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
+            }
+            begun.map(|()| child)
         }
     }
+}
+
+/// Waits until the child has executed the command, which closes its end of the socket, or says what is in the way.
+fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
+    let mut all = Vec::new();
+    told.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;
+    let Some((step, errno)) = all.split_first() else { return Ok(()) };
+    let errno = errno.try_into().map_or(libc::EIO, i32::from_ne_bytes);
+    Err((StartStep::from_byte(*step), io::Error::from_raw_os_error(errno)))
 }
 
 /// In the child: executes the command, or says what is in the way.
