@@ -208,7 +208,8 @@ impl Minwait {
         }
         if !self.seats.is_empty() && (anew || (before == Nanos::NEVER && self.ends != before)) {
             self.quanta += 1;
-            let length = self.ends.since(now);
+            let is_open = self.ends == Nanos::NEVER;
+            let length = if is_open { Nanos::NEVER } else { self.ends.since(now) };
             plan.because(None, Why::Quantum { round: self.quanta, gang: 0, gangs: 1, length });
         }
         if self.ends != before {

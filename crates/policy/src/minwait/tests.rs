@@ -46,6 +46,14 @@ fn without_anybody_waiting_there_are_no_quanta() {
 }
 
 #[test]
+fn whoever_is_left_alone_has_a_quantum_without_an_end() {
+    let mut lab = lab(2, programs(&[2, 2]));
+    lab.exit(0);
+    assert_eq!((lab.running(), lab.next_wake()), (vec![1], None));
+    assert_eq!(lab.quantum().map(|(_, _, _, length)| length), Some(Nanos::NEVER));
+}
+
+#[test]
 fn free_cpus_go_at_once_to_those_that_wait_and_the_quantum_ends_as_planned() {
     let mut lab = lab(4, programs(&[3, 1, 2, 1]));
     assert_eq!(lab.running(), [0, 1]);

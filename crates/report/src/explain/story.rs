@@ -239,8 +239,10 @@ fn quanta(history: &History<'_>) -> Option<String> {
     let result = history.result;
     let quanta = history.quanta();
     let lengths = || quanta.iter().map(|quantum| quantum.length);
-    let (shortest, longest) = (lengths().min()?, lengths().max()?);
-    let up_to = match shortest < longest && longest < Nanos::NEVER {
+    let shortest = lengths().min()?;
+    // Whoever is left alone has one without an end.
+    let longest = lengths().filter(|length| *length < Nanos::NEVER).max().unwrap_or(shortest);
+    let up_to = match shortest < longest {
         true => format!(" to {}", words::span(longest)),
         false => String::new(),
     };
