@@ -47,6 +47,7 @@
 
 mod budget;
 mod fewer;
+mod glance;
 mod goal;
 mod inner;
 mod interval;

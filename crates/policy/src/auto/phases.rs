@@ -6,8 +6,8 @@ use super::goal::NOISE;
 use super::inner::Known;
 use super::interval::Interval;
 use super::judgement::{
-    Beside, MOSTLY, Rival, SAVED, Spinning, Verdict, by_progress, is_settled, judge,
-    speedup_in_turns, spinning,
+    Beside, Rival, SAVED, Spinning, Verdict, by_progress, is_settled, judge, speedup_in_turns,
+    spinning,
 };
 use super::line::Room;
 use super::progress;
@@ -21,9 +21,6 @@ use crate::unit::Unit;
 
 /// How long programs run before they are looked at.
 pub(super) const LOOK: Nanos = Nanos::from_millis(75);
-/// How soon it is glanced first whether threads do hardly more than wait, so that it need not go on for that long: when each
-/// program can have had so much CPU time that it is seen, and no sooner than this.
-const GLANCE: (Nanos, Nanos) = (Nanos::from_millis(10), Nanos::from_millis(12));
 /// How soon after somebody came or went an interval begins that has nothing of before, nor of how programs make their threads.
 pub(super) const SETTLE: Nanos = Nanos::from_millis(12);
 /// Where somebody comes and goes all the time, no more looks in a row than these are begun anew for it.
@@ -178,35 +175,7 @@ impl Auto {
     fn look_closely(&mut self, world: &World<'_>) {
         self.watch.want();
         self.look_in(LOOK, world);
-        self.glance_in(self.until_all_are_seen(world), world);
-    }
-
-    /// How long it takes until all that run side by side can have been seen to wait.
-    fn until_all_are_seen(&self, world: &World<'_>) -> Nanos {
-        let programs = self.candidates(world).count() as u64;
-        (GLANCE.0 * programs / (world.cpus.len() as u64).max(1)).max(GLANCE.1)
-    }
-
-    /// A glance showed too little: another one follows when the interval is twice as long, unless it is almost over then.
-    pub(super) fn glance_again(&mut self, world: &World<'_>) {
-        if self.phase == Phase::SideBySide && self.watch.is_on() {
-            let left = self.look_at.since(world.now);
-            self.glance_in(LOOK.since(left), world);
-        }
-    }
-
-    fn glance_in(&mut self, time: Nanos, world: &World<'_>) {
-        let at = world.now + time;
-        self.glance_at = (world.now < at && at + time <= self.look_at).then_some(at);
-    }
-
-    /// Whether it is seen already that those who run side by side do hardly more than wait for siblings.
-    pub(super) fn mostly_wait(&self, world: &World<'_>) -> bool {
-        let did = self.interval.so_far();
-        matches!(self.phase, Phase::SideBySide | Phase::LooksBack)
-            && !self.disturbed
-            && self.all_show_waits(did, world)
-            && did.part_waiting() >= MOSTLY
+        self.glance(world);
     }
 
     /// Whether threads were seen to wait so little that turns can bring nothing, and so no trial is needed to tell.
@@ -396,9 +365,10 @@ impl Auto {
             self.watch.want_anew();
             plan.because(None, Why::LooksBack { moment });
             self.look_in(moment, world);
-            // Progress needs all of it, and every stretch some of it, to be taken in.
-            let at = world.now + self.until_all_are_seen(world).max(MOMENT.1 / 2);
-            self.glance_at = (by_progress.is_none() && at < self.look_at).then_some(at);
+            // Progress needs all of it.
+            if by_progress.is_none() {
+                self.glance_back(world);
+            }
         }
     }
 
