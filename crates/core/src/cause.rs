@@ -74,6 +74,8 @@ pub enum Aspect {
     Nice,
     /// A CPU cgroup of its own.
     CpuGroup,
+    /// Its part in taking turns by weight.
+    Turn,
     /// The thread count.
     Threads,
 }

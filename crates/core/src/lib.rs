@@ -47,7 +47,7 @@ pub use experience::Experience;
 pub use machine::{Event, Happening, Interruption, Machine, Signal, Step};
 pub use meetings::Meetings;
 pub use plan::{
-    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Wake, Why,
+    AtExpiry, Class, Directive, Observe, Plan, Reason, Settings, ThreadRule, Turn, Wake, Why,
 };
 pub use policy::{Policy, World};
 pub use program::{

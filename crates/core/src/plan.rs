@@ -78,6 +78,13 @@ pub enum Directive {
     Leave,
 }
 
+impl Directive {
+    /// Whether it gives CPUs to the program, and not only what others leave.
+    pub fn gives_cpus(&self) -> bool {
+        matches!(self, Directive::Run(settings) if settings.turn != Some(Turn::Filler))
+    }
+}
+
 /// How a program runs. `None` everywhere means: as it was found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Settings {
@@ -93,6 +100,20 @@ pub struct Settings {
     pub nice: Option<i8>,
     /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU by program.
     pub cpu_group: Option<bool>,
+    /// Its part in taking turns by weight; needs a CPU cgroup of its own. A program that starts without a part
+    /// may not get one later.
+    pub turn: Option<Turn>,
+}
+
+/// A program's part in taking turns by weight, where every program runs and weights decide who gets the CPUs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Turn {
+    /// Its turn: its CPU group has a very large weight.
+    InTurn,
+    /// It gets what the programs in turn leave: its CPU group is idle, and preempted as soon as one of their
+    /// threads wakes.
+    Filler,
 }
 
 impl Settings {
@@ -110,6 +131,7 @@ impl Settings {
             class: self.class.or(under.class),
             nice: self.nice.or(under.nice),
             cpu_group: self.cpu_group.or(under.cpu_group),
+            turn: self.turn.or(under.turn),
         }
     }
 }

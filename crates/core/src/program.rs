@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cpuset::CpuSet;
 use crate::experience::Experience;
+use crate::plan::Turn;
 use crate::sample::Quality;
 use crate::speedup::Speedup;
 use crate::time::Nanos;
@@ -234,6 +235,8 @@ pub struct Program {
     pub granted: u16,
     /// The CPUs that cosched has bound it to; `None`: as it was found.
     pub cpus: Option<CpuSet>,
+    /// Its part in taking turns by weight, as the machine was last told.
+    pub turn: Option<Turn>,
     /// Its share relative to the other programs.
     pub weight: f64,
     /// The programs that it must run together with.

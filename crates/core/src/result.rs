@@ -186,6 +186,9 @@ pub struct ProgramResult {
     pub usage: Usage,
     /// When it was allowed to run in the whole run, and where.
     pub timeline: Vec<TimelineEntry>,
+    /// Where programs take turns by weight: its turns, from and to (seconds). It may run outside of them, too.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<(f64, f64)>,
     /// Whether processes of it were alive when the run ended, and were left running.
     pub left_running: bool,
     /// What else the policy was told of it; `None` in older files.

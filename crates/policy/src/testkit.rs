@@ -49,6 +49,7 @@ pub(crate) fn program(slot: u16, threads: u16) -> Program {
         ran: Nanos::ZERO,
         waited: Nanos::ZERO,
         waiting_since: Some(Nanos::ZERO),
+        turn: None,
         settled_at: Nanos::ZERO,
         profile: Profile::default(),
         threads: 0..0,

@@ -184,6 +184,7 @@ fn program(name: &str, timeline: Vec<TimelineEntry>, end: f64) -> ProgramResult 
         completions: Vec::new(),
         usage: Usage::default(),
         timeline,
+        turns: Vec::new(),
         left_running: false,
         terms: None,
         environment: None,

@@ -329,6 +329,7 @@ pub fn effect(wanted: Aspect) -> &'static str {
         Aspect::Class => "did not get the scheduling class meant for it",
         Aspect::Nice => "did not get the priority meant for it",
         Aspect::CpuGroup => "did not get a share of the CPUs of its own",
+        Aspect::Turn => "does not take turns by weight",
         Aspect::Threads => "did not get the thread count meant for it",
     }
 }

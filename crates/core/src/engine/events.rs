@@ -54,6 +54,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             Happening::Applied(_, epoch) => {
                 control.applying = control.applying.filter(|applying| *applying != epoch);
                 account.moves(program, at);
+                account.takes_turns(program, at);
             }
             Happening::Exited(_, exit, usage) => {
                 match self.closing.is_some() && account.done() {

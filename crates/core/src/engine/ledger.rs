@@ -4,9 +4,10 @@
 //! machine gave, never from what was asked for: a program counts as running
 //! until its last thread is known to be stopped.
 
-use super::outcome::{Completion, ProgramOutcome, Span, Totals};
+use super::outcome::{Completion, ProgramOutcome, Span, Stretch, Totals};
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
+use crate::plan::Turn;
 use crate::program::{Exit, Program, Usage};
 use crate::time::Nanos;
 use crate::workload::Repeat;
@@ -19,6 +20,8 @@ pub(super) struct Account {
     /// Closed spans of the present run of the program, summed up.
     ran: Nanos,
     running_since: Option<(Nanos, Option<CpuSet>)>,
+    /// Where programs take turns by weight: since when it has been its turn, if it is.
+    in_turn_since: Option<Nanos>,
     frozen_since: Option<Nanos>,
     detached: bool,
     /// Of all runs of the program, but for what the present spans add.
@@ -33,6 +36,7 @@ impl Account {
             outcome,
             ran: Nanos::ZERO,
             running_since: None,
+            in_turn_since: None,
             frozen_since: None,
             detached: false,
             totals: Totals::default(),
@@ -72,6 +76,22 @@ impl Account {
         self.stops_waiting(program, at);
         self.totals.turns += u64::from(self.running_since.is_none());
         self.running_since.get_or_insert((at, program.cpus));
+        self.takes_turns(program, at);
+    }
+
+    /// Its turn by weight may have begun or ended.
+    pub(super) fn takes_turns(&mut self, program: &Program, at: Nanos) {
+        let has_turn = program.turn == Some(Turn::InTurn) && self.running_since.is_some();
+        match self.in_turn_since {
+            None if has_turn => self.in_turn_since = Some(at),
+            Some(_) if !has_turn => self.ends_turn(at),
+            _ => {}
+        }
+    }
+
+    fn ends_turn(&mut self, at: Nanos) {
+        let since = self.in_turn_since.take();
+        self.outcome.turns.extend(since.map(|from| Stretch { from, to: at }));
     }
 
     /// Its waiting, whether for its start or frozen, is over.
@@ -95,6 +115,7 @@ impl Account {
 
     /// It does not run from here on, for a reason that is not ours.
     pub(super) fn rests(&mut self, at: Nanos) {
+        self.ends_turn(at);
         let Some((from, cpus)) = self.running_since.take() else { return };
         self.ran += at - from;
         self.totals.ran += at - from;
@@ -107,8 +128,10 @@ impl Account {
     /// It runs on other CPUs from here on.
     pub(super) fn moves(&mut self, program: &Program, at: Nanos) {
         if self.running_since.is_some_and(|(_, cpus)| cpus != program.cpus) {
+            let in_turn_since = self.in_turn_since.take();
             self.rests(at);
             self.running_since = Some((at, program.cpus));
+            self.in_turn_since = in_turn_since;
         }
     }
 

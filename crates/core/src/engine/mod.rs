@@ -221,6 +221,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             requested: entry.asked,
             granted: entry.asked,
             cpus: None,
+            turn: None,
             weight: entry.weight,
             group: entry.group,
             freezable: entry.freezable,

@@ -44,6 +44,10 @@ impl Outcome {
             for span in &mut program.timeline {
                 span.to = span.to.min(total);
             }
+            program.turns.retain(|turn| turn.from <= total);
+            for turn in &mut program.turns {
+                turn.to = turn.to.min(total);
+            }
         }
     }
 }
@@ -78,6 +82,8 @@ pub struct ProgramOutcome {
     pub frozen_gaps: Vec<Nanos>,
     /// Every span in which it was allowed to run, with its CPUs.
     pub timeline: Vec<Span>,
+    /// Where programs take turns by weight: its turns. It may run outside of them, too.
+    pub turns: Vec<Stretch>,
     /// Processes of it that were still alive when the run ended, and were left running.
     pub left_running: bool,
 }
@@ -113,6 +119,15 @@ pub struct Span {
     pub to: Nanos,
     /// On these CPUs; `None`: as found.
     pub cpus: Option<CpuSet>,
+}
+
+/// A stretch of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// From here.
+    pub from: Nanos,
+    /// To here.
+    pub to: Nanos,
 }
 
 /// A plan that changed something.

@@ -210,6 +210,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.controls[i].told = settings;
         let program = &mut self.programs[i];
         program.cpus = settings.cpus;
+        program.turn = settings.turn;
         program.granted = settings.grant.unwrap_or(program.requested);
     }
 
@@ -234,6 +235,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             control.left = true;
             control.told = Settings::default();
             program.cpus = None;
+            program.turn = None;
             program.granted = program.requested;
             steps.push(Step::Leave(program.id));
         }

@@ -1,7 +1,7 @@
 use super::outcome::Outcome;
 use super::*;
 use crate::fake::Fake;
-use crate::plan::{AtExpiry, Observe, Settings, Wake};
+use crate::plan::{AtExpiry, Observe, Settings, Turn, Wake};
 use crate::program::{Exit, GroupId, Usage};
 use crate::sample::Measure;
 use crate::workload::Repeat;

@@ -1,6 +1,7 @@
-//! Who runs by decision: what a switch between gangs is counted by.
+//! Which programs have CPUs by decision: what a switch between gangs is counted by.
 //!
-//! A switch is a decision that changes which programs run: it stops one, starts one, or lets one go on. The first set
+//! A switch is a decision that changes which programs have CPUs: it stops one, starts one, lets one go on, or changes by
+//! weight whose turn it is. The first set
 //! follows nobody, and is none. Nor is one: the same gang going on for another quantum, a program that ends, a
 //! program that begins anew in the gang in which it has just ended, and a promise of the engine kept in a policy's
 //! despite, all of which no decision makes. So what is counted depends on decisions alone, and not on how long a
@@ -47,15 +48,17 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         for (id, directive) in &plan.programs {
             let Some(i) = self.index(*id) else { continue };
             let chosen = &mut self.turns.chosen[usize::from(id.slot)];
-            let ran = matches!(self.controls[i].wanted, Directive::Run(_));
+            let ran = self.controls[i].wanted.gives_cpus();
             match directive {
-                Directive::Run(_) => changed |= !std::mem::replace(chosen, true),
-                Directive::Freeze if ran => {
+                // A released program runs on.
+                Directive::Leave => {}
+                directive if directive.gives_cpus() => changed |= !std::mem::replace(chosen, true),
+                // A program that waits goes on waiting.
+                _ if ran => {
                     *chosen = false;
                     changed = true;
                 }
-                // Who is let go runs on; who waits goes on waiting.
-                Directive::Freeze | Directive::Leave => {}
+                _ => {}
             }
         }
         if !changed {
@@ -63,7 +66,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
         for slot in std::mem::take(&mut self.turns.ended) {
             let runs_again = |(id, directive): &(ProgramId, Directive)| {
-                id.slot == slot && matches!(directive, Directive::Run(_))
+                id.slot == slot && directive.gives_cpus()
             };
             self.turns.chosen[usize::from(slot)] = plan.programs.iter().any(runs_again);
         }

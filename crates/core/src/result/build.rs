@@ -181,6 +181,7 @@ fn program(
             .iter()
             .map(|span| TimelineEntry(seconds(span.from), seconds(span.to), span.cpus))
             .collect(),
+        turns: outcome.turns.iter().map(|turn| (seconds(turn.from), seconds(turn.to))).collect(),
         left_running: outcome.left_running,
         terms: context.terms.clone(),
         environment: context.environment.clone(),

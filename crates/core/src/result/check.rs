@@ -95,27 +95,28 @@ fn program(at: &str, program: &ProgramResult) -> Result<(), Fault> {
     if program.threads == 0 {
         return fault(&field("threads"), "is 0, but a program has at least one".to_owned());
     }
-    let mut until = 0.0;
-    for (i, span) in program.timeline.iter().enumerate() {
-        let name = || field(&format!("timeline[{i}]"));
-        time(&name(), span.0)?;
-        time(&name(), span.1)?;
-        if span.1 < span.0 {
-            return fault(
-                &name(),
-                format!("ends at {} s, before it begins at {} s", span.1, span.0),
-            );
-        }
-        if span.0 < until - ROUNDING {
-            return fault(
-                &name(),
-                format!("begins at {} s, before the one before it ends", span.0),
-            );
-        }
-        until = span.1;
-    }
+    in_order(&field("timeline"), program.timeline.iter().map(|span| (span.0, span.1)))?;
+    in_order(&field("turns"), program.turns.iter().copied())?;
     let ends = program.completions.iter().map(|completion| completion.at_seconds);
     ascending(&field("completions"), "at_seconds", ends)
+}
+
+/// Spans of time, from and to, one after another.
+fn in_order(list: &str, spans: impl Iterator<Item = (f64, f64)>) -> Result<(), Fault> {
+    let mut until = 0.0;
+    for (i, (from, to)) in spans.enumerate() {
+        let name = format!("{list}[{i}]");
+        time(&name, from)?;
+        time(&name, to)?;
+        if to < from {
+            return fault(&name, format!("ends at {to} s, before it begins at {from} s"));
+        }
+        if from < until - ROUNDING {
+            return fault(&name, format!("begins at {from} s, before the one before it ends"));
+        }
+        until = to;
+    }
+    Ok(())
 }
 
 fn decision(i: usize, made: &DecisionResult, run: &RunResult) -> Result<(), Fault> {

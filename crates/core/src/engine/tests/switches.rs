@@ -73,3 +73,29 @@ fn a_promise_that_the_engine_keeps_against_the_policy_is_no_switch() {
     assert!(outcome.programs[0].timeline.len() > 1, "{outcome:?}");
     assert_eq!(at(&outcome), [100]);
 }
+
+#[test]
+fn turns_by_weight_are_switches_and_stop_no_program() {
+    let mut turn = 0;
+    let by_weight = Ask(move |causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
+        if nothing_new(causes) || causes.iter().any(|cause| matches!(cause, Cause::Exited(..))) {
+            return;
+        }
+        for (i, program) in world.programs.iter().enumerate() {
+            let part = if i == turn % 2 { Turn::InTurn } else { Turn::Filler };
+            plan.run(program.id, Settings { turn: Some(part), ..Settings::default() });
+        }
+        turn += 1;
+        plan.wake_at(world.now + MS(100), Token(0));
+    });
+    let (fake, outcome) =
+        run(Fake::new([MS(250), MS(250)]), by_weight, setup(vec![Entry::new(2), Entry::new(2)]));
+    assert!(!fake.steps().iter().any(|step| matches!(step, Step::Freeze(_))), "{:?}", fake.steps());
+    assert_eq!(at(&outcome), [100, 200]);
+    let turns = |slot: usize| {
+        let turns = outcome.programs[slot].turns.iter();
+        turns.map(|turn| (turn.from.0 / 1_000_000, turn.to.0 / 1_000_000)).collect::<Vec<_>>()
+    };
+    assert_eq!((turns(0), turns(1)), (vec![(0, 100), (200, 250)], vec![(100, 200)]));
+    assert_eq!(outcome.programs[0].ran, MS(250), "a filler is allowed to run");
+}
