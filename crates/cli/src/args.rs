@@ -16,7 +16,7 @@ use cosched_core::engine::Limits;
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{Actuator, Class, Nanos};
 use cosched_policy::{
-    FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns,
+    FaithfulOptions, Goal, Kind, Options, Placement, Quanta, ShufflingOptions, Slowdowns, Turns,
 };
 
 use crate::advise::AdviseArgs;
@@ -138,6 +138,10 @@ pub(crate) struct PolicyArgs {
     /// (slowdowns that are alike) or responsive (short waits) (auto) [default: balanced]
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
+    /// How programs take turns: by weight (all run, and the others get what the programs in turn leave), or freeze (the others
+    /// are frozen) (policies that make gangs, but auto) [default: weight under turns where CPU groups can be had, else freeze]
+    #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
+    pub(crate) turns: Option<Turns>,
     #[command(flatten)]
     pub(crate) fair: FairArgs,
 }
@@ -280,6 +284,7 @@ impl HowArgs {
             fair: self.policy.fair.options(),
             shuffling: self.shuffling(),
             goal: self.policy.goal.unwrap_or_default(),
+            turns: self.policy.turns.filter(|_| kind.takes_turns_by_weight()),
         }
     }
 
@@ -358,6 +363,11 @@ impl HowArgs {
             _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
                 Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
             }
+            _ if self.policy.turns == Some(Turns::Weight)
+                && !kinds.iter().any(|kind| kind.takes_turns_by_weight()) =>
+            {
+                Err(refuse("--turns weight", Kind::takes_turns_by_weight, "take turns by weight"))
+            }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
             }
@@ -393,6 +403,7 @@ impl HowArgs {
             ("--pinning", self.pinning.is_some()),
             (FILL, self.policy.fill),
             (GOAL, self.policy.goal.is_some()),
+            ("--turns", self.policy.turns.is_some()),
         ];
         let given = all.into_iter().filter(|(_, given)| *given).map(|(option, _)| option);
         given.chain(self.policy.fair.given()).collect()

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Arg, Command};
 use cosched_core::Actuator;
 use cosched_core::workload::Barrier;
-use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy};
+use cosched_policy::{Goal, GroupBy, Kind, Placement, SortBy, Turns};
 use cosched_sim::{Hardware, Kernel};
 
 use crate::args::{self, named};
@@ -80,6 +80,11 @@ pub(crate) fn sort_by() -> impl TypedValueParser<Value = SortBy> {
 /// What is to be achieved before anything else.
 pub(crate) fn goal() -> impl TypedValueParser<Value = Goal> {
     PossibleValuesParser::new(Goal::ALL.map(Goal::name)).try_map(|name| name.parse::<Goal>())
+}
+
+/// How programs take turns.
+pub(crate) fn turns() -> impl TypedValueParser<Value = Turns> {
+    PossibleValuesParser::new(Turns::ALL.map(Turns::name)).try_map(|name| name.parse::<Turns>())
 }
 
 /// Where the threads of a program go.

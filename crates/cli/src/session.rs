@@ -22,7 +22,7 @@ use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Unfit};
+use cosched_policy::{Demand, Options, Turns, Unfit};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
@@ -64,6 +64,8 @@ pub(crate) struct Planned {
     /// How many threads each program has.
     pub(crate) threads: Vec<u16>,
     pub(crate) policy: Box<dyn Policy + Send>,
+    /// The same with programs that are frozen, for where they cannot take turns by weight; `None`: they must.
+    pub(crate) freezing: Option<Box<dyn Policy + Send>>,
 }
 
 impl Session {
@@ -120,7 +122,10 @@ impl Session {
         let (topology, usable) = (&self.topology, &self.usable.cpus);
         request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
         let policy = request.kind.build(&options).map_err(Failure::input)?;
-        Ok(Planned { threads, policy })
+        let by_itself = options.turns.is_none() && request.kind.usual_turns() == Turns::Weight;
+        let freezing = Options { turns: Some(Turns::Freeze), ..options };
+        let freezing = by_itself.then(|| request.kind.build(&freezing)).transpose();
+        Ok(Planned { threads, policy, freezing: freezing.map_err(Failure::input)? })
     }
 
     /// What is known of each program: from the workload file, else from the store.

@@ -13,7 +13,7 @@
 //!
 //! The parts: [`Hierarchies`] finds the trees and the caller's own place in each,
 //! [`Dir`] is one folder, [`FreezeSwitch`] freezes and thaws one on the hot
-//! path, [`bind_to`] fills a cpuset, [`enable_controllers`] passes controllers on. [`name_of`] is what a
+//! path, [`WeightSwitch`] gives one its weight, [`bind_to`] fills a cpuset, [`enable_controllers`] passes controllers on. [`name_of`] is what a
 //! program's cgroup is called, so that whoever undoes a run finds it.
 
 mod controllers;
@@ -21,6 +21,7 @@ mod cpuset;
 mod dir;
 mod find;
 mod freeze;
+mod weight;
 
 use cosched_core::ProgramId;
 
@@ -29,6 +30,7 @@ pub use cpuset::bind_to;
 pub use dir::{Dir, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
+pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The name of a program's cgroup in that of its run.
 pub fn name_of(program: ProgramId) -> String {

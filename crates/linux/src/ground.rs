@@ -73,6 +73,20 @@ pub struct Wishes {
     pub pinning: Option<PinningRung>,
     /// Whether programs get a share of the CPUs each.
     pub shares: bool,
+    /// Whether programs take turns by weight instead of being frozen.
+    pub by_weight: ByWeight,
+}
+
+/// Whether programs take turns by weight.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ByWeight {
+    /// They do not.
+    #[default]
+    No,
+    /// Where CPU groups can be had.
+    IfPossible,
+    /// Nothing else will do.
+    Always,
 }
 
 /// Why the wishes cannot be met.
@@ -99,6 +113,13 @@ pub enum GroundError {
     Log(#[from] LogError),
 }
 
+impl GroundError {
+    /// Whether this host, or this user's rights, do not have it: another way may be taken.
+    fn is_lack(&self) -> bool {
+        matches!(self, GroundError::NotHere { .. } | GroundError::Enable(_))
+    }
+}
+
 const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
 
 /// The cgroups of a run.
@@ -107,6 +128,8 @@ pub struct Ground {
     freezer: FreezerRung,
     pinning: PinningRung,
     share: Option<ShareRung>,
+    /// Whether programs take turns by weight; `Err`: why not, where that was wanted.
+    by_weight: Result<bool, String>,
     bases: Vec<Base>,
 }
 
@@ -131,6 +154,8 @@ pub struct Plot {
     pub freezer: Option<Dir>,
     /// The one that binds.
     pub cpuset: Option<Dir>,
+    /// The one that has a share of the CPUs.
+    pub share: Option<Dir>,
     /// All of them, each once.
     pub all: Vec<Dir>,
 }
@@ -164,10 +189,28 @@ impl Ground {
         log: &mut Log,
     ) -> Result<Ground, GroundError> {
         let trees = Hierarchies::find(proc)?;
-        let freezer = choose_freezer(&trees, wishes.freezer, log)?;
         let pinning = wishes.pinning.unwrap_or(PinningRung::Affinity);
-        let mut ground = Ground { freezer, pinning, share: None, bases: Vec::new() };
-        match freezer {
+        let mut ground = Ground {
+            freezer: FreezerRung::Signals,
+            pinning,
+            share: None,
+            by_weight: Ok(false),
+            bases: Vec::new(),
+        };
+        if wishes.by_weight != ByWeight::No {
+            ground.by_weight = match ground.claim_weights(&trees, all, log) {
+                Ok(()) => Ok(true),
+                Err(error) if wishes.by_weight == ByWeight::IfPossible && error.is_lack() => {
+                    Err(error.to_string())
+                }
+                Err(error) => return Err(error),
+            };
+        }
+        // Programs in turn by weight are not frozen.
+        if ground.by_weight != Ok(true) {
+            ground.freezer = choose_freezer(&trees, wishes.freezer, log)?;
+        }
+        match ground.freezer {
             FreezerRung::CgroupV2 => {
                 ground.claim(trees.v2(), CgroupKind::V2, Role::Freezer, log)?
             }
@@ -182,7 +225,7 @@ impl Ground {
                 cgroup::bind_to(&base.dir, all, None)?;
             }
         }
-        if wishes.shares {
+        if wishes.shares && ground.share.is_none() {
             ground.share = Some(ground.claim_share(&trees, proc, log)?);
         }
         Ok(ground)
@@ -196,6 +239,16 @@ impl Ground {
     /// How programs are bound.
     pub fn pinning(&self) -> PinningRung {
         self.pinning
+    }
+
+    /// Whether programs take turns by weight.
+    pub fn is_by_weight(&self) -> bool {
+        self.by_weight == Ok(true)
+    }
+
+    /// Why programs do not take turns by weight, where that was wanted.
+    pub fn no_weights(&self) -> Option<&str> {
+        self.by_weight.as_ref().err().map(String::as_str)
     }
 
     /// How programs get shares, if they do.
@@ -221,6 +274,9 @@ impl Ground {
             if base.roles.contains(&Role::Cpuset) {
                 cgroup::bind_to(&dir, all, None)?;
                 plot.cpuset = Some(dir.clone());
+            }
+            if base.roles.contains(&Role::Share) {
+                plot.share = Some(dir.clone());
             }
             plot.all.push(dir);
         }
@@ -282,6 +338,29 @@ impl Ground {
         self.claim(Some(tree), kind, role, log)
     }
 
+    /// Claims what turns by weight need: a CPU group for each program, which can be idle.
+    fn claim_weights(
+        &mut self,
+        trees: &Hierarchies,
+        all: &CpuSet,
+        log: &mut Log,
+    ) -> Result<(), GroundError> {
+        self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log)?;
+        let base = self.bases.iter().find(|base| base.roles.contains(&Role::Share));
+        for Base { dir, .. } in base {
+            if !cgroup::can_be_idle(dir) {
+                return Err(GroundError::NotHere {
+                    wish: "turns by weight",
+                    why: "this kernel has no idle CPU groups (cpu.idle)".to_owned(),
+                    remedy: "use Linux 5.15 or later, or `--turns freeze`",
+                });
+            }
+            cgroup::weigh_as_threads(dir, all.len())?;
+        }
+        self.share = Some(ShareRung::Cgroup);
+        Ok(())
+    }
+
     fn claim_share(
         &mut self,
         trees: &Hierarchies,
@@ -290,9 +369,7 @@ impl Ground {
     ) -> Result<ShareRung, GroundError> {
         match self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log) {
             Ok(()) => Ok(ShareRung::Cgroup),
-            Err(GroundError::NotHere { .. } | GroundError::Enable(_))
-                if autogroup::is_in_effect(trees, proc) =>
-            {
+            Err(error) if error.is_lack() && autogroup::is_in_effect(trees, proc) => {
                 Ok(ShareRung::Autogroup)
             }
             Err(error) => Err(error),
@@ -370,7 +447,7 @@ mod tests {
         let dir = |path: &str, version| Dir::new(path, version);
         let (freezer, share) = (dir("/v2/p", Version::V2), dir("/cpu/p", Version::V1));
         let all = vec![share, freezer.clone()];
-        let mut plot = Plot { freezer: Some(freezer.clone()), cpuset: None, all };
+        let mut plot = Plot { freezer: Some(freezer.clone()), all, ..Plot::default() };
         assert_eq!(plot.born_in(), Some("/v2/p".into()));
         assert_eq!(plot.procs(), [PathBuf::from("/cpu/p/cgroup.procs")]);
         plot.cpuset = Some(freezer);

@@ -43,6 +43,7 @@ pub mod scheduling;
 pub mod sentinel;
 pub mod shim;
 pub mod signals;
+mod spread;
 pub mod topology;
 pub mod tree;
 pub mod undo;

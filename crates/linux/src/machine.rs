@@ -33,6 +33,7 @@ mod punctual;
 mod reports;
 mod samples;
 mod steps;
+mod turns;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -129,6 +130,8 @@ pub struct Linux {
     sentinel: Sentinel,
     own_sessions: bool,
     turns: bool,
+    /// The turn of a program has begun, by weight, and its threads have not been moved apart yet.
+    turn_began: bool,
     open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
@@ -173,7 +176,7 @@ impl Linux {
         let most_followed = MOST_THREADS.min(room);
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
-        let own_sessions = config.sessions && autogroup::shares_by_session(&proc)?;
+        let by_session = config.sessions && autogroup::shares_by_session(&proc)?;
         let shims = config.jobs.iter().any(|job| job.origin == Origin::Started);
         let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
@@ -196,6 +199,8 @@ impl Linux {
                 return Err(error);
             }
         };
+        // CPU groups share the CPUs whatever session their threads are in.
+        let own_sessions = by_session && !ground.is_by_weight();
         let ends = INTERRUPTIONS.map(|(signal, _)| signal);
         let poll = Poll::new(&[&ends[..], &SIGNALS].concat())?;
         poll.add(sentinel.as_fd(), SENTINEL)?;
@@ -230,6 +235,7 @@ impl Linux {
             sentinel,
             own_sessions,
             turns: config.turns,
+            turn_began: false,
             open_files,
             count: config.count,
             jobs: config.jobs,
@@ -423,7 +429,7 @@ impl Machine for Linux {
                 Step::ApplyThread(id, rule) => self.rule(id, rule)?,
             }
         }
-        Ok(())
+        Ok(self.spread()?)
     }
 }
 

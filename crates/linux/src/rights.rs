@@ -42,6 +42,8 @@ pub enum Ability {
     CpusetV1,
     /// Weighing cgroups of version 1.
     CpuV1,
+    /// CPU cgroups that can be idle, of either version.
+    IdleGroups,
     /// Raising priority within the fair class.
     NegativeNice,
     /// The real-time round-robin class.
@@ -77,6 +79,9 @@ impl Ability {
             }
             Ability::CpuV2 | Ability::CpuV1 => {
                 "CPU shared by program instead of by thread (policy linux-groups)"
+            }
+            Ability::IdleGroups => {
+                "turns by weight (policy turns, the default): no program is stopped, and idle CPUs are used"
             }
             Ability::NegativeNice => "quanta that begin on time under load",
             Ability::RealTime => "no preemption among siblings, as in a fixed-priority class",
@@ -170,6 +175,7 @@ impl Rights {
             groups::freezer_v1(&cgroups),
             groups::cpuset_v1(&cgroups),
             groups::cpu_v1(&cgroups),
+            groups::idle(&cgroups),
             scheduling::negative_nice(),
             scheduling::real_time(),
             observing::bpf(proc, sys)?,
@@ -244,7 +250,7 @@ mod tests {
             report.rights.iter().map(|right| format!("{:?}", right.name)).collect();
         names.sort_unstable();
         names.dedup();
-        assert_eq!(names.len(), 16);
+        assert_eq!(names.len(), 17);
         assert!(report.has(Ability::Signals) && report.has(Ability::Affinity));
         for right in &report.rights {
             assert!(!right.detail.is_empty());

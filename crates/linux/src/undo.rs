@@ -30,5 +30,5 @@ pub use book::Book;
 pub use held::Held;
 pub use log::{Log, LogError};
 pub use place::{log_folder, log_folders};
-pub use record::{CgroupKind, Record};
+pub use record::{CgroupKind, Move, Record};
 pub use restore::{NotRestored, Restored, restore, thaw};

@@ -9,6 +9,7 @@ use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::auto::{Auto, Goal};
 use crate::bandwidth::Slowdowns;
+use crate::by_weight::ByWeight;
 use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
@@ -18,6 +19,7 @@ use crate::placement::Placement;
 use crate::quantum::{LONGEST, SHORTEST};
 use crate::rounds::Rounds;
 use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
+use crate::turns::Turns;
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
 
@@ -56,8 +58,10 @@ pub enum Kind {
     AdaptiveGreedy,
     /// The same.
     AdaptiveMinwait,
-    /// Ours.
+    /// Ours: turns by weight.
     #[default]
+    Turns,
+    /// Ours.
     Auto,
 }
 
@@ -78,8 +82,10 @@ pub struct Options {
     pub fair: FairOptions,
     /// Between which CPUs threads are moved, and when (`shuffling` only).
     pub shuffling: ShufflingOptions,
-    /// What is to be achieved before anything else (`auto` only).
+    /// What is to be achieved before anything else (`turns` and `auto` only).
     pub goal: Goal,
+    /// How programs take turns (policies that make gangs only); `None`: as the policy does by itself.
+    pub turns: Option<Turns>,
 }
 
 impl Default for Options {
@@ -93,6 +99,7 @@ impl Default for Options {
             fair: FairOptions::default(),
             shuffling: ShufflingOptions::default(),
             goal: Goal::default(),
+            turns: None,
         }
     }
 }
@@ -200,7 +207,7 @@ pub enum Unfit {
 
 impl Kind {
     /// Every policy, baselines first.
-    pub const ALL: [Kind; 14] = [
+    pub const ALL: [Kind; 15] = [
         Kind::Linux,
         Kind::LinuxGroups,
         Kind::Fcfs,
@@ -214,6 +221,7 @@ impl Kind {
         Kind::Shuffling,
         Kind::AdaptiveGreedy,
         Kind::AdaptiveMinwait,
+        Kind::Turns,
         Kind::Auto,
     ];
 
@@ -233,6 +241,7 @@ impl Kind {
             Kind::Shuffling => "shuffling",
             Kind::AdaptiveGreedy => "adaptive-greedy",
             Kind::AdaptiveMinwait => "adaptive-minwait",
+            Kind::Turns => "turns",
             Kind::Auto => "auto",
         }
     }
@@ -273,6 +282,9 @@ impl Kind {
             Kind::AdaptiveMinwait => {
                 "minwait, with thread counts of malleable programs chosen per quantum"
             }
+            Kind::Turns => {
+                "take turns by weight: every program runs, and the CPUs that those in turn leave are used"
+            }
             Kind::Auto => "as linux, or in gangs where that is seen to lose nothing",
         }
     }
@@ -291,9 +303,22 @@ impl Kind {
         matches!(self, Kind::AdaptiveGreedy | Kind::AdaptiveMinwait)
     }
 
-    /// Whether it chooses between side by side, gangs and one after another ([`Options::goal`]).
+    /// Whether it can be told a goal ([`Options::goal`]); then a program may have more threads than there are CPUs.
     pub const fn chooses(self) -> bool {
-        matches!(self, Kind::Auto)
+        matches!(self, Kind::Turns | Kind::Auto)
+    }
+
+    /// How programs take turns where nobody says it.
+    pub const fn usual_turns(self) -> Turns {
+        match self {
+            Kind::Turns => Turns::Weight,
+            _ => Turns::Freeze,
+        }
+    }
+
+    /// Whether programs can take turns by weight under it ([`Options::turns`]).
+    pub const fn takes_turns_by_weight(self) -> bool {
+        self.makes_gangs() && !matches!(self, Kind::Auto)
     }
 
     /// Whether programs run in gangs from their beginning to their end. Then none may be larger than the machine.
@@ -328,7 +353,7 @@ impl Kind {
 
     /// Whether it decides by what programs tell of their progress, where the library is inside them.
     pub const fn hears_progress(self) -> bool {
-        self.equalises() || self.chooses()
+        matches!(self, Kind::FairProgress | Kind::Auto)
     }
 
     /// Whether it moves threads between sockets ([`Options::shuffling`]).
@@ -416,6 +441,15 @@ impl Kind {
         if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
             return Err(Unfit::Quantum { asked: options.quantum });
         }
+        let policy = self.freezing(options)?;
+        match options.turns.unwrap_or(self.usual_turns()) {
+            Turns::Weight if self.takes_turns_by_weight() => Ok(Box::new(ByWeight::new(policy))),
+            _ => Ok(policy),
+        }
+    }
+
+    /// The policy itself, where it freezes programs if it makes gangs.
+    fn freezing(self, options: &Options) -> Result<Box<dyn Policy + Send>, Unfit> {
         Ok(match self {
             Kind::Linux => Box::new(Unmanaged::together()),
             Kind::LinuxGroups => Box::new(Unmanaged::in_groups()),
@@ -443,6 +477,15 @@ impl Kind {
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))
             }
             Kind::AdaptiveMinwait => Box::new(Minwait::adaptive(options)),
+            Kind::Turns => {
+                let quantum = options.goal.quantum(options.quantum);
+                let options = &Options { quantum, ..options.clone() };
+                match options.goal {
+                    Goal::Throughput => Box::new(Fcfs::default()),
+                    Goal::Balanced | Goal::Responsive => Box::new(Minwait::new(options)),
+                    Goal::Fair => Box::new(Rounds::new(options, greedy::cut, None)),
+                }
+            }
             Kind::Auto => Box::new(Auto::new(options)),
         })
     }

@@ -18,6 +18,7 @@
 //! | `minwait` | those that have waited longest, anew at every quantum | `minwait.rs` |
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
+//! | `turns` | all, and those that have waited longest before the others ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
 //! | `auto` | as `linux`, `minwait` or `adaptive-minwait`, whichever is better by what is seen | `auto.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
@@ -39,6 +40,7 @@
 pub mod advice;
 mod auto;
 mod bandwidth;
+mod by_weight;
 mod cgreedy;
 mod fair_progress;
 mod faithful;
@@ -54,6 +56,7 @@ mod placement;
 pub mod quantum;
 mod rounds;
 mod shuffling;
+mod turns;
 mod unit;
 mod unmanaged;
 
@@ -73,3 +76,4 @@ pub use faithful::{
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};
 pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};
+pub use turns::Turns;

@@ -216,7 +216,7 @@ fn config(
         log_folder: undo::log_folder().map_err(|error| Stop::Failed(Failure::input(error)))?,
         topology: session.topology.clone(),
         cpus: session.usable.cpus,
-        wishes: Wishes { freezer: Some(rung), pinning: None, shares: false },
+        wishes: Wishes { freezer: Some(rung), pinning: None, ..Wishes::default() },
         turns: true,
         sessions: true,
         count: None,

@@ -26,6 +26,7 @@ fn outlook(kind: Kind, rights: &Rights) -> Outlook {
     let (uses, gains) = match kind {
         Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
         Kind::LinuxGroups => shares(rights),
+        Kind::Turns => turns(rights),
         Kind::Gang | Kind::Greedy | Kind::Minwait | Kind::Auto => gangs(rights),
         Kind::AdaptiveGreedy | Kind::AdaptiveMinwait => {
             let (uses, gains) = gangs(rights);
@@ -66,6 +67,18 @@ fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
             vec!["cpu controller: programs stay in one session"],
         ),
         () => ("cannot work here".to_owned(), vec!["cpu controller or autogroup: it works"]),
+    }
+}
+
+fn turns(rights: &Rights) -> (String, Vec<&'static str>) {
+    let frozen = || {
+        let (uses, mut gains) = gangs(rights);
+        gains.insert(0, "idle CPU groups: programs take turns by weight, and none is stopped");
+        (uses, gains)
+    };
+    match rights.has(Ability::IdleGroups) {
+        true => ("a CPU cgroup per program; no program is frozen or bound".to_owned(), Vec::new()),
+        false => frozen(),
     }
 }
 

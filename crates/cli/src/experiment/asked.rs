@@ -64,7 +64,7 @@ impl Asked {
 
     /// What it is told, where all are told this.
     pub(super) fn beside(&self, all: &HowArgs) -> HowArgs {
-        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, fair } =
+        let PolicyArgs { placement, quantum, fill, slowdowns, max_frozen, goal, turns, fair } =
             self.options.clone();
         let MeasureArgs { interval, actuators, no_guard, afresh, quanta, shuffle, usual_class } =
             self.measure.clone();
@@ -76,6 +76,7 @@ impl Asked {
                 slowdowns: slowdowns.or_else(|| all.policy.slowdowns.clone()),
                 max_frozen: max_frozen.or(all.policy.max_frozen),
                 goal: goal.or(all.policy.goal),
+                turns: turns.or(all.policy.turns),
                 fair: fair.over(&all.policy.fair),
             },
             measure: MeasureArgs {

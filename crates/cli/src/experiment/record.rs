@@ -183,7 +183,7 @@ impl Record {
 }
 
 /// How policies and the machine do their work, by the options of the command line.
-fn settings(how: &HowArgs) -> [(&'static str, Value); 28] {
+fn settings(how: &HowArgs) -> [(&'static str, Value); 29] {
     let (fair, shuffle) = (&how.policy.fair, &how.measure.shuffle);
     // Everything in there tells itself completely, tables of slowdowns included.
     fn told<T: Debug>(value: &Option<T>) -> Value {
@@ -196,6 +196,7 @@ fn settings(how: &HowArgs) -> [(&'static str, Value); 28] {
         ("--slowdowns", told(&how.policy.slowdowns)),
         ("--max-frozen", told(&how.policy.max_frozen)),
         ("--goal", told(&how.policy.goal)),
+        ("--turns", told(&how.policy.turns)),
         ("--peak-bandwidth", told(&fair.peak_bandwidth)),
         ("--training-limit", told(&fair.training_limit)),
         ("--fairness", told(&fair.fairness)),

@@ -10,14 +10,14 @@ use cosched_core::result::{NONE, RunResult, Rungs};
 use cosched_core::workload::{Barrier, OPENMP, ProgramSpec};
 use cosched_linux::counters::Events;
 use cosched_linux::cpu_time::Roots;
-use cosched_linux::ground::{FreezerRung, GroundError, ShareRung, Wishes};
+use cosched_linux::ground::{ByWeight, FreezerRung, GroundError, ShareRung, Wishes};
 use cosched_linux::helper::OWN_EXECUTABLE;
 use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::met::Met;
 use cosched_linux::undo;
-use cosched_policy::Kind;
+use cosched_policy::{Kind, Turns};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
@@ -112,7 +112,7 @@ impl Session {
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let Checked { planned, molded, waiting, jobs, sources, peak } = checked;
-        let Planned { threads, policy } = planned;
+        let Planned { threads, mut policy, freezing } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let mut setup = self.setup(request, &threads);
@@ -160,6 +160,12 @@ impl Session {
             }
             error => Failure::broken(error),
         })?;
+        if let (Some(why), Some(freezing)) = (machine.ground().no_weights(), freezing) {
+            policy = freezing;
+            if is_shown {
+                say(format_args!("programs take turns frozen, not by weight: {why}"));
+            }
+        }
         let rungs = rungs(request.kind, &machine);
         let knows = machine.lacks_states().is_none();
         if let Some(told) = self.told(request, &waiting, knows).filter(|_| is_shown) {
@@ -310,10 +316,23 @@ fn wishes(request: &Request<'_>) -> Wishes {
         freezer,
         pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
         shares: request.kind == Kind::LinuxGroups,
+        by_weight: by_weight(request),
+    }
+}
+
+fn by_weight(request: &Request<'_>) -> ByWeight {
+    match (request.how.options(request.kind).turns, request.kind.usual_turns()) {
+        (Some(Turns::Weight), _) => ByWeight::Always,
+        (None, Turns::Weight) => ByWeight::IfPossible,
+        _ => ByWeight::No,
     }
 }
 
 fn rungs(kind: Kind, machine: &Linux) -> Rungs {
+    if machine.ground().is_by_weight() {
+        let pinning = format!("{NONE}, turns by weight");
+        return Rungs { freezing: NONE.to_owned(), pinning };
+    }
     let share = match machine.ground().share() {
         None => "",
         Some(ShareRung::Cgroup) => ", shares by cgroup",

@@ -37,7 +37,10 @@ impl Stage {
 
     /// From now on a thread is in this state.
     fn says(&self, pid: i32, tid: i32, state: char) {
-        let line = format!("{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0");
+        let line = format!(
+            "{tid} (x) {state} 1 1 1 0 0 0 0 0 0 0 1 2 0 0 20 0 2 0 77 0 0 {}",
+            ["0"; 16].join(" ")
+        );
         let folder = self.root.path().join(pid.to_string());
         fs::create_dir_all(folder.join(format!("task/{tid}"))).unwrap();
         fs::write(folder.join(format!("task/{tid}/stat")), &line).unwrap();

@@ -176,7 +176,9 @@ impl Linux {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
         let (bonds, traced) = self.bonds_of(live)?;
         let job = &self.jobs[usize::from(id.slot)];
-        let forbidden = bonds.forbid_freezing().filter(|_| !job.freezable_for_sure);
+        let forbidden = bonds
+            .forbid_freezing()
+            .filter(|_| !job.freezable_for_sure && !self.ground.is_by_weight());
         let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
         watched.traced = traced;
         let news = watched.bonds.shared != bonds.shared;

@@ -2,9 +2,9 @@
 
 use std::os::fd::OwnedFd;
 
-use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Usage};
+use cosched_core::{Aspect, CpuSet, Exit, Nanos, ProgramId, Refusal, Settings, Turn, Usage};
 
-use crate::cgroup::FreezeSwitch;
+use crate::cgroup::{Dir, FreezeSwitch, WeightSwitch, can_be_idle};
 use crate::counters::Counters;
 use crate::files::FileError;
 use crate::freezer::{Freezer, Stopper};
@@ -23,6 +23,10 @@ pub(super) struct Live {
     pub(super) id: ProgramId,
     pub(super) tree: Tree,
     pub(super) freezer: Freezer,
+    /// Its CPU group's weight, where programs take turns by weight.
+    pub(super) weight: Option<WeightSwitch>,
+    /// Its part in these turns.
+    pub(super) turn: Option<Turn>,
     pub(super) pinning: Pinning,
     pub(super) scheduling: Scheduling,
     /// What it was to start with; class, nice value and slice are given to its first process.
@@ -169,6 +173,13 @@ impl Live {
             id,
             tree: Tree { shim, ..Tree::default() },
             freezer,
+            weight: plot
+                .share
+                .as_ref()
+                .filter(|dir| can_be_idle(dir))
+                .map(WeightSwitch::open)
+                .transpose()?,
+            turn: None,
             pinning,
             scheduling: Scheduling::new(id),
             at_start: Settings::default(),
@@ -188,6 +199,11 @@ impl Live {
             gone: false,
             plot,
         })
+    }
+
+    /// The cgroup that has its share of the CPUs.
+    pub(super) fn share_dir(&self) -> Option<&Dir> {
+        self.plot.share.as_ref()
     }
 
     /// Tells its processes whether it shares its CPUs with others, of which there may be none.

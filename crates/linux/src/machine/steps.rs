@@ -26,7 +26,7 @@ impl Linux {
         if self.jobs[usize::from(id.slot)].origin == Origin::Child {
             return self.start_child(id, settings);
         }
-        let own_share = settings.cpu_group == Some(true);
+        let own_share = settings.cpu_group == Some(true) || settings.turn.is_some();
         let plot = match self.ground.plot(id, own_share, &self.cpus) {
             Ok(plot) => plot,
             Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
@@ -58,6 +58,7 @@ impl Linux {
                 Err(error) => return self.cannot_start(id, libc::EIO, &error.to_string()),
             };
         live.at_start = settings;
+        self.weigh(&mut live, settings.turn);
         live.door = door;
         live.door.iter_mut().filter(|_| grouped).for_each(Door::group);
         self.grant(&mut live, &settings);
@@ -165,8 +166,9 @@ impl Linux {
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
 
-    /// cosched was stopped, and since then the sentinel has let everybody run whom we had frozen.
+    /// cosched was stopped, and since then the sentinel has let everybody run whom we had frozen, and has evened out weights.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
+        self.weigh_anew();
         let is_ours = |live: &&Live| match live.state {
             State::Freezing { since: asked, .. } => asked <= since,
             State::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
@@ -186,6 +188,7 @@ impl Linux {
         settings: Settings,
         epoch: u64,
     ) -> Result<(), MachineError> {
+        self.weigh(live, settings.turn);
         self.bind(live, settings)?;
         self.schedule(live, &settings)?;
         self.grant(live, &settings);
@@ -268,6 +271,7 @@ impl Linux {
         }
         self.rest_states();
         self.thaw(live);
+        self.weigh(live, None);
         self.schedule(live, &Settings::default())?;
         live.pinning.forget_rules(&self.proc);
         self.bind(live, Settings::default())

@@ -31,6 +31,8 @@ pub struct Stat {
     pub threads: u32,
     /// When it started, clock ticks since boot: tells apart two processes that had the same number.
     pub start_time: u64,
+    /// The CPU that it was on last.
+    pub cpu: usize,
 }
 
 /// What a thread does.
@@ -97,6 +99,7 @@ fn parse(line: &str) -> Option<Stat> {
         reaped: field(16)?.parse::<u64>().ok()? + field(17)?.parse::<u64>().ok()?,
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
+        cpu: field(39)?.parse().ok()?,
     })
 }
 
@@ -110,7 +113,8 @@ pub(super) fn state_in(beginning: &[u8]) -> Option<State> {
 mod tests {
     use super::*;
 
-    const REST: &str = "S 1 42 7 34816 42 4194304 1 2 3 4 55 66 5 6 20 0 9 0 123456 11 12";
+    const REST: &str = "S 1 42 7 34816 42 4194304 1 2 3 4 55 66 5 6 20 0 9 0 123456 11 12 \
+        0 0 0 0 0 0 0 0 0 0 0 0 0 0 3";
 
     #[test]
     fn fields_are_found_where_the_manual_counts_them() {
@@ -126,6 +130,7 @@ mod tests {
             reaped: 11,
             threads: 9,
             start_time: 123_456,
+            cpu: 3,
         };
         assert_eq!(stat, expected);
     }

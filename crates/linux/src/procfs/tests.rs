@@ -13,7 +13,10 @@ fn put(root: &TempDir, file: &str, text: &str) {
 }
 
 fn line(pid: i32, ppid: i32) -> String {
-    format!("{pid} (x) S {ppid} {pid} {pid} 0 0 0 0 0 0 0 1 2 0 0 20 0 1 0 77 0 0")
+    format!(
+        "{pid} (x) S {ppid} {pid} {pid} 0 0 0 0 0 0 0 1 2 0 0 20 0 1 0 77 0 0 {}",
+        ["0"; 16].join(" ")
+    )
 }
 
 /// 1 has the children 2 and 5, 2 has the child 3.

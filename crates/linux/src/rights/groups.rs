@@ -44,6 +44,15 @@ pub(super) fn cpu_v1(cgroups: &Hierarchies) -> Right {
     controller_v1(Ability::CpuV1, cgroups.v1("cpu"), |child| child.write("cpu.shares", "1024"))
 }
 
+/// CPU groups that can be idle: below version 2 if it has the controller, else below version 1.
+pub(super) fn idle(cgroups: &Hierarchies) -> Right {
+    let make_idle = |child: &Dir| child.write("cpu.idle", "1");
+    match cgroups.v1("cpu") {
+        Some(_) => controller_v1(Ability::IdleGroups, cgroups.v1("cpu"), make_idle),
+        None => controller_v2(Ability::IdleGroups, cgroups, "cpu", make_idle),
+    }
+}
+
 fn controller_v1(
     name: Ability,
     tree: Option<&Hierarchy>,

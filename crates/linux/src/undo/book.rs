@@ -33,6 +33,7 @@ impl Book {
                 self.keys.contains(&key(&Record::StoppedByOther { process: *process }))
             }
             Record::CgroupRemoved { dir } => self.records.iter().any(|known| known.is_cgroup(dir)),
+            Record::MovedApart => self.records.iter().any(is_move),
             _ => !self.keys.contains(&key(record)),
         }
     }
@@ -45,6 +46,7 @@ impl Book {
                 self.strike(|known| *known == Record::StoppedByOther { process: *process });
             }
             Record::CgroupRemoved { dir } => self.strike(|known| known.is_cgroup(dir)),
+            Record::MovedApart => self.strike(is_move),
             // Of a thread's own masks, the last is the one that it is to have.
             Record::UserMask { program, thread, mask } => {
                 self.strike(|known| match known {
@@ -93,6 +95,10 @@ impl Book {
             stays
         });
     }
+}
+
+fn is_move(record: &Record) -> bool {
+    matches!(record, Record::MovesApart { .. })
 }
 
 /// What makes records equal: their text, since not all that they hold can be hashed.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use super::CgroupKind;
-use crate::cgroup::{Dir, Version};
+use crate::cgroup::{Dir, Version, even_out};
 use crate::files::FileError;
 
 /// How long to wait for ended processes to leave a cgroup.
@@ -40,6 +40,15 @@ impl Doomed {
             CgroupKind::V1Cpuset | CgroupKind::V1Cpu => return Ok(()),
         };
         each(&self.dir, &mut |dir| unless_gone(dir.write(file, text)))
+    }
+
+    /// Gives all programs of the run the same weight.
+    pub(super) fn even_out(&self) -> Result<(), FileError> {
+        if !matches!(self.kind, CgroupKind::V2 | CgroupKind::V1Cpu) {
+            return Ok(());
+        }
+        // Groups further down are the programs' own.
+        children(&self.dir)?.iter().try_for_each(|program| unless_gone(even_out(program)))
     }
 
     /// Moves every process of the subtree to where it came from; the number of those moved.

@@ -90,9 +90,15 @@ impl Owed {
             Record::Attr { program, thread, found, set } => {
                 self.program(*program).attrs.add(Some(*thread), *found, *set);
             }
+            Record::MovesApart { moves } => {
+                for one in moves {
+                    self.program(one.program).masks.add(Some(one.thread), one.found, one.set);
+                }
+            }
             // The first is taken in after all others; the rest is not in force any more.
             Record::UserMask { .. }
             | Record::Boot { .. }
+            | Record::MovedApart
             | Record::CgroupRemoved { .. }
             | Record::ContinuedByOther { .. }
             | Record::Gone { .. } => {}

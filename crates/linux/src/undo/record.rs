@@ -99,6 +99,14 @@ pub enum Record {
         #[serde(with = "AttrInLog")]
         set: SchedAttr,
     },
+    /// Threads are moved to other CPUs by masks that hold for a moment. Undo: what was found, for them and for threads
+    /// that they start in that moment.
+    MovesApart {
+        /// Which, and where to.
+        moves: Vec<Move>,
+    },
+    /// All threads that were moved have the masks that were found.
+    MovedApart,
     /// Somebody else has stopped a process: undo must not continue it.
     StoppedByOther {
         /// Which.
@@ -114,6 +122,19 @@ pub enum Record {
         /// Which.
         program: ProgramId,
     },
+}
+
+/// A thread that is moved to another CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Move {
+    /// Its program.
+    pub program: ProgramId,
+    /// The thread.
+    pub thread: Process,
+    /// Its mask before.
+    pub found: CpuSet,
+    /// Its mask for the moment.
+    pub set: CpuSet,
 }
 
 /// A cgroup hierarchy that cosched uses.
@@ -160,6 +181,8 @@ impl Record {
             | Record::CgroupDir { .. }
             | Record::CgroupRemoved { .. }
             | Record::Controllers { .. }
+            | Record::MovesApart { .. }
+            | Record::MovedApart
             | Record::StoppedByOther { .. }
             | Record::ContinuedByOther { .. } => None,
         }

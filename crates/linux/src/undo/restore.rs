@@ -75,7 +75,7 @@ pub enum NotRestored {
     },
 }
 
-/// Lets every program run that is frozen or stopped by cosched, and leaves the rest as it is.
+/// Lets every program run that is frozen or stopped by cosched, gives all the same weight, and leaves the rest as it is.
 pub fn thaw(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
     owed.take_in_members_of_cgroups(proc);
@@ -144,6 +144,8 @@ impl<'a> Work<'a> {
         for cgroup in &owed.cgroups {
             let thawed = cgroup.thaw();
             self.expect(thawed);
+            let evened_out = cgroup.even_out();
+            self.expect(evened_out);
         }
     }
 

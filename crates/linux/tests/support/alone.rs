@@ -34,7 +34,7 @@ pub(crate) fn machine(folder: &Path, job: Job, count: Option<Events>) -> Linux {
         log_folder: folder.to_owned(),
         cpus: Usable::find(&topology, &Proc::default()).unwrap().cpus,
         topology,
-        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, shares: false },
+        wishes: Wishes { freezer: Some(FreezerRung::Signals), pinning: None, ..Wishes::default() },
         turns: true,
         sessions: true,
         count,

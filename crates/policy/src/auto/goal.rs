@@ -76,7 +76,7 @@ impl Goal {
     }
 
     /// How long a gang runs at a time, if so much is asked for.
-    pub(super) fn quantum(self, asked: Nanos) -> Nanos {
+    pub(crate) fn quantum(self, asked: Nanos) -> Nanos {
         if self == Goal::Responsive { asked.min(SHORT_QUANTUM) } else { asked }
     }
 }

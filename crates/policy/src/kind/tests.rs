@@ -30,7 +30,7 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
         error,
         "there is no policy 'fifo'; \
          known are linux, linux-groups, fcfs, gang, greedy, cgreedy, bandwidth, minwait, faithful, \
-         fair-progress, shuffling, adaptive-greedy, adaptive-minwait, auto"
+         fair-progress, shuffling, adaptive-greedy, adaptive-minwait, turns, auto"
     );
 }
 

@@ -1,0 +1,198 @@
+//! Weighing a cgroup: whether its program has its turn, or gets what others leave.
+//!
+//! Among the groups below one parent, the kernel shares a CPU by weight. A group that is *idle* (Linux 5.15 and later)
+//! counts for almost nothing, and is preempted at once when a thread of another group wakes. So the program in turn
+//! loses nothing to the others, and what it leaves is used.
+//!
+//! | | v2 | v1 |
+//! |---|---|---|
+//! | filler | `cpu.idle`: `1` | the same |
+//! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
+//! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
+//!
+//! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a group of the ordinary
+//! weight, since each counts for at least 2 of 1024 on each CPU; a program that waits at barriers loses 7 % by it.
+//! Writing `cpu.idle` resets the weight, so the weight is written last.
+
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsFd;
+
+use cosched_core::Turn;
+use rustix::io::Errno;
+
+use super::{Dir, Version};
+use crate::files::FileError;
+
+const IDLE: &str = "cpu.idle";
+
+/// The opened weight files of one cgroup. Dropping it changes nothing.
+#[derive(Debug)]
+pub struct WeightSwitch {
+    version: Version,
+    idle: File,
+    weight: File,
+    /// What was written last; `None`: not known.
+    written: Option<Option<Turn>>,
+}
+
+impl WeightSwitch {
+    /// Opens the files of a cgroup.
+    ///
+    /// # Errors
+    /// When they are not there (`cpu.idle` came with Linux 5.15) or a right is missing.
+    pub fn open(dir: &Dir) -> Result<WeightSwitch, FileError> {
+        let open = |file: &str| {
+            let path = dir.path().join(file);
+            let opened = OpenOptions::new().write(true).open(&path);
+            opened.map_err(|source| FileError::io("open", &path, source))
+        };
+        let (version, weight) = (dir.version(), weight_file(dir.version()));
+        Ok(WeightSwitch { version, idle: open(IDLE)?, weight: open(weight)?, written: None })
+    }
+
+    /// Gives the program its part in turns by weight; `None`: the ordinary weight, as every cgroup begins.
+    ///
+    /// # Errors
+    /// The system's error number: `NODEV` when the cgroup is gone.
+    pub fn set(&mut self, turn: Option<Turn>) -> Result<(), Errno> {
+        let before = self.written.replace(turn);
+        if before == Some(turn) {
+            return Ok(());
+        }
+        // Until it is done, what is written is not known.
+        self.written = None;
+        if turn == Some(Turn::Filler) {
+            write(&self.idle, "1")?;
+        } else {
+            if matches!(before, None | Some(Some(Turn::Filler))) {
+                write(&self.idle, "0")?;
+            }
+            write(&self.weight, weight(self.version, turn))?;
+        }
+        self.written = Some(turn);
+        Ok(())
+    }
+
+    /// Forgets what was written: another process may have changed it.
+    pub fn forget(&mut self) {
+        self.written = None;
+    }
+}
+
+/// Gives a cgroup the ordinary weight, if it is one whose weight can be changed.
+///
+/// # Errors
+/// When the cgroup is gone, or a right is missing.
+pub fn even_out(dir: &Dir) -> Result<(), FileError> {
+    if !dir.has(IDLE) {
+        return Ok(());
+    }
+    dir.write(IDLE, "0")?;
+    dir.write(weight_file(dir.version()), weight(dir.version(), None))
+}
+
+/// Weighs the cgroup of a run, in which its programs are, as one ordinary thread on each of so many CPUs. Only version 1
+/// compares a cgroup with the threads beside it; in version 2 there are none.
+///
+/// # Errors
+/// When the cgroup is gone, or a right is missing.
+pub fn weigh_as_threads(dir: &Dir, cpus: usize) -> Result<(), FileError> {
+    match dir.version() {
+        Version::V1 => dir.write(weight_file(Version::V1), &(1024 * cpus.max(1)).to_string()),
+        Version::V2 => Ok(()),
+    }
+}
+
+/// Whether programs can take turns by weight below this cgroup.
+pub fn can_be_idle(dir: &Dir) -> bool {
+    dir.has(IDLE)
+}
+
+fn weight_file(version: Version) -> &'static str {
+    match version {
+        Version::V2 => "cpu.weight",
+        Version::V1 => "cpu.shares",
+    }
+}
+
+fn weight(version: Version, turn: Option<Turn>) -> &'static str {
+    match (version, turn) {
+        (Version::V2, Some(_)) => "10000",
+        (Version::V2, None) => "100",
+        (Version::V1, Some(_)) => "262144",
+        (Version::V1, None) => "1024",
+    }
+}
+
+fn write(file: &File, text: &str) -> Result<(), Errno> {
+    rustix::io::pwrite(file.as_fd(), text.as_bytes(), 0).map(|_| ())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A made-up cgroup with weight files.
+    fn group(version: Version) -> (tempfile::TempDir, Dir) {
+        let root = tempfile::tempdir().unwrap();
+        for file in [IDLE, weight_file(version)] {
+            fs::write(root.path().join(file), "").unwrap();
+        }
+        let dir = Dir::new(root.path(), version);
+        (root, dir)
+    }
+
+    fn read(dir: &Dir) -> (String, String) {
+        (dir.read(IDLE).unwrap(), dir.read(weight_file(dir.version())).unwrap())
+    }
+
+    #[test]
+    fn each_part_has_its_weight() {
+        let cases = [
+            (Version::V1, Some(Turn::InTurn), ("0", "262144")),
+            (Version::V1, None, ("0", "1024")),
+            (Version::V2, Some(Turn::InTurn), ("0", "10000")),
+            (Version::V2, None, ("0", "100")),
+            (Version::V2, Some(Turn::Filler), ("1", "")),
+        ];
+        for (version, turn, (idle, weight)) in cases {
+            let (_root, dir) = group(version);
+            WeightSwitch::open(&dir).unwrap().set(turn).unwrap();
+            assert_eq!(read(&dir), (idle.to_owned(), weight.to_owned()), "{version:?} {turn:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_written_is_not_written_again_until_it_is_forgotten() {
+        let (root, dir) = group(Version::V1);
+        let mut switch = WeightSwitch::open(&dir).unwrap();
+        switch.set(Some(Turn::Filler)).unwrap();
+        fs::write(root.path().join(IDLE), "x").unwrap();
+        switch.set(Some(Turn::Filler)).unwrap();
+        assert_eq!(dir.read(IDLE).unwrap(), "x");
+        switch.forget();
+        switch.set(Some(Turn::Filler)).unwrap();
+        assert_eq!(dir.read(IDLE).unwrap(), "1");
+    }
+
+    #[test]
+    fn evening_out_gives_the_ordinary_weight_and_skips_groups_without_one() {
+        let (_root, dir) = group(Version::V2);
+        even_out(&dir).unwrap();
+        assert_eq!(read(&dir), ("0".to_owned(), "100".to_owned()));
+        let bare = tempfile::tempdir().unwrap();
+        even_out(&Dir::new(bare.path(), Version::V2)).unwrap();
+        assert_eq!(fs::read_dir(bare.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn without_cpu_idle_there_are_no_turns_by_weight() {
+        let root = tempfile::tempdir().unwrap();
+        let dir = Dir::new(root.path(), Version::V2);
+        assert!(!can_be_idle(&dir));
+        let error = WeightSwitch::open(&dir).unwrap_err();
+        assert!(error.to_string().contains("cpu.idle"), "{error}");
+    }
+}

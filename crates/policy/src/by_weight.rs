@@ -1,0 +1,189 @@
+//! Turns by weight: any policy that freezes programs, without freezing them.
+//!
+//! *Problem.* A frozen program makes others wait: its clients, its parent, a time-out inside it. CPUs that the programs in
+//! turn leave idle (imports, serial parts, files) stay idle. And where turns bring nothing, freezing only costs time. So
+//! a policy that freezes has to know a lot before it may begin.
+//!
+//! *Idea.* Every program runs, and weights decide. The CPU groups of the programs in turn have the largest weight that the
+//! kernel knows. All other programs are *fillers*: their groups are idle, get what the programs in turn leave, and are
+//! preempted at once when a thread of those wakes. A thread that spins for a sibling takes a CPU from no program in turn.
+//!
+//! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program becomes a filler; where it lets
+//! one run, that program has its turn. Every program starts at once, as a filler if it has no turn yet. The inner
+//! policy sees a filler as frozen, or as not started before its first turn: so waiting times, queues and rounds count turns.
+//! No program is bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their weight. A
+//! measurement that the inner policy wants made while all are frozen is made while they run.
+//!
+//! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible coscheduling (Frachtenberg
+//! and others, 2003) also run a second program beside the gang; backfilling gives idle processors to jobs further behind.
+
+use std::collections::BTreeMap;
+
+use cosched_core::{
+    AtExpiry, Cause, CpuSet, Directive, Nanos, Plan, Policy, Program, ProgramId, ProgramState,
+    Settings, Turn, World,
+};
+
+/// A policy whose turns are made by weight.
+pub(crate) struct ByWeight {
+    policy: Box<dyn Policy + Send>,
+    parts: BTreeMap<ProgramId, Part>,
+    /// The programs as the policy sees them; kept for its memory.
+    shown: Vec<Program>,
+}
+
+/// A program's part at the moment.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    turn: Turn,
+    /// Since when it has it.
+    since: Nanos,
+    /// For how long it was a filler before that.
+    filled: Nanos,
+    /// It had a turn before.
+    began: bool,
+    /// The CPUs that the policy gave it last.
+    cpus: Option<CpuSet>,
+    /// The threads that the policy granted it last.
+    grant: Option<u16>,
+}
+
+impl Part {
+    /// For how long it has been a filler.
+    fn filled(&self, now: Nanos) -> Nanos {
+        match self.turn {
+            Turn::Filler => self.filled + now.since(self.since),
+            Turn::InTurn => self.filled,
+        }
+    }
+}
+
+impl ByWeight {
+    pub(crate) fn new(policy: Box<dyn Policy + Send>) -> ByWeight {
+        ByWeight { policy, parts: BTreeMap::new(), shown: Vec::new() }
+    }
+
+    /// A program as the inner policy sees it: a filler is frozen.
+    fn shown(&self, program: &Program, now: Nanos) -> Program {
+        let shown = Program { freezable: true, ..program.clone() };
+        let Some(part) = self.parts.get(&program.id) else { return shown };
+        let filled = part.filled(now);
+        let waits = part.turn == Turn::Filler && program.state.may_run();
+        Program {
+            state: match waits {
+                true if part.began => ProgramState::Frozen,
+                true => ProgramState::New,
+                false => program.state,
+            },
+            cpus: part.cpus,
+            ran: program.ran.since(filled),
+            waited: program.waited + part.filled,
+            waiting_since: if waits { Some(part.since) } else { program.waiting_since },
+            ..shown
+        }
+    }
+
+    /// Makes a filler of a program that the inner policy wants frozen, and gives a turn to one that it lets run.
+    fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
+        let before = self.parts.get(&id).copied();
+        let (turn, cpus, settings) = match directive {
+            Directive::Leave => {
+                self.parts.remove(&id);
+                return Directive::Leave;
+            }
+            Directive::Run(settings) => (Turn::InTurn, settings.cpus, settings),
+            Directive::Freeze => {
+                let grant = before.and_then(|part| part.grant);
+                let cpus = before.and_then(|part| part.cpus);
+                (Turn::Filler, cpus, Settings { grant, ..Settings::default() })
+            }
+        };
+        let since = before.filter(|part| part.turn == turn).map_or(now, |part| part.since);
+        let part = Part {
+            turn,
+            since,
+            filled: before.map_or(Nanos::ZERO, |part| match part.turn == turn {
+                true => part.filled,
+                false => part.filled(now),
+            }),
+            began: turn == Turn::InTurn || before.is_some_and(|part| part.began),
+            cpus,
+            grant: settings.grant,
+        };
+        self.parts.insert(id, part);
+        Directive::Run(Settings { cpus: None, turn: Some(turn), ..settings })
+    }
+}
+
+impl Policy for ByWeight {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        self.parts.retain(|id, _| world.program(*id).is_some());
+        let mut shown = std::mem::take(&mut self.shown);
+        shown.clear();
+        shown.extend(world.programs.iter().map(|program| self.shown(program, world.now)));
+        self.policy.decide(causes, &World { programs: &shown, ..*world }, plan);
+        self.shown = shown;
+        for (id, directive) in &mut plan.programs {
+            *directive = self.by_weight(*id, *directive, world.now);
+        }
+        for wake in &mut plan.wake {
+            if wake.first == AtExpiry::FreezeAndRead {
+                wake.first = AtExpiry::Read;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fcfs::Fcfs;
+    use crate::kind::Options;
+    use crate::minwait::Minwait;
+    use crate::testkit::{Lab, program};
+
+    fn turns(lab: &Lab<ByWeight>) -> Vec<(u16, Turn)> {
+        let turn = |(id, directive): &(ProgramId, Directive)| match directive {
+            Directive::Run(Settings { turn: Some(turn), cpus: None, .. }) => (id.slot, *turn),
+            other => panic!("{other:?}"),
+        };
+        let mut turns: Vec<(u16, Turn)> = lab.plan.programs.iter().map(turn).collect();
+        turns.sort_by_key(|(slot, _)| *slot);
+        turns
+    }
+
+    #[test]
+    fn every_program_starts_at_once_and_turns_go_round() {
+        use Turn::{Filler, InTurn};
+        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let programs = (0..3).map(|slot| program(slot, 2)).collect();
+        let mut lab = Lab::new(policy, 2, programs);
+        assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
+        lab.wake();
+        assert_eq!(turns(&lab), [(0, Filler), (1, InTurn)]);
+        lab.wake();
+        assert_eq!(turns(&lab), [(1, Filler), (2, InTurn)]);
+        lab.exit(2);
+        assert_eq!(turns(&lab), [(0, InTurn)], "its wait counts from its last turn");
+    }
+
+    #[test]
+    fn one_after_another_every_program_fills_until_its_turn() {
+        use Turn::{Filler, InTurn};
+        let policy = ByWeight::new(Box::new(Fcfs::default()));
+        let mut lab = Lab::new(policy, 2, vec![program(0, 2), program(1, 2), program(2, 2)]);
+        assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
+        lab.exit(0);
+        assert_eq!(turns(&lab), [(1, InTurn)]);
+        lab.exit(1);
+        assert_eq!(turns(&lab), [(2, InTurn)]);
+    }
+
+    #[test]
+    fn a_program_that_may_not_be_frozen_takes_turns_too() {
+        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let fixed = |slot| Program { freezable: false, ..program(slot, 2) };
+        let lab = Lab::new(policy, 2, vec![fixed(0), fixed(1)]);
+        assert_eq!(turns(&lab), [(0, Turn::InTurn), (1, Turn::Filler)]);
+    }
+}
