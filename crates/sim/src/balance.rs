@@ -143,22 +143,25 @@ impl World {
             let moment = mix(own) % period + mix(own ^ (ticks / period)) % DISTURBED;
             let is_due = ticks % period == moment % period;
             let often = (PERIOD_OF_IDLE * width).div_ceil(self.kernel.tick.0);
-            let helps = ticks % often == mix(own) % often && self.has_idle(cpu, distance);
+            let helps = ticks % often == mix(own) % often && self.has_free(cpu, distance);
             if !is_due && !helps {
                 continue;
             }
             let found = self.lighter(cpu, distance);
-            if let Some((tid, to)) = found.filter(|(_, to)| is_due || self.cpus[*to].load == 0) {
+            if let Some((tid, to)) = found.filter(|(_, to)| is_due || self.is_free(*to)) {
                 self.move_queued(tid, cpu, to);
             }
         }
     }
 
-    fn has_idle(&self, cpu: usize, distance: Option<Level>) -> bool {
-        match distance {
+    /// Whether a CPU around is idle, or runs only fillers (`!sched_idle_cpu(cpu)` in `sched_balance_domains`).
+    fn has_free(&self, cpu: usize, distance: Option<Level>) -> bool {
+        let is_idle = match distance {
             Some(level) => self.idle[level as usize][self.shape.group(cpu, level)] > 0,
             None => self.idle[Level::Package as usize].iter().any(|idle| *idle > 0),
-        }
+        };
+        let mut around = self.shape.around(cpu, distance).iter().copied().map(usize::from);
+        is_idle || (self.by_weight && around.any(|to| to != cpu && self.has_only_fillers(to)))
     }
 
     /// Now and then a thread is moved although the queues are even. Tells whether one was.
@@ -187,7 +190,10 @@ impl World {
         }
         let own = self.burden(cpu);
         let mut anywhere = None;
-        for turn in self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed) {
+        // Linux goes on until the difference is gone (`detach_tasks`). Fillers hardly change it, so others come first.
+        let waiting = self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed);
+        let fillers = waiting.clone().filter(|turn| turn.idle);
+        for turn in waiting.filter(|turn| !turn.idle).chain(fillers) {
             let tid = turn.tid;
             let to = match self.goes_anywhere(tid) {
                 true => *anywhere.get_or_insert_with(|| self.lightest(cpu, distance)),

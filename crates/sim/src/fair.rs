@@ -47,9 +47,10 @@ impl World {
     /// share divided among the program's runnable threads.
     pub(crate) fn weight(&self, tid: Tid) -> f64 {
         let program = &self.programs[self.program_of(tid)];
-        match program.grouped {
-            true => program.weight / f64::from(program.runnable.max(1)),
-            false => program.weight * program.nice_weight,
+        match (program.part, program.grouped) {
+            (Some(part), _) => self.weight_of_part(part, program.runnable),
+            (None, true) => program.weight / f64::from(program.runnable.max(1)),
+            (None, false) => program.weight * program.nice_weight,
         }
     }
 
@@ -64,6 +65,7 @@ impl World {
             _ => (0.0, 0.0),
         };
         let order = self.kernel.order;
+        self.leaves_debts(tid, cpu);
         let thread = &mut self.threads[tid as usize];
         let turn = &mut thread.turn;
         turn.weight = weight;
@@ -278,6 +280,12 @@ impl World {
         if new.rank != old.rank {
             return new.rank > old.rank;
         }
+        if new.rank == 0 && new.idle != old.idle {
+            if old.idle {
+                self.threads[current as usize].protected = f64::NEG_INFINITY;
+            }
+            return old.idle;
+        }
         let batch = self.programs[usize::from(new.program)].batch;
         match self.kernel.order {
             _ if new.rank > 0 || batch => false,
@@ -316,7 +324,7 @@ impl World {
 
     /// The average virtual runtime on a CPU by weight, where a thread with its fair share stands, and the sum of the
     /// weights. For an empty CPU: where that stood last.
-    fn average(&self, cpu: usize) -> (f64, f64) {
+    pub(crate) fn average(&self, cpu: usize) -> (f64, f64) {
         let cpu = &self.cpus[cpu];
         let current = cpu.current.map(|tid| &self.threads[tid as usize].turn);
         // Sums of differences: large numbers would leave no digits for small ones.

@@ -20,6 +20,7 @@ mod agenda;
 mod alone;
 mod balance;
 mod behave;
+mod by_weight;
 mod cache;
 mod contention;
 mod delays;

@@ -132,6 +132,7 @@ impl Sim {
             settings: Settings::default(),
             nice_weight: 1.0,
             grouped: false,
+            part: None,
             batch: false,
             cpus: None,
             frozen: false,

@@ -1,7 +1,7 @@
 //! On which CPU a thread is queued.
 //!
-//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle, else to
-//! an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs were taken away, goes to the
+//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle (or runs only
+//! fillers), else to an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs were taken away, goes to the
 //! least loaded part of the machine. Only the latter looks at every CPU.
 
 use cosched_core::Level;
@@ -26,12 +26,12 @@ impl World {
             return self.least_loaded(tid);
         }
         let may_wait = |cpu: usize| !self.kernel.apart || !self.has_sibling(tid, cpu);
-        if self.cpus[own].load == 0 {
+        if self.is_free(own) {
             return own;
         }
         let near = self.shape.around(own, Some(Level::Llc)).iter().map(|cpu| usize::from(*cpu));
         let idle = near
-            .filter(|cpu| self.cpus[*cpu].load == 0 && self.may_use(tid, *cpu))
+            .filter(|cpu| self.is_free(*cpu) && self.may_use(tid, *cpu))
             .min_by_key(|cpu| (self.load_around(*cpu, Level::Core), self.chance(tid, *cpu)));
         match idle {
             Some(idle) => idle,

@@ -241,12 +241,18 @@ impl World {
 
     /// Shares of programs are divided anew among those of their threads that now want to run.
     fn reweigh(&mut self, cpu: usize, current: Tid) {
-        if self.programs[self.program_of(current)].grouped {
+        let program = &self.programs[self.program_of(current)];
+        if program.part.is_some() {
+            self.reweight(current, cpu);
+        } else if program.grouped {
             self.threads[current as usize].turn.weight = self.weight(current);
         }
         for position in 0..self.cpus[cpu].queue.len() {
             let tid = self.cpus[cpu].queue[position].tid;
-            if self.programs[self.program_of(tid)].grouped {
+            let program = &self.programs[self.program_of(tid)];
+            if program.part.is_some() {
+                self.reweight(tid, cpu);
+            } else if program.grouped {
                 let weight = self.weight(tid);
                 self.threads[tid as usize].turn.weight = weight;
                 self.cpus[cpu].queue[position].weight = weight;

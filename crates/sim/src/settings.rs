@@ -33,6 +33,7 @@ impl World {
             (Aspect::Slice, self.bounded(settings.slice, rank.unwrap_or(0)) != settings.slice),
             (Aspect::Nice, settings.nice.is_some_and(|nice| !self.has_nice(nice))),
             (Aspect::CpuGroup, settings.cpu_group.is_some() && !self.kernel.is_fair()),
+            (Aspect::Turn, settings.turn.is_some() && !self.has_parts()),
             (Aspect::Threads, settings.grant.is_some_and(|n| self.cannot_have(run, n))),
         ];
         for (aspect, _) in refused.into_iter().filter(|(_, refused)| *refused) {
@@ -46,6 +47,8 @@ impl World {
         program.batch = settings.class == Some(Class::Batch);
         program.cpus = settings.cpus;
         program.settings = settings;
+        let part = settings.turn.filter(|_| self.has_parts());
+        self.give_part(run, part);
         for tid in self.programs[run].tids() {
             self.refit(tid);
         }

@@ -75,6 +75,8 @@ pub(crate) struct Turn {
     pub(crate) rank: u8,
     /// It sleeps already, and stays in the queue until it has been behind (EEVDF's delayed dequeue).
     pub(crate) delayed: bool,
+    /// Its program's group is idle: threads of other groups preempt it as soon as they wake.
+    pub(crate) idle: bool,
     /// Its share, in units of a thread of nice value 0.
     pub(crate) weight: f64,
     /// Virtual runtime, in nanoseconds of a thread of weight 1; with a fixed priority, the number of its turn.
@@ -169,6 +171,7 @@ impl Thread {
             program,
             rank: 0,
             delayed: false,
+            idle: false,
             weight: 1.0,
             vruntime: 0.0,
             deadline: 0.0,
@@ -236,6 +239,15 @@ impl Thread {
             Doing::Spin { left } => *left = left.saturating_sub(passed),
         }
         0.0
+    }
+
+    /// Its queue counts virtual time from another moment.
+    pub(crate) fn shift(&mut self, base: f64) {
+        if self.turn.rank == 0 {
+            self.turn.vruntime -= base;
+            self.turn.deadline -= base;
+            self.protected -= base;
+        }
     }
 
     /// Whether it is done with bringing back its lines before it is done with computing.

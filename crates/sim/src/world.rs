@@ -56,6 +56,10 @@ pub(crate) struct World {
     /// How many threads wait in queues, and how many of them have a fixed priority.
     pub(crate) queued: u32,
     pub(crate) ranked: u32,
+    /// Whether any program has ever had a part in taking turns by weight.
+    pub(crate) by_weight: bool,
+    /// Programs whose turn by weight has begun in this instant.
+    pub(crate) begun: Vec<usize>,
     /// The number of the last turn given where turns are taken in order.
     pub(crate) turns: f64,
     /// Last-level misses of runs whose threads are no longer in the list.
@@ -155,6 +159,8 @@ pub(crate) struct Program {
     pub(crate) nice_weight: f64,
     /// It has a share of its own.
     pub(crate) grouped: bool,
+    /// Its part in taking turns by weight.
+    pub(crate) part: Option<cosched_core::Turn>,
     /// Its threads interrupt nobody when they wake up.
     pub(crate) batch: bool,
     /// `None`: all.
@@ -223,6 +229,8 @@ impl World {
             unpriced: Vec::new(),
             queued: 0,
             ranked: 0,
+            by_weight: false,
+            begun: Vec::new(),
             turns: 0.0,
             past_misses: 0.0,
             machine_reading: (0, 0.0),
@@ -316,6 +324,7 @@ impl World {
 
     /// Until everybody who can go on does.
     fn settle(&mut self) {
+        self.spread_begun();
         loop {
             if let Some(tid) = self.ready.pop() {
                 self.proceed(tid);
