@@ -6,7 +6,7 @@ mod stage;
 
 use std::collections::BTreeMap;
 
-use cosched_core::{CpuSet, Event, Happening, Nanos, ProgramId, Settings, Step};
+use cosched_core::{CpuSet, Event, Happening, Nanos, ProgramId, Settings, Step, Turn};
 use cosched_sim::model::{AtBarrier, Mix, Op};
 use cosched_sim::{Hardware, Kernel, Model, Switch};
 use proptest::prelude::*;
@@ -40,6 +40,7 @@ enum Asked {
     Thaws(u16),
     Binds(u16, u8),
     Sets(u16, i8, u64),
+    Turns(u16, Option<Turn>),
 }
 
 fn part() -> impl Strategy<Value = Part> {
@@ -67,7 +68,9 @@ fn work() -> impl Strategy<Value = Work> {
 }
 
 fn asked() -> impl Strategy<Value = (u64, Asked)> {
+    let turn = prop_oneof![Just(None), Just(Some(Turn::InTurn)), Just(Some(Turn::Filler))];
     let what = prop_oneof![
+        (0u16..4, turn).prop_map(|(program, turn)| Asked::Turns(program, turn)),
         (0u16..4).prop_map(Asked::Freezes),
         (0u16..4).prop_map(Asked::Thaws),
         (0u16..4, 1u8..64).prop_map(|(program, mask)| Asked::Binds(program, mask)),
@@ -206,6 +209,11 @@ proptest! {
                 Asked::Binds(slot, mask) => {
                     let of = &mut settings[usize::from(slot)];
                     of.cpus = Some(set(mask));
+                    (slot, Step::Apply(ProgramId::first(slot), *of, 1))
+                }
+                Asked::Turns(slot, turn) => {
+                    let of = &mut settings[usize::from(slot)];
+                    of.turn = turn;
                     (slot, Step::Apply(ProgramId::first(slot), *of, 1))
                 }
                 Asked::Sets(slot, nice, slice) => {
