@@ -1,8 +1,9 @@
 //! On which CPU a thread is queued.
 //!
-//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle (or runs only
-//! fillers), else to an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs were taken away, goes to the
-//! least loaded part of the machine. Only the latter looks at every CPU.
+//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle, else to
+//! an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs were taken away, goes to the
+//! least loaded part of the machine. Only the latter looks at every CPU. A CPU that runs only fillers of
+//! [turns by weight](crate::by_weight) counts as idle here.
 
 use cosched_core::Level;
 

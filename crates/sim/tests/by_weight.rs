@@ -1,4 +1,4 @@
-//! Taking turns by weight on the simulated kernel.
+//! Taking turns by weight, on the simulated kernel of Linux 6.18.
 
 #![allow(clippy::unwrap_used)]
 
