@@ -297,6 +297,8 @@ pub enum Why {
     BesideTrained,
     /// Another program is made to suffer little, and it does not fit beside that.
     AwaitsTraining,
+    /// Programs take turns by weight, and it has none: it gets what the programs in turn leave.
+    Filler,
     /// It may not be frozen, so it always runs.
     NeverFrozen,
     /// The quantum is shorter than asked, so that nobody is frozen longer than allowed.

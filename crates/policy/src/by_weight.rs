@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use cosched_core::{
     AtExpiry, Cause, CpuSet, Directive, Nanos, Plan, Policy, Program, ProgramId, ProgramState,
-    Settings, Turn, World,
+    Settings, Turn, Why, World,
 };
 
 /// A policy whose turns are made by weight.
@@ -124,6 +124,10 @@ impl Policy for ByWeight {
         self.policy.decide(causes, &World { programs: &shown, ..*world }, plan);
         self.shown = shown;
         for (id, directive) in &mut plan.programs {
+            if *directive == Directive::Freeze {
+                let of_it = plan.reasons.iter_mut().filter(|reason| reason.program == Some(*id));
+                of_it.for_each(|reason| reason.why = Why::Filler);
+            }
             *directive = self.by_weight(*id, *directive, world.now);
         }
         for wake in &mut plan.wake {
@@ -159,6 +163,11 @@ mod tests {
         let programs = (0..3).map(|slot| program(slot, 2)).collect();
         let mut lab = Lab::new(policy, 2, programs);
         assert_eq!(turns(&lab), [(0, InTurn), (1, Filler), (2, Filler)]);
+        let fillers = lab.plan.reasons.iter().filter(|reason| reason.why == Why::Filler);
+        assert_eq!(
+            fillers.filter_map(|reason| Some(reason.program?.slot)).collect::<Vec<_>>(),
+            [1, 2]
+        );
         lab.wake();
         assert_eq!(turns(&lab), [(0, Filler), (1, InTurn)]);
         lab.wake();

@@ -95,6 +95,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Turn
         | Why::InGang
         | Why::Fills
+        | Why::Filler
         | Why::Lent { .. }
         | Why::MostMisses
         | Why::FewestMissesThatFit

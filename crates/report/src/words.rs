@@ -40,6 +40,7 @@ pub fn in_general(why: &Why) -> &'static str {
         Why::Queued { .. } => "it is in the queue for its turn",
         Why::Quantum { .. } => "a quantum begins",
         Why::InGang => "its gang has the quantum",
+        Why::Filler => "it gets what the programs in turn leave",
         Why::OtherGang { .. } => "another gang has the quantum",
         Why::Fills => "it fits into CPUs that the quantum would leave idle",
         Why::Lent { .. } => {
@@ -117,6 +118,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::Queued { .. } => "queued",
         Why::Quantum { .. } => "quantum",
         Why::InGang => "in gang",
+        Why::Filler => "filler",
         Why::OtherGang { .. } => "other gang",
         Why::Fills => "fills gaps",
         Why::Lent { .. } => "in a gap",
@@ -262,6 +264,7 @@ fn figures(why: &Why) -> Option<String> {
         | Why::Turn
         | Why::InGang
         | Why::Fills
+        | Why::Filler
         | Why::MostMisses
         | Why::FewestMissesThatFit
         | Why::BesideTrained
