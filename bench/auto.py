@@ -12,7 +12,6 @@ It writes auto.json (for scripts) and auto.md into --out. Only the standard libr
 way, or a mix, that cannot be had here is left out, and said so.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -20,8 +19,9 @@ import time
 
 import auto_verdicts
 import command_line
+import mix_rounds
 from auto_mixes import A_SECOND, all_mixes
-from gang import FIGURES, elapsed, plain_environment, possible, say
+from gang import elapsed, plain_environment, possible, say
 
 SCHEMA = "cosched-bench-auto/1"
 POLICIES = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs", "gang", "greedy", "minwait",
@@ -44,21 +44,17 @@ def main():
     report = command_line.resumed(report, options.earlier, "mixes")
     asked = {way: words(way) for way in options.ways}
     ways, report["left_out"] = possible(options.cosched, asked)
-    chosen = command_line.not_yet(command_line.chosen(all_cells(options), options), report, "mixes", "mix")
-    for number, mix in enumerate(chosen, 1):
-        if problem := cannot_run(mix):
-            report["left_out"][mix.name] = problem
-            say(f"{mix.name} is left out: {problem}")
-            continue
-        say(f"mix {number} of {len(chosen)}: {mix.name}; {elapsed(began)} so far")
+    mixes = mix_rounds.of_half(all_mixes(), options.half)
+    chosen = command_line.not_yet(command_line.chosen(mixes, options), report, "mixes", "mix")
+    for number, mix in mix_rounds.possible_mixes(chosen, report, cannot_run, began):
         file = options.folder / f"{number}.toml"
         file.write_text(mix.workload(options.seconds, cpus, options.moldable))
         if options.profiles:
             profile(options, mix, file, cpus)
         fit = [way for way in ways if way != "one-thread" or not mix.does_less_with_one_thread()]
-        report["mixes"].append(compared(options, mix, file, fit, report))
+        report["mixes"].append(mix_rounds.compared(options, mix, file, {way: asked[way] for way in fit}, report))
         auto_verdicts.judge(report)
-        save(options.out, report)
+        mix_rounds.save(options.out / "auto", report, auto_verdicts.markdown)
     if not report["mixes"]:
         sys.exit("bench: no mix can be had here")
     say(f"done in {elapsed(began)}: {options.out}/auto.json and auto.md")
@@ -68,7 +64,7 @@ def main():
 def arguments():
     parser = command_line.common(__doc__.splitlines()[0], 1.0, "of work of each program, alone", resumable=True)
     parser.add_argument("--ways", default=",".join([*POLICIES, *GOALS]), help="separated by commas")
-    parser.add_argument("--half", choices=["both", "tuning", "held-out"], default="both", help="which of the mixes")
+    mix_rounds.add_half(parser)
     parser.add_argument("--profiles", action="store_true", help="profile the programs before")
     parser.add_argument("--moldable", action="store_true", help="programs may be started with fewer threads, where that is known "
                         "to be better; with --profiles")
@@ -80,11 +76,6 @@ def arguments():
     if unknown:
         parser.error(f"--ways: there is no {', '.join(unknown)}; choose from {', '.join([*POLICIES, *GOALS])}")
     return options
-
-
-def all_cells(options):
-    """The mixes of the half that was asked for."""
-    return [mix for mix in all_mixes() if options.half == "both" or mix.held_out == (options.half == "held-out")]
 
 
 def words(way):
@@ -109,26 +100,6 @@ def profile(options, mix, file, cpus):
         raise KeyboardInterrupt
     if done.returncode:
         sys.exit(f"bench: cosched profile failed on {mix.name}")
-
-
-def compared(options, mix, file, ways, report):
-    policies = [way for way in ways if way not in GOALS]
-    named = [word for way in ways if way in GOALS for word in words(way)]
-    done = options.cosched("compare", file, "--policies", ",".join(policies), *named, "--runs", options.runs, "--solo",
-                           "--json", stdout=subprocess.PIPE)
-    if options.cosched.interrupted:
-        raise KeyboardInterrupt
-    if not done.stdout:
-        sys.exit(f"bench: cosched compare failed on {mix.name}")
-    document = json.loads(done.stdout)
-    report["machine"] = document["machine"]
-    found = {way["way"]: {ours: way[theirs] for ours, theirs in FIGURES.items()} for way in document["ways"]}
-    return {"mix": mix.name, "held_out": mix.held_out, "ways": found}
-
-
-def save(out, report):
-    (out / "auto.json").write_text(json.dumps(report, indent=1) + "\n")
-    (out / "auto.md").write_text("\n".join(auto_verdicts.markdown(report)) + "\n")
 
 
 if __name__ == "__main__":

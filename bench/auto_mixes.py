@@ -7,6 +7,7 @@ sides, with other programs, counts or grains.
 
 import dataclasses
 import json
+import pathlib
 
 from gang import WORKLOADS
 
@@ -28,16 +29,19 @@ class Program:
     copies: int = 1
     # Seconds after which it comes, times those of the bench.
     start: float = 0.0
+    folder: pathlib.Path = WORKLOADS
 
     def command(self, seconds):
         if self.kind in A_SECOND:
             return [f"./{self.kind}", str(max(1, round(A_SECOND[self.kind] * self.work * seconds)))]
         return [f"./bin/{self.kind}", *map(str, self.options), "--work", f"{self.work * seconds:.3g}"]
 
+    def thread_keys(self, cpus):
+        return [f"threads = {({ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads])}"]
+
     def tables(self, seconds, cpus, moldable):
-        threads = {ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads]
         words = ", ".join(map(json.dumps, self.command(seconds)))
-        lines = ["[[program]]", f"command = [{words}]", f"cwd = {json.dumps(str(WORKLOADS))}", f"threads = {threads}"]
+        lines = ["[[program]]", f"command = [{words}]", f"cwd = {json.dumps(str(self.folder))}", *self.thread_keys(cpus)]
         if moldable and self.kind not in EACH_THREAD:
             lines.append("moldable = true")
         if self.start:

@@ -24,12 +24,13 @@ def judge(report):
     """Adds what follows to every mix, and to the report as a whole."""
     for mix in report["mixes"]:
         judge_mix(mix)
-    judged = [mix for mix in report["mixes"] if "to_best" in mix]
-    report["summary"] = {
-        "all": summary(judged),
-        "tuning": summary([mix for mix in judged if not mix["held_out"]]),
-        "held_out": summary([mix for mix in judged if mix["held_out"]]),
-    }
+    report["summary"] = of_halves([mix for mix in report["mixes"] if "to_best" in mix], summary)
+
+
+def of_halves(mixes, summary):
+    """The summary of all mixes, and that of each half."""
+    halves = {half: [mix for mix in mixes if mix["held_out"] == held] for half, held in [("tuning", False), ("held_out", True)]}
+    return {name: summary(part) for name, part in [("all", mixes), *halves.items()]}
 
 
 def judge_mix(mix):

@@ -22,6 +22,10 @@ import mariadb
 import monitor
 import picture
 import ratio
+import real
+import real_mixes
+import real_programs
+import real_verdicts
 import shuffling
 import shuffling_verdicts
 import storms
@@ -153,6 +157,90 @@ class Auto(unittest.TestCase):
             moldable = mix.workload(0.5, 4, moldable=True).count("moldable = true")
             self.assertEqual(moldable < programs, mix.does_less_with_one_thread(), mix.name)
             self.assertTrue(2 <= programs <= 12, mix.name)
+
+
+class Real(unittest.TestCase):
+    FOLDER = pathlib.Path("/programs")
+
+    def judged(self, *mixes):
+        found = {"schema": real.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True,
+                 "started_at": "2026-01-01T00:00:00Z", "left_out": {"turns": "no such policy"}, "mixes": list(mixes)}
+        real_verdicts.judge(found)
+        table = [line.count("|") for line in real_verdicts.markdown(found) if line.startswith("| ")]
+        self.assertGreater(len(table), len(mixes))
+        return found["summary"]
+
+    def test_variants_are_compared_with_the_better_plain_one(self):
+        mixes = [auto_mix("a", linux=4.0, fcfs=2.0, one_thread=1.0, turns=1.8, auto=2.2),
+                 auto_mix("b", True, linux=2.0, fcfs=4.0, one_thread=4.0, turns=2.0, auto=2.0)]
+        summary = self.judged(*mixes)
+        self.assertEqual([mix["better_plain"] for mix in mixes], ["fcfs", "linux"])
+        turns, auto_ = (summary["all"]["ways"][name] for name in ["turns", "auto"])
+        self.assertAlmostEqual(turns["to_plain"]["mean"]["value"], 0.9 ** 0.5)
+        self.assertAlmostEqual(turns["to_one_thread"]["worst"]["value"], 1.8)
+        self.assertEqual((turns["faster"], turns["slower"], auto_["slower"]), (["a"], [], ["a"]))
+        self.assertEqual((auto_["to_plain"]["worst_mix"], turns["mixes"]), ("a", 2))
+        self.assertAlmostEqual(summary["held_out"]["ways"]["auto"]["to_plain"]["mean"]["value"], 1.0)
+
+    def test_the_mean_over_mixes_has_an_interval_from_each_round(self):
+        fast, slow = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.6], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.4]
+        mean = self.judged(auto_mix("a", linux=1.0, turns=fast), auto_mix("b", linux=1.0, turns=slow))["all"]["ways"]["turns"][
+            "to_plain"]["mean"]
+        self.assertAlmostEqual(mean["interval"][0], 1.0)
+        self.assertAlmostEqual(mean["interval"][1], 1.2)
+        one = self.judged(auto_mix("a", linux=[1.0], turns=[0.5]))["tuning"]["ways"]["turns"]["to_plain"]["mean"]
+        self.assertEqual(one, {"value": 0.5, "interval": None})
+
+    def test_failed_and_missing_variants_count_in_no_mean(self):
+        summary = self.judged(auto_mix("a", linux=1.0, turns=0.5, llvm=1.0, failed=["turns"]),
+                              auto_mix("b", linux=1.0, turns=2.0),
+                              auto_mix("c", linux=1.0, fcfs=1.0, turns=1.0, failed=["linux", "fcfs"]))
+        turns, llvm = (summary["all"]["ways"][name] for name in ["turns", "llvm"])
+        self.assertEqual((turns["mixes"], turns["failed"]), (1, ["a"]))
+        self.assertAlmostEqual(turns["to_plain"]["mean"]["value"], 2.0)
+        self.assertEqual((llvm["mixes"], llvm["to_one_thread"]), (1, None))
+        self.assertIsNone(summary["held_out"])
+
+    def test_half_of_the_mixes_are_held_out_and_have_every_kind(self):
+        mixes = real_mixes.all_mixes(self.FOLDER)
+        self.assertTrue(20 <= len(mixes) <= 26)
+        self.assertEqual(2 * sum(mix.held_out for mix in mixes), len(mixes))
+        self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
+        for held_out in [False, True]:
+            kinds = {program.kind for mix in mixes if mix.held_out == held_out for program in mix.programs}
+            self.assertLessEqual(real_programs.KINDS.keys(), kinds)
+        for mix in mixes:
+            self.assertTrue(2 <= mix.workload(1.0, 4).count("[[program]]") <= 8, mix.name)
+            self.assertFalse(mix.does_less_with_one_thread(), mix.name)
+
+    def test_scripts_of_all_programs_exist(self):
+        for kind in real_programs.KINDS.values():
+            for script in [word for word in kind.command if word.startswith(str(real_programs.SCRIPTS))]:
+                self.assertTrue(pathlib.Path(script).is_file(), script)
+
+    def test_real_programs_are_told_no_thread_count(self):
+        program = real_programs.RealProgram("lightgbm", folder=self.FOLDER, work=0.5)
+        table, = program.tables(2.0, 4, False)
+        self.assertNotIn("threads =", table)
+        self.assertIn(f'"{real_programs.KINDS["lightgbm"].a_second}"', table)
+        self.assertIn('cwd = "/programs"', table)
+
+    def test_a_mix_is_left_out_with_the_reason_of_its_program(self):
+        program = auto_mixes.Program("true", folder=pathlib.Path("/"))
+        program.command = lambda seconds: ["sh", "-c", "echo first >&2; echo no such module >&2; exit 1"]
+        trials = real_programs.Trials()
+        trials.found = {"go": None, "jvm": "java: No such file or directory"}
+        mix = lambda *kinds: auto_mixes.Mix("a", [auto_mixes.Program(kind) for kind in kinds])
+        self.assertEqual(trials.cannot_run(mix("go", "jvm")), "jvm: java: No such file or directory")
+        self.assertIsNone(trials.cannot_run(mix("go")))
+        self.assertEqual(real_programs.problem(program), "no such module")
+        program.command = lambda seconds: ["/no/such/program"]
+        self.assertEqual(real_programs.problem(program), "/no/such/program: No such file or directory")
+
+    def test_a_variant_may_have_options_of_its_own(self):
+        self.assertEqual(real.words("turns"), ["--policies", "turns"])
+        self.assertEqual(real.words("short=turns --quantum 50ms"), ["--way", "short=turns --quantum 50ms"])
+        self.assertEqual(real.name_of("short=turns --quantum 50ms"), "short")
 
 
 class Fairness(unittest.TestCase):

@@ -1,0 +1,93 @@
+"""real_programs.py: the programs of the bench of real programs, and whether they run here.
+
+They come from PyPI, Debian and workloads/. No scheduling rule of cosched was made for those of PyPI and Debian.
+"""
+
+import dataclasses
+import pathlib
+import subprocess
+
+from auto_mixes import ALL, Program
+
+SCRIPTS = pathlib.Path(__file__).resolve().parent / "real"
+# The trial of a program ends after so many seconds.
+LONGEST_TRIAL = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Kind:
+    """A program without its last argument, the amount of work. `a_second` is the amount that takes about a second alone,
+    without the start of the program, on the two CPUs that the bench was written on."""
+    command: tuple
+    a_second: int
+
+
+def pypi(script, a_second, *options):
+    return Kind(("venv/bin/python", str(SCRIPTS / script), *options), a_second)
+
+
+def debian(script, a_second):
+    return Kind((str(SCRIPTS / script),), a_second)
+
+
+KINDS = {
+    "lightgbm": pypi("lightgbm-fit.py", 340),
+    "xgboost": pypi("xgboost-fit.py", 400),
+    "onnx": pypi("onnx-infer.py", 300),
+    "hist": pypi("hist-fit.py", 270),
+    "kmeans": pypi("kmeans-blobs.py", 8),
+    "pca": pypi("pca-random.py", 6),
+    "small-products": pypi("numpy-products.py", 10_000, "150"),
+    "large-products": pypi("numpy-products.py", 30, "1200"),
+    # PyPI has PyTorch only with libraries for GPUs, some gigabytes; Debian has it for the CPU.
+    "torch": Kind(("/usr/bin/python3", str(SCRIPTS / "torch-train.py")), 80),
+    "gromacs": debian("gromacs.sh", 900),
+    "encode": debian("encode.sh", 300),
+    "compress": debian("compress.sh", 21),
+    "jvm": Kind(("java", "-XX:+UseParallelGC", "-Xmx128m", "-cp", ".", "Collect"), 2150),
+    "go": Kind(("./sieve",), 790),
+    "build": debian("build.sh", 17),
+    "mpi": debian("mpi.sh", 610),
+}
+
+
+@dataclasses.dataclass
+class RealProgram(Program):
+    """A program of KINDS. Nobody tells it a thread count, unless it is to have one thread."""
+
+    def command(self, seconds):
+        kind = KINDS[self.kind]
+        return [*kind.command, str(max(1, round(kind.a_second * self.work * seconds)))]
+
+    def thread_keys(self, cpus):
+        return [] if self.threads == ALL else super().thread_keys(cpus)
+
+
+class Trials:
+    """Runs each program once alone, with a second of work, and keeps why it failed."""
+
+    def __init__(self):
+        self.found = {}
+
+    def cannot_run(self, mix):
+        """Why a mix cannot run here; None if it can."""
+        for program in mix.programs:
+            if program.kind not in self.found:
+                self.found[program.kind] = problem(dataclasses.replace(program, work=1.0))
+            if self.found[program.kind]:
+                return f"{program.kind}: {self.found[program.kind]}"
+        return None
+
+
+def problem(program):
+    """Why a program fails alone; None if it does not."""
+    try:
+        done = subprocess.run(program.command(1.0), cwd=program.folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.PIPE, text=True, errors="replace", timeout=LONGEST_TRIAL)
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    except subprocess.TimeoutExpired:
+        return f"it runs longer than {LONGEST_TRIAL} s alone"
+    if done.returncode == 0:
+        return None
+    return next(reversed(done.stderr.strip().splitlines()), f"it ends with status {done.returncode}")
