@@ -53,7 +53,7 @@ KINDS = {
 
 @dataclasses.dataclass
 class RealProgram(Program):
-    """A program of KINDS. Nobody tells it a thread count, unless it is to have one thread."""
+    """A program of KINDS. It is told no thread count, unless it is to have one thread."""
 
     def command(self, seconds):
         kind = KINDS[self.kind]
@@ -61,6 +61,11 @@ class RealProgram(Program):
 
     def thread_keys(self, cpus):
         return [] if self.threads == ALL else super().thread_keys(cpus)
+
+    def tables(self, seconds, cpus, moldable):
+        tables = super().tables(seconds, cpus, moldable)
+        names = [self.kind] if self.copies == 1 else [f"{self.kind}-{number}" for number in range(1, self.copies + 1)]
+        return [f'{table}name = "{name}"\n' for name, table in zip(names, tables, strict=True)]
 
 
 class Trials:

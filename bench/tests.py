@@ -210,7 +210,10 @@ class Real(unittest.TestCase):
             kinds = {program.kind for mix in mixes if mix.held_out == held_out for program in mix.programs}
             self.assertLessEqual(real_programs.KINDS.keys(), kinds)
         for mix in mixes:
-            self.assertTrue(2 <= mix.workload(1.0, 4).count("[[program]]") <= 8, mix.name)
+            text = mix.workload(1.0, 4)
+            self.assertTrue(2 <= text.count("[[program]]") <= 8, mix.name)
+            names = [line for line in text.splitlines() if line.startswith("name =")]
+            self.assertEqual(len(set(names)), len(names), mix.name)
             self.assertFalse(mix.does_less_with_one_thread(), mix.name)
 
     def test_scripts_of_all_programs_exist(self):
