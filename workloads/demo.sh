@@ -37,4 +37,4 @@ cd "$home"
 "${as_user[@]}" ./cosched compare workloads/demo.toml --runs 1 --solo --out result
 echo
 echo "demo: what cosched made of it (cosched explain):"
-"${as_user[@]}" ./cosched explain result/auto
+"${as_user[@]}" ./cosched explain result/turns

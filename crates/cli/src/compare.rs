@@ -21,7 +21,7 @@ use crate::sim::{SEED, Simulated};
 use crate::source;
 
 /// What is compared where nobody names a way: what people do without cosched, and what it does by itself.
-const UNNAMED: &str = "linux,fcfs,auto";
+const UNNAMED: &str = "linux,fcfs,turns";
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArgs {

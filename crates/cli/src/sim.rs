@@ -101,7 +101,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
 
 /// Says that moldable programs keep their threads, where they would be molded if it were known what all take alone.
 fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
-    if kinds.contains(&Kind::Auto) && workload.programs.iter().any(is_moldable) {
+    if kinds.iter().any(|kind| kind.chooses()) && workload.programs.iter().any(is_moldable) {
         say(format_args!(
             "moldable programs keep their threads, since --no-solo leaves out how long all take alone"
         ));
@@ -240,7 +240,7 @@ impl Simulator {
         kind: Kind,
         profiles: &mut [Profile],
     ) -> Result<(), Failure> {
-        if kind != Kind::Auto {
+        if !kind.chooses() {
             return Ok(());
         }
         for (spec, profile) in workload.programs.iter().zip(profiles) {
@@ -362,7 +362,9 @@ impl Simulator {
         if watched {
             sim.watch(watch::INTERVAL);
         }
-        let (sim, outcome) = Engine::new(sim, planned.policy, setup).run(&mut ());
+        let can_weigh = kernel.takes_turns_by_weight();
+        let policy = planned.freezing.filter(|_| !can_weigh).unwrap_or(planned.policy);
+        let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };

@@ -347,7 +347,7 @@ impl Ground {
     ) -> Result<(), GroundError> {
         self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log)?;
         let base = self.bases.iter().find(|base| base.roles.contains(&Role::Share));
-        for Base { dir, .. } in base {
+        if let Some(Base { dir, .. }) = base {
             if !cgroup::can_be_idle(dir) {
                 return Err(GroundError::NotHere {
                     wish: "turns by weight",

@@ -38,7 +38,7 @@ struct Runnable {
 ///
 /// # Errors
 /// When the moves cannot be announced; then none is made.
-pub fn spread(
+pub(crate) fn spread(
     in_turn: &[(ProgramId, &Dir)],
     cpus: &CpuSet,
     proc: &Proc,

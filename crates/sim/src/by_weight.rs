@@ -13,7 +13,6 @@
 
 use cosched_core::Turn as Part;
 
-use crate::kernel::Order;
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
@@ -24,9 +23,8 @@ const FILLER: f64 = 3.0 / 1024.0;
 const LEAST_ON_A_CPU: f64 = 2.0 / 1024.0;
 
 impl World {
-    /// Whether this kernel can give programs parts: `cpu.idle` came with Linux 5.15, later than the CFS of these kernels.
     pub(crate) fn has_parts(&self) -> bool {
-        matches!(self.kernel.order, Order::Eevdf { .. })
+        self.kernel.takes_turns_by_weight()
     }
 
     /// What a thread weighs of the group of a program with a part, of which so many threads are runnable

@@ -121,6 +121,11 @@ impl Kernel {
         matches!(self.order, Order::Eevdf { .. } | Order::Cfs { .. })
     }
 
+    /// Whether programs can take turns by weight: `cpu.idle` came with Linux 5.15, later than the CFS of these kernels.
+    pub fn takes_turns_by_weight(&self) -> bool {
+        matches!(self.order, Order::Eevdf { .. })
+    }
+
     /// Whether every thread has a priority, and the highest runs.
     pub fn is_solaris(&self) -> bool {
         matches!(self.order, Order::Solaris { .. })

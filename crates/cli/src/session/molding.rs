@@ -7,7 +7,6 @@ use std::fmt;
 
 use cosched_core::workload::{ProgramSpec, Repeat, THREAD_VARIABLES, Workload};
 use cosched_core::{Molding, Profile, Speedup};
-use cosched_policy::Kind;
 use cosched_policy::advice::Candidate;
 use cosched_policy::molding::mold;
 
@@ -23,7 +22,7 @@ impl Session {
     /// The programs with the thread counts with which they are started; `None`: as the request has them.
     pub(crate) fn molded(&self, request: &Request<'_>) -> Option<Molded> {
         let programs = &request.workload.programs;
-        if request.kind != Kind::Auto || !programs.iter().any(is_moldable) {
+        if !request.kind.chooses() || !programs.iter().any(is_moldable) {
             return None;
         }
         let known = programs.iter().zip(request.profiles);
@@ -66,7 +65,7 @@ impl Session {
     /// Why moldable programs keep their threads whatever would be better, where it is so.
     pub(crate) fn cannot_mold(&self, request: &Request<'_>) -> Option<String> {
         let programs = &request.workload.programs;
-        if request.kind != Kind::Auto {
+        if !request.kind.chooses() {
             return None;
         }
         if !programs.iter().any(is_moldable) {

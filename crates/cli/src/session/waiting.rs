@@ -23,7 +23,7 @@ use std::os::unix::ffi::OsStrExt;
 use cosched_core::result::BarrierResult;
 use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_linux::hook::{self, Obstacle, is_sanitizer, obstacle};
-use cosched_policy::Goal;
+use cosched_policy::{Goal, Kind};
 use cosched_report::words;
 
 use super::{Origins, Request, Session, between};
@@ -102,7 +102,7 @@ impl Session {
     /// How each program waits at barriers.
     pub(crate) fn waiting(&self, request: &Request<'_>) -> Vec<Waiting> {
         let programs = &request.workload.programs;
-        let may_choose = request.kind.chooses()
+        let may_choose = request.kind == Kind::Auto
             && request.origins == Origins::Started
             && request.how.policy.goal != Some(Goal::Throughput)
             && !self.description.is_simulated();
