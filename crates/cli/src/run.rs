@@ -21,7 +21,7 @@ use crate::{out, source, table};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides. auto looks at what the programs do; the others are for those who know what they want.
+    /// What decides. turns lets every program run, and takes turns by weight; auto looks at what the programs do first.
     #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
     #[command(flatten)]

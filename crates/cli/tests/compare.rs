@@ -78,7 +78,7 @@ fn where_no_way_is_named_cosched_stands_beside_what_people_do_without_it() {
         let ways = found["ways"].as_array().unwrap().iter();
         ways.map(|way| way["way"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    assert_eq!(ways(""), ["linux", "fcfs", "auto"]);
+    assert_eq!(ways(""), ["linux", "fcfs", "turns"]);
     assert_eq!(ways("--way plain=linux"), ["plain"]);
     assert_eq!(ways("--policies gang --way plain=linux"), ["gang", "plain"]);
 }

@@ -48,7 +48,7 @@ fn simulated(policy: &str) -> tempfile::TempDir {
     folder
 }
 
-const POLICIES: [&str; 9] = [
+const POLICIES: [&str; 10] = [
     "linux",
     "fcfs",
     "gang",
@@ -57,6 +57,7 @@ const POLICIES: [&str; 9] = [
     "minwait",
     "adaptive-greedy",
     "adaptive-minwait",
+    "turns",
     "auto",
 ];
 

@@ -96,10 +96,10 @@ fn what_only_real_programs_have_a_use_for_is_not_offered() {
 }
 
 #[test]
-fn where_no_policy_is_named_it_is_auto() {
+fn where_no_policy_is_named_it_is_turns() {
     let unnamed = result(WORKLOAD, "--machine e5410-8");
-    assert_eq!(unnamed.policy, "auto");
-    let named = result(WORKLOAD, "--machine e5410-8 --policy auto");
+    assert_eq!(unnamed.policy, "turns");
+    let named = result(WORKLOAD, "--machine e5410-8 --policy turns");
     assert_eq!(unnamed.total_seconds, named.total_seconds);
 
     let folder = tempfile::tempdir().unwrap();
@@ -108,7 +108,7 @@ fn where_no_policy_is_named_it_is_auto() {
     let table: serde_json::Value = serde_json::from_str(&table).unwrap();
     let points = table["points"].as_array().unwrap();
     assert_eq!(points.len(), 2);
-    assert!(points.iter().all(|point| point["policy"] == "auto"), "{table}");
+    assert!(points.iter().all(|point| point["policy"] == "turns"), "{table}");
 }
 
 #[test]

@@ -56,9 +56,19 @@ pub(crate) fn spread(
     if moves.is_empty() {
         return Ok(());
     }
-    log.note(Record::MovesApart { moves: moves.clone() })?;
+    let known = before.iter().flat_map(|(program, tids)| tids.iter().map(|tid| (*program, *tid)));
+    let kept = kept(
+        &moves,
+        known,
+        |tid| affinity::get(tid).ok(),
+        |tid| proc.thread_stat(tid, tid).ok().map(Process::from),
+    );
+    log.note(Record::MovesApart { moves: moves.iter().chain(&kept).copied().collect() })?;
     for one in &moves {
-        unless_gone(affinity::set(one.thread.pid, &one.set));
+        // Its owner may have changed it since.
+        if affinity::get(one.thread.pid).is_ok_and(|mask| mask == one.found) {
+            unless_gone(affinity::set(one.thread.pid, &one.set));
+        }
     }
     let mut settled = moves.iter().map(|one| give_back(one.thread.pid, one)).fold(true, both);
     let programs = in_turn.iter().zip(&before);
@@ -135,6 +145,23 @@ fn moves(
     moves
 }
 
+/// The threads that have the mask of a move from themselves, told as moves that change nothing. So undo keeps their masks,
+/// and does not take these threads for ones that were started in that moment.
+fn kept(
+    moves: &[Move],
+    known: impl Iterator<Item = (ProgramId, i32)>,
+    mask: impl Fn(i32) -> Option<CpuSet>,
+    process: impl Fn(i32) -> Option<Process>,
+) -> Vec<Move> {
+    let keeps = |(program, tid): (ProgramId, i32)| {
+        let own = mask(tid)?;
+        let alike = moves.iter().any(|one| one.program == program && one.set == own);
+        let thread = alike.then(|| process(tid)).flatten()?;
+        Some(Move { program, thread, found: own, set: own })
+    };
+    known.filter_map(keeps).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +193,21 @@ mod tests {
     fn with_more_threads_than_cpus_the_queues_become_even() {
         assert_eq!(told(&[0, 0, 0, 1], 2, |_| "0-1"), [(0, "1".to_owned())]);
         assert_eq!(told(&[0, 0, 1], 2, |_| "0-1"), []);
+    }
+
+    #[test]
+    fn threads_bound_by_themselves_are_told_apart() {
+        let process = |tid: i32| Process { pid: tid, start_time: 0 };
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let one = Move { program: P, thread: process(1), found: cpus("0-1"), set: cpus("1") };
+        let other = ProgramId::first(1);
+        let known = [(P, 1), (P, 2), (P, 3), (other, 4)];
+        let mask = |tid: i32| Some(cpus(["0-1", "1", "0", "1"][tid as usize - 1]));
+        let kept = kept(&[one], known.into_iter(), mask, |tid| Some(process(tid)));
+        assert_eq!(
+            kept,
+            [Move { program: P, thread: process(2), found: cpus("1"), set: cpus("1") }]
+        );
     }
 
     #[test]

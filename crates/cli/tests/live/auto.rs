@@ -1,4 +1,4 @@
-//! `auto` on the real kernel: it is what is done where nothing is said, sees what programs do, chooses, and says so.
+//! `auto` on the real kernel: it sees what programs do, chooses, and says so.
 //!
 //! What it chooses depends on who else uses the machine, so that is no verdict here.
 
@@ -23,7 +23,7 @@ fn after_a_look_at_what_programs_do_it_chooses_and_says_so() {
         let width = (0..cpus).map(|one| one.to_string()).collect::<Vec<_>>().join(" ");
         let script = format!("WIDTH='{width}'\n{BUSY}");
         let tables = ["a", "b", "c"].map(|name| program(name, "", &script));
-        let cosched = place.run(&tables, "");
+        let cosched = place.run(&tables, "--policy auto");
         let said = |what: &str| place.read("cosched.stderr").contains(what);
         eventually("a choice", || said("they take turns, since") || said("side by side, since"));
         place.write("stop", "");
@@ -63,10 +63,9 @@ fn commands_alone_are_enough_for_root_and_for_a_user_without_any_right() {
         let words = ["run", "--json", "--", "true", ":::", "sh", "-c", "exit 3", ":::", "true"];
         let ended = place.cosched(&words).ended().with(1);
         let result: serde_json::Value = serde_json::from_str(&ended.stdout).unwrap();
-        assert_eq!(
-            (&result["policy"], &result["rungs"]["pinning"]),
-            (&"auto".into(), &"affinity".into())
-        );
+        assert_eq!(result["policy"], "turns");
+        let by_weight = result["rungs"]["pinning"] == "none, turns by weight";
+        assert_eq!(by_weight, result["rungs"]["freezing"] == "none", "{}", result["rungs"]);
         let exits = result["programs"].as_array().unwrap().iter();
         let exits: Vec<_> = exits.map(|program| program["exit_status"].as_i64()).collect();
         assert_eq!(exits, [Some(0), Some(3), Some(0)]);
@@ -75,11 +74,11 @@ fn commands_alone_are_enough_for_root_and_for_a_user_without_any_right() {
 }
 
 #[test]
-fn goals_are_for_the_policy_that_chooses() {
+fn goals_are_for_policies_that_choose() {
     let place = Place::new();
     let one = [program("a", "", "true")];
     place.run(&one, "--goal responsive").ended().with(0);
-    let said = ["--goal is for policies that choose by themselves (auto)", "'gang'"];
+    let said = ["--goal is for policies that choose by themselves (turns, auto)", "'gang'"];
     place.run(&one, "--policy gang --goal fair").ended().with(2).saying(&said);
 }
 
@@ -101,7 +100,8 @@ fn moldable_programs_that_are_faster_with_one_thread_are_started_with_one_and_ri
     ];
     place.write("jobs.toml", tables.concat());
     let started_with = |out: &str| {
-        let ended = place.cosched(&["run", "jobs.toml", "--out", out]).ended().with(0);
+        let ended =
+            place.cosched(&["run", "jobs.toml", "--policy", "auto", "--out", out]).ended().with(0);
         let threads = ["a", "b", "rigid"]
             .map(|name| place.read(&format!("{out}/{name}.stdout")).trim().parse::<u16>().unwrap());
         (threads, ended.stderr)

@@ -134,7 +134,7 @@ fn in_a_run_of_some_seconds_it_becomes_known_which_threads_run_where_that_can_be
         place.bring_hook();
         let Some(()) = compiled(&place, LATE, "late", &[]) else { return };
         let tables = [direct("late", &wide()), program("beside", &wide(), "exec sleep 7")];
-        let ended = place.run(&tables, "").ended().with(0);
+        let ended = place.run(&tables, "--policy auto").ended().with(0);
         let late = barrier(&ended, 0).unwrap();
         let met = late.meetings.unwrap();
         let known = RunStates::load(&Proc::default()).is_ok() && !is_ordinary;

@@ -18,7 +18,7 @@ const LATEST: Duration = Duration::from_millis(300);
 /// How long it may take until everything is restored: a bound for a machine that is busy with other things.
 const BOUND: Duration = Duration::from_secs(10);
 
-fn kills() -> u64 {
+pub(super) fn kills() -> u64 {
     std::env::var("COSCHED_KILLS").map_or(25, |text| text.parse().unwrap())
 }
 
@@ -39,7 +39,7 @@ fn start(place: &Place, rung: Rung) -> Cosched {
 }
 
 /// Moments spread over the time in which cosched prepares, starts programs and switches between them.
-fn moment(kill: u64) -> Duration {
+pub(super) fn moment(kill: u64) -> Duration {
     // Multiples of the golden ratio spread any number of moments evenly, in an order without pattern.
     LATEST.mul_f64((kill as f64 * 0.618_033_988_749).fract())
 }
@@ -65,7 +65,7 @@ fn wrongs(place: &Place, cosched: i32) -> Vec<String> {
 }
 
 /// Waits until all is well, and says how long that took.
-fn restored(place: &Place, cosched: i32) -> Duration {
+pub(super) fn restored(place: &Place, cosched: i32) -> Duration {
     let since = Instant::now();
     loop {
         let wrongs = wrongs(place, cosched);
@@ -78,7 +78,7 @@ fn restored(place: &Place, cosched: i32) -> Duration {
 }
 
 /// The programs' first processes, as they have written them down.
-fn firsts(place: &Place) -> Vec<Process> {
+pub(super) fn firsts(place: &Place) -> Vec<Process> {
     let pids = ["a", "b", "c"].map(|name| place.read(name).trim().parse::<i32>().ok());
     let programs = place.marked().programs();
     let lives = |pid: i32| programs.iter().copied().find(|process| process.pid == pid);
@@ -89,7 +89,7 @@ fn firsts(place: &Place) -> Vec<Process> {
 }
 
 /// A log that is left, because nobody was on guard yet, owes nothing.
-fn recovers_nothing(place: &Place) {
+pub(super) fn recovers_nothing(place: &Place) {
     let ended = place.cosched(&["recover", "--json"]).ended().with(0);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     for undone in report["undone"].as_array().unwrap() {

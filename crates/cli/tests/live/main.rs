@@ -35,4 +35,5 @@ mod stat;
 mod support;
 mod top;
 mod traps;
+mod turns;
 mod weights;

@@ -130,6 +130,7 @@ impl Owed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::undo::Move;
 
     const P: ProgramId = ProgramId::first(0);
 
@@ -175,6 +176,20 @@ mod tests {
         let masks = &Owed::of(&book).programs[&P].masks;
         let child = Process { pid: 2, start_time: 2 };
         assert_eq!(masks.original(child, cpus("4-7")), Some(cpus("0-7")), "born with it");
+    }
+
+    #[test]
+    fn undo_of_a_move_keeps_the_masks_of_threads_that_bound_themselves() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let [moved, own, born] = [1, 2, 3].map(|pid| Process { pid, start_time: 1 });
+        let of =
+            |thread, found, set| Move { program: P, thread, found: cpus(found), set: cpus(set) };
+        let moves = vec![of(moved, "0-1", "1"), of(own, "1", "1")];
+        let book: Book = [Record::MovesApart { moves }].into_iter().collect();
+        let masks = &Owed::of(&book).programs[&P].masks;
+        assert_eq!(masks.original(moved, cpus("1")), Some(cpus("0-1")));
+        assert_eq!(masks.original(own, cpus("1")), None);
+        assert_eq!(masks.original(born, cpus("1")), Some(cpus("0-1")));
     }
 
     #[test]

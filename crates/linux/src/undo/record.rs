@@ -102,7 +102,7 @@ pub enum Record {
     /// Threads are moved to other CPUs by masks that hold for a moment. Undo: what was found, for them and for threads
     /// that they start in that moment.
     MovesApart {
-        /// Which, and where to.
+        /// Which, and where to; and the threads that have such a mask from themselves, which keep it.
         moves: Vec<Move>,
     },
     /// All threads that were moved have the masks that were found.

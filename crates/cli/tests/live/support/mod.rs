@@ -13,7 +13,7 @@ pub(crate) use cosched::{Cosched, Ended};
 pub(crate) use locker::Locker;
 pub(crate) use marked::Marked;
 pub(crate) use place::{Place, User, copy_file, program};
-pub(crate) use rung::{Rung, cgroups_named};
+pub(crate) use rung::{Rung, cgroups_named, cgroups_of};
 pub(crate) use stamps::{STAMPS, blocks};
 
 /// Waits for something that must come true; how long it takes is no verdict.

@@ -1,0 +1,381 @@
+//! Turns by weight on the real kernel: the default. No program is stopped, and weights say which has its turn.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use cosched_core::CpuSet;
+use cosched_linux::affinity;
+use cosched_linux::tree::Process;
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::kills::{firsts, kills, moment, recovers_nothing, restored};
+use super::support::{Place, User, cgroups_of, eventually, program, skip};
+
+/// As many processes as the machine has CPUs, each of which computes until there is a file `stop`.
+const BUSY: &str = "work() { while [ ! -e stop ]; do i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done; done; }\n\
+    for one in $(seq $(nproc)); do work & done\nwait";
+const NAMES: [&str; 3] = ["a", "b", "c"];
+/// The weight of a group in turn, and of one without a part: version 2 and version 1.
+const IN_TURN: [&str; 2] = ["10000", "262144"];
+const ORDINARY: [&str; 2] = ["100", "1024"];
+
+/// Three programs, each of which can use all CPUs and tells its first process.
+fn three() -> [String; 3] {
+    let threads = format!("threads = {}", cpus().len());
+    NAMES.map(|name| program(name, &threads, &format!("echo $$ > {name}; {BUSY}")))
+}
+
+fn cpus() -> CpuSet {
+    affinity::get(0).unwrap()
+}
+
+/// Whether this user has CPU groups that can be idle; says so if not.
+fn has_groups(place: &Place) -> bool {
+    let report = place.cosched(&["doctor", "--json"]).ended().with(0).stdout;
+    let report: Value = serde_json::from_str(&report).unwrap();
+    let rights = report["rights"].as_array().unwrap();
+    let idle = rights.iter().find(|right| right["name"] == "idle-groups").unwrap();
+    let has = idle["available"] == true;
+    if !has {
+        skip("this user has no CPU groups that can be idle");
+    }
+    has
+}
+
+/// A place of the caller's, where programs can take turns by weight.
+fn place() -> Option<Place> {
+    let place = Place::new();
+    has_groups(&place).then_some(place)
+}
+
+fn all_started(place: &Place) -> [Process; 3] {
+    let told = || NAMES.iter().all(|name| place.read(name).ends_with('\n'));
+    eventually("the programs", told);
+    firsts(place).try_into().unwrap()
+}
+
+/// The CPU group that a run has made for a process.
+fn group(process: Process) -> Option<PathBuf> {
+    cgroups_of(process.pid).into_iter().find(|folder| folder.join("cpu.idle").exists())
+}
+
+/// What `cpu.idle` and the weight of a process' group are.
+fn weights(process: Process) -> Option<(String, String)> {
+    let group = group(process)?;
+    let read = |file: &str| Some(fs::read_to_string(group.join(file)).ok()?.trim().to_owned());
+    Some((read("cpu.idle")?, read("cpu.weight").or_else(|| read("cpu.shares"))?))
+}
+
+fn has_weight(process: Process, of: [&str; 2]) -> bool {
+    weights(process).is_some_and(|(idle, weight)| idle == "0" && of.contains(&weight.as_str()))
+}
+
+fn is_filler(process: Process) -> bool {
+    weights(process).is_some_and(|(idle, _)| idle == "1")
+}
+
+/// Which one has its turn while all others are fillers.
+fn in_turn(programs: &[Process]) -> Option<Process> {
+    let (turn, others): (Vec<Process>, _) =
+        programs.iter().partition(|process| has_weight(**process, IN_TURN));
+    let others: Vec<Process> = others;
+    (turn.len() == 1 && others.into_iter().all(is_filler)).then(|| turn[0])
+}
+
+/// Waits until each program has had its turn from here on.
+fn turns_go_round(programs: &[Process]) {
+    for wanted in programs {
+        eventually("a program's turn", || in_turn(programs) == Some(*wanted));
+    }
+}
+
+#[test]
+fn the_default_stops_no_program() {
+    let Some(place) = place() else { return };
+    let cosched = place.run(&three(), "--quantum 20ms");
+    let programs = all_started(&place);
+    let marked = place.marked();
+    let mut turns = [0; 3];
+    eventually("many turns of each", || {
+        let held: Vec<Process> =
+            marked.programs().into_iter().filter(|process| marked.is_held(*process)).collect();
+        assert!(held.is_empty(), "{held:?}");
+        if let Some(turn) = in_turn(&programs) {
+            turns[programs.iter().position(|process| *process == turn).unwrap()] += 1;
+        }
+        turns.iter().all(|turns| *turns >= 3)
+    });
+    place.write("stop", "");
+    let ended = cosched.ended().with(0);
+    let result = ended.result();
+    assert_eq!((result.policy.as_str(), result.rungs.freezing.as_str()), ("turns", "none"));
+    assert_eq!(result.rungs.pinning, "none, turns by weight");
+    for program in &result.programs {
+        assert!(program.turns.len() >= 3, "{}: {:?}", program.name, program.turns);
+        assert_eq!(program.longest_frozen_seconds, 0.0);
+        assert_eq!(program.timeline.len(), 1, "it ran from its start to its end");
+    }
+    assert_eq!(result.own.switch_gap, None, "a switch that freezes has a gap");
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn the_program_in_turn_has_the_largest_weight() {
+    let Some(place) = place() else { return };
+    let cosched = place.run(&three(), "--quantum 100ms");
+    let programs = all_started(&place);
+    turns_go_round(&programs);
+    turns_go_round(&programs);
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}
+
+/// Every process is where the test itself is, and has the mask that it was born with.
+fn all_is_as_before(place: &Place) {
+    let own = fs::read_to_string("/proc/self/cgroup").unwrap();
+    for process in place.marked().programs() {
+        let cgroups = fs::read_to_string(format!("/proc/{}/cgroup", process.pid));
+        // One that has just ended has none.
+        assert!(cgroups.is_err() || cgroups.is_ok_and(|cgroups| cgroups == own), "{process}");
+    }
+    for thread in threads(place) {
+        assert!(affinity::get(thread).map_or(true, |mask| mask == cpus()), "{thread} is bound");
+    }
+}
+
+/// All threads of the programs.
+fn threads(place: &Place) -> Vec<i32> {
+    let proc = cosched_linux::procfs::Proc::default();
+    let programs = place.marked().programs();
+    programs.iter().flat_map(|process| proc.threads(process.pid).unwrap_or_default()).collect()
+}
+
+#[test]
+fn whenever_cosched_is_killed_weights_are_gone() {
+    for kill in 0..kills() {
+        let Some(place) = place() else { return };
+        let cosched = place.run(&three(), "--quantum 5ms");
+        let pid = cosched.pid();
+        // Every other one dies in the middle of many switches, the rest while they prepare.
+        if kill % 2 == 1 {
+            turns_go_round(&all_started(&place));
+        }
+        std::thread::sleep(moment(kill));
+        cosched.kill();
+        restored(&place, pid);
+        all_is_as_before(&place);
+        let marked = place.marked();
+        for process in firsts(&place) {
+            assert!(!marked.is_held(process));
+        }
+        recovers_nothing(&place);
+        place.no_trace_is_left_of(pid);
+        // No program lost its end.
+        place.write("stop", "");
+        eventually("the programs' end", || marked.all().is_empty());
+    }
+}
+
+#[test]
+fn a_stopped_cosched_leaves_no_program_idle() {
+    let Some(place) = place() else { return };
+    let cosched = place.run(&three(), "--quantum 20ms");
+    let programs = all_started(&place);
+    for _ in 0..2 {
+        turns_go_round(&programs);
+        cosched.signal(Signal::STOP);
+        eventually("equal weights", || {
+            programs.iter().all(|process| has_weight(*process, ORDINARY))
+        });
+        cosched.signal(Signal::CONT);
+    }
+    turns_go_round(&programs);
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}
+
+#[test]
+fn a_thread_keeps_a_mask_of_its_own() {
+    let Some(place) = place() else { return };
+    if cpus().len() < 2 {
+        return skip("with one CPU there is one mask");
+    }
+    let last = cpus().iter().last().unwrap();
+    let bound: CpuSet = [last].into_iter().collect();
+    let script = format!("echo $$ > a; taskset -p -c {last} $$ >> said; echo > bound; {BUSY}");
+    let [_, b, c] = three();
+    let a = program("a", &format!("threads = {}", cpus().len()), &script);
+    let cosched = place.run(&[a, b, c], "--quantum 5ms");
+    let programs = all_started(&place);
+    eventually("the mask", || place.path("bound").exists());
+    for _ in 0..5 {
+        for wanted in programs {
+            eventually("a program's turn", || {
+                let masks = cosched_linux::procfs::Proc::default().threads(programs[0].pid);
+                for mask in masks.unwrap().into_iter().filter_map(|tid| affinity::get(tid).ok()) {
+                    assert_eq!(mask, bound);
+                }
+                in_turn(&programs) == Some(wanted)
+            });
+        }
+    }
+    place.write("stop", "");
+    place.nothing_is_left_of(&cosched.ended().with(0));
+}
+
+#[test]
+fn without_cpu_groups_programs_take_turns_frozen() {
+    let place = Place::of(User::ordinary());
+    if has_groups(&place) {
+        return skip("this user has CPU groups");
+    }
+    let tables = three();
+    let remedy = ["cpu was asked for, but", "systemd-run --user --scope -p Delegate=yes"];
+    let ended = place.run(&tables, "--turns weight").ended().with(2).saying(&remedy);
+    assert!(NAMES.iter().all(|name| place.read(name).is_empty()), "{}", ended.stderr);
+    let _ = fs::remove_dir_all(place.path("out"));
+
+    let cosched = place.run(&tables, "--quantum 20ms");
+    all_started(&place);
+    place.write("stop", "");
+    let said = ["programs take turns frozen, not by weight: "];
+    let ended = cosched.ended().with(0).saying(&said);
+    let result = ended.result();
+    assert_ne!(result.rungs.freezing, "none");
+    assert!(result.programs.iter().all(|program| program.turns.is_empty()));
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn who_asks_for_frozen_turns_has_them() {
+    for policy in ["turns", "gang"] {
+        let place = Place::new();
+        let cosched = place.run(&three(), &format!("-p {policy} --turns freeze --quantum 20ms"));
+        all_started(&place);
+        place.write("stop", "");
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        assert_ne!(result.rungs.freezing, "none");
+        assert!(!result.rungs.pinning.contains("by weight"), "{}", result.rungs.pinning);
+        assert!(result.programs.iter().all(|program| program.turns.is_empty()));
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn policies_that_make_gangs_take_turns_by_weight() {
+    for policy in ["gang", "greedy", "minwait", "fair-progress"] {
+        let Some(place) = place() else { return };
+        let options = match policy {
+            "fair-progress" => "--peak-bandwidth 10",
+            _ => "--quantum 20ms",
+        };
+        let cosched = place.run(&three(), &format!("-p {policy} --turns weight {options}"));
+        let programs = all_started(&place);
+        let marked = place.marked();
+        if policy != "fair-progress" {
+            turns_go_round(&programs);
+        }
+        assert!(!marked.programs().into_iter().any(|process| marked.is_held(process)), "{policy}");
+        place.write("stop", "");
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        assert_eq!(result.rungs.pinning, "none, turns by weight", "{policy}");
+        assert!(result.programs.iter().all(|program| !program.turns.is_empty()), "{policy}");
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn policies_without_turns_refuse_turns_by_weight() {
+    for policy in ["linux", "fcfs", "auto", "faithful"] {
+        let place = Place::new();
+        let said = ["--turns", "leave it out", &format!("'{policy}'")];
+        place.run(&three(), &format!("-p {policy} --turns weight")).ended().with(2).saying(&said);
+        assert!(NAMES.iter().all(|name| place.read(name).is_empty()));
+    }
+}
+
+#[test]
+fn a_detached_program_has_no_part_in_turns() {
+    let Some(place) = place() else { return };
+    let cosched = place.run(&three(), "--quantum 20ms");
+    let programs = all_started(&place);
+    turns_go_round(&programs);
+    let mut detach = place.user.command(&place.executable);
+    detach.args(["detach", &programs[0].pid.to_string()]);
+    let output = detach.env("XDG_RUNTIME_DIR", place.path("run")).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let is_ordinary = || group(programs[0]).is_none() || has_weight(programs[0], ORDINARY);
+    eventually("the ordinary weight", is_ordinary);
+    turns_go_round(&programs[1..]);
+    assert!(is_ordinary());
+    place.write("stop", "");
+    let ended = cosched.ended();
+    assert!(ended.result().programs[0].left_running);
+    place.nothing_is_left_of(&ended);
+}
+
+/// Three instances of a program of one file, with the default policy; each says `ok`.
+fn three_say_ok(interpreter: &str, text: &str) {
+    if Command::new(interpreter).arg("--version").output().is_err() {
+        return skip(format!("there is no {interpreter}"));
+    }
+    let place = Place::new();
+    place.write("program", text);
+    let keys = format!("threads = {}", cpus().len().max(2));
+    let start = match interpreter {
+        "gcc" => {
+            let mut compiler = Command::new("gcc");
+            compiler.args(["-pthread", "-xc", "-o"]).arg(place.path("compiled"));
+            assert!(compiler.arg(place.path("program")).status().unwrap().success());
+            "exec ./compiled".to_owned()
+        }
+        _ => format!("exec {interpreter} program"),
+    };
+    let tables = NAMES.map(|name| program(name, &keys, &start));
+    place.write("jobs.toml", tables.concat());
+    let mut said = Vec::new();
+    // A machine that is busy with other things can be late by itself.
+    for attempt in 0..3 {
+        let out = format!("out-{attempt}");
+        let ended = place.cosched(&["run", "jobs.toml", "--out", &out]).ended();
+        let read = |name: &str, stream: &str| place.read(&format!("{out}/{name}.{stream}"));
+        if ended.code() == Some(0) {
+            assert!(NAMES.iter().all(|name| read(name, "stdout") == "ok\n"));
+            return place.nothing_is_left_of(&ended);
+        }
+        said.push(NAMES.map(|name| read(name, "stderr")));
+    }
+    panic!("{said:?}");
+}
+
+/// A loop around `epoll_wait` that takes every error for a fault, beside threads that compute.
+const POLLS: &str = include_str!("turns/polls.c");
+/// A parent that gives its child up when that has been silent for too long, while both are busy.
+const HEARTBEAT: &str = include_str!("turns/heartbeat.py");
+/// Steps of which each has a deadline.
+const DEADLINES: &str = include_str!("turns/deadlines.py");
+
+#[test]
+fn a_wait_for_events_is_never_interrupted() {
+    if place().is_some() {
+        three_say_ok("gcc", POLLS);
+    }
+}
+
+#[test]
+fn no_heartbeat_comes_too_late_for_a_watchdog() {
+    if place().is_some() {
+        three_say_ok("python3", HEARTBEAT);
+    }
+}
+
+#[test]
+fn short_steps_keep_their_deadlines() {
+    if place().is_some() {
+        three_say_ok("python3", DEADLINES);
+    }
+}
