@@ -20,7 +20,7 @@ use crate::args::{HowArgs, SourceArgs, whole};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::Live;
-use crate::session::{Origins, Ran, Request, Session, print};
+use crate::session::{Origins, Ran, Request, Session, enter_scope, print};
 use crate::store::{Entry, Store};
 use crate::{profile, source, table};
 
@@ -76,6 +76,9 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
         )));
     }
     let workload = source::workload(&args.source)?;
+    if args.apply {
+        enter_scope([(args.policy, &args.how)]);
+    }
     let session = Session::here()?;
     let cpus = session.usable.cpus.len();
     let most = u16::try_from(cpus).unwrap_or(u16::MAX);

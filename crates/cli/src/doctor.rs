@@ -7,6 +7,7 @@
 //! every rung, and tells how long that takes.
 
 mod barriers;
+mod by_weight;
 pub(crate) mod gaps;
 mod machine;
 mod outlook;
@@ -24,6 +25,7 @@ use serde::Serialize;
 use crate::failure::{Failure, exit_code};
 use crate::session::{Session, print};
 use barriers::BarrierReport;
+use by_weight::ByWeightReport;
 use gaps::{Latency, Stop};
 use machine::MachineReport;
 use outlook::Outlook;
@@ -59,6 +61,7 @@ struct Report {
     schema: &'static str,
     #[serde(flatten)]
     rights: Rights,
+    turns_by_weight: ByWeightReport,
     machine: MachineReport,
     policies: Vec<Outlook>,
     barriers: BarrierReport,
@@ -76,10 +79,12 @@ pub(crate) fn doctor(args: &DoctorArgs) -> Result<ExitCode, Failure> {
         Err(Stop::Failed(failure)) => return Err(failure),
         Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
     };
+    let turns_by_weight = ByWeightReport::new(&proc, &rights).map_err(Failure::broken)?;
     let report = Report {
         schema: SCHEMA,
         machine: MachineReport::new(&session),
-        policies: outlook::all(&rights),
+        policies: outlook::all(&rights, turns_by_weight.available),
+        turns_by_weight,
         barriers: BarrierReport::new(&proc),
         rights,
         gaps,

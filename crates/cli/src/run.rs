@@ -12,7 +12,7 @@ use crate::args::{HowArgs, SourceArgs, named};
 use crate::choices;
 use crate::failure::{Failure, exit_code};
 use crate::live::{Live, MetricsAt};
-use crate::session::{Origins, Request, Session, print, say};
+use crate::session::{Origins, Request, Session, enter_scope, print, say};
 use crate::store::Store;
 use crate::{out, source, table};
 
@@ -41,6 +41,7 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(args: &RunArgs) -> Result<ExitCode, Failure> {
     args.how.check_use(&[args.policy])?;
     let workload = source::workload(&args.source)?;
+    enter_scope([(args.policy, &args.how)]);
     let session = Session::here()?;
     let store = Store::open_if_there();
     let profiles = session.profiles(&workload, &args.how, store.as_ref());

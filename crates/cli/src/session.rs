@@ -8,6 +8,7 @@ mod lessons;
 mod making;
 mod molding;
 mod request;
+mod scope;
 mod sources;
 mod terms;
 mod waiting;
@@ -30,6 +31,7 @@ use crate::store::{Key, Store};
 pub(crate) use making::own_cpu_seconds;
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Origins, Ran, Request};
+pub(crate) use scope::enter_scope;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 
 /// How often those who look on are told how the run stands. Rounds are hardly ever a multiple of it, so that no look

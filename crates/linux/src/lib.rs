@@ -40,6 +40,7 @@ pub mod runstate;
 mod runtimes;
 pub mod sched_attr;
 pub mod scheduling;
+pub mod scope;
 pub mod sentinel;
 pub mod shim;
 pub mod signals;

@@ -17,16 +17,16 @@ pub(super) struct Outlook {
     pub(super) gains: Vec<&'static str>,
 }
 
-/// Every policy.
-pub(super) fn all(rights: &Rights) -> Vec<Outlook> {
-    Kind::ALL.map(|kind| outlook(kind, rights)).into()
+/// Every policy; `weights`: programs can take turns by weight.
+pub(super) fn all(rights: &Rights, weights: bool) -> Vec<Outlook> {
+    Kind::ALL.map(|kind| outlook(kind, rights, weights)).into()
 }
 
-fn outlook(kind: Kind, rights: &Rights) -> Outlook {
+fn outlook(kind: Kind, rights: &Rights, weights: bool) -> Outlook {
     let (uses, gains) = match kind {
         Kind::Linux | Kind::Fcfs => ("nothing: it only starts programs".to_owned(), Vec::new()),
         Kind::LinuxGroups => shares(rights),
-        Kind::Turns => turns(rights),
+        Kind::Turns => turns(rights, weights),
         Kind::Gang | Kind::Greedy | Kind::Minwait | Kind::Auto => gangs(rights),
         Kind::AdaptiveGreedy | Kind::AdaptiveMinwait => {
             let (uses, gains) = gangs(rights);
@@ -70,13 +70,13 @@ fn shares(rights: &Rights) -> (String, Vec<&'static str>) {
     }
 }
 
-fn turns(rights: &Rights) -> (String, Vec<&'static str>) {
+fn turns(rights: &Rights, weights: bool) -> (String, Vec<&'static str>) {
     let frozen = || {
         let (uses, mut gains) = gangs(rights);
         gains.insert(0, "idle CPU groups: programs take turns by weight, and none is stopped");
         (uses, gains)
     };
-    match rights.has(Ability::IdleGroups) {
+    match weights {
         true => ("a CPU cgroup per program; no program is frozen or bound".to_owned(), Vec::new()),
         false => frozen(),
     }
@@ -167,13 +167,14 @@ mod tests {
     }
 
     fn of(policy: &str, abilities: &[Ability]) -> Outlook {
-        let all = all(&host(abilities));
+        let all = all(&host(abilities), false);
         all.into_iter().find(|outlook| outlook.policy == policy).unwrap()
     }
 
     #[test]
     fn every_policy_has_an_outlook() {
-        let names: Vec<_> = all(&host(&[])).into_iter().map(|outlook| outlook.policy).collect();
+        let names: Vec<_> =
+            all(&host(&[]), false).into_iter().map(|outlook| outlook.policy).collect();
         assert_eq!(names, Kind::ALL.map(Kind::name));
     }
 
@@ -209,6 +210,18 @@ mod tests {
         assert!(blind.gains.iter().any(|gain| gain.starts_with("hardware counters")));
         let counting = of("fair-progress", &[Ability::Signals, Ability::Pmu]);
         assert!(counting.uses.ends_with("progress by hardware counters"), "{}", counting.uses);
+    }
+
+    #[test]
+    fn turns_freeze_programs_only_where_they_cannot_go_by_weight() {
+        let uses =
+            |weights| all(&host(&[Ability::Signals]), weights).swap_remove(turns_slot()).uses;
+        assert!(uses(true).contains("no program is frozen"), "{}", uses(true));
+        assert!(uses(false).contains("freezing by signals"), "{}", uses(false));
+    }
+
+    fn turns_slot() -> usize {
+        Kind::ALL.iter().position(|kind| *kind == Kind::Turns).unwrap()
     }
 
     #[test]

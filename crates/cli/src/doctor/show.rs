@@ -11,6 +11,7 @@ pub(super) fn text(report: &Report) -> String {
     let rights = &report.rights;
     let mut parts = vec![
         format!("Linux {}, rung: {} ({})", rights.kernel, name(rights.rung), rights.rung.means()),
+        report.turns_by_weight.text(),
         format!("Machine: {}", report.machine.text()),
     ];
 

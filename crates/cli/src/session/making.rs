@@ -23,6 +23,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::sources::{self, Source};
 use super::waiting::{Waiting, spare_sanitized};
 use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, say};
+use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
@@ -316,12 +317,13 @@ fn wishes(request: &Request<'_>) -> Wishes {
         freezer,
         pinning: how.pinning.filter(|_| makes_gangs).map(Into::into),
         shares: request.kind == Kind::LinuxGroups,
-        by_weight: by_weight(request),
+        by_weight: by_weight(request.kind, request.how),
     }
 }
 
-fn by_weight(request: &Request<'_>) -> ByWeight {
-    match (request.how.options(request.kind).turns, request.kind.usual_turns()) {
+/// Whether programs are to take turns by weight.
+pub(super) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
+    match (how.options(kind).turns, kind.usual_turns()) {
         (Some(Turns::Weight), _) => ByWeight::Always,
         (None, Turns::Weight) => ByWeight::IfPossible,
         _ => ByWeight::No,

@@ -10,6 +10,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod by_itself;
 mod controllers;
 mod offline;
 mod placement;

@@ -62,7 +62,7 @@ pub(super) fn nothing_is_left(place: &Place) {
 }
 
 /// The cosched that was started in a place, not its helpers.
-fn main_process(place: &Place) -> Process {
+pub(super) fn main_process(place: &Place) -> Process {
     let proc = Proc::default();
     let has_arguments = |process: &Process| {
         let arguments = fs::read(proc.folder(process.pid).join("cmdline")).unwrap_or_default();

@@ -1,0 +1,108 @@
+//! Whether programs can take turns by weight here, and what to type where they cannot.
+
+use cosched_linux::files::FileError;
+use cosched_linux::procfs::Proc;
+use cosched_linux::rights::{Ability, Right, Rights};
+use cosched_linux::scope::{Facts, Lack};
+use serde::Serialize;
+
+/// Turns by weight on this host.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(super) struct ByWeightReport {
+    pub(super) available: bool,
+    /// What gives them.
+    by: Option<By>,
+    /// What was found.
+    detail: String,
+    /// What to type where they are missing.
+    remedy: Option<String>,
+}
+
+/// What gives CPU groups.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum By {
+    /// The caller's own cgroup.
+    Cgroup,
+    /// A scope that cosched asks systemd's user manager for.
+    Scope,
+}
+
+impl ByWeightReport {
+    pub(super) fn new(proc: &Proc, rights: &Rights) -> Result<ByWeightReport, FileError> {
+        let idle = rights.rights.iter().find(|right| right.name == Ability::IdleGroups);
+        Ok(report(idle, Facts::find(proc)?.check()))
+    }
+
+    /// One line.
+    pub(super) fn text(&self) -> String {
+        match (self.available, &self.remedy) {
+            (true, _) => format!("Turns by weight: available, {}", self.detail),
+            (false, None) => format!("Turns by weight: missing: {}", self.detail),
+            (false, Some(remedy)) => {
+                format!("Turns by weight: missing: {}. Remedy: {remedy}", self.detail)
+            }
+        }
+    }
+}
+
+fn report(idle: Option<&Right>, scope: Result<(), Lack>) -> ByWeightReport {
+    let missing = |detail, remedy| ByWeightReport { available: false, by: None, detail, remedy };
+    match (idle, scope) {
+        (Some(idle), _) if idle.available => ByWeightReport {
+            available: true,
+            by: Some(By::Cgroup),
+            detail: idle.detail.clone(),
+            remedy: None,
+        },
+        (_, Ok(())) => ByWeightReport {
+            available: true,
+            by: Some(By::Scope),
+            detail: "`cosched run` asks systemd's user manager for a scope".to_owned(),
+            remedy: None,
+        },
+        // What was tried says more than that there is no manager to ask.
+        (Some(idle), Err(Lack::NotNeeded | Lack::NoTree)) => {
+            missing(idle.detail.clone(), idle.remedy.clone())
+        }
+        (_, Err(lack)) => missing(lack.to_string(), lack.remedy().map(str::to_owned)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn idle(available: bool) -> Right {
+        Right {
+            name: Ability::IdleGroups,
+            available,
+            detail: if available { "in /cg" } else { "permission denied" }.to_owned(),
+            gives: "",
+            remedy: (!available).then(|| "be root".to_owned()),
+        }
+    }
+
+    #[test]
+    fn one_line_says_what_there_is_and_what_to_type() {
+        let said = |available, scope| report(Some(&idle(available)), scope).text();
+        let cases = [
+            (said(true, Err(Lack::NoTree)), "Turns by weight: available, in /cg"),
+            (said(false, Ok(())), "available, `cosched run` asks systemd's user manager"),
+            (said(false, Err(Lack::NoTree)), "missing: permission denied. Remedy: be root"),
+            (said(false, Err(Lack::NoManager)), "Remedy: log in through systemd"),
+            (said(false, Err(Lack::Root)), "Remedy: type `systemd-run --scope"),
+        ];
+        for (said, expected) in cases {
+            assert!(said.contains(expected) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    #[test]
+    fn scripts_read_what_gives_turns_by_weight() {
+        let json = serde_json::to_value(report(Some(&idle(false)), Ok(()))).unwrap();
+        assert_eq!((&json["available"], &json["by"]), (&true.into(), &"scope".into()));
+        let json = serde_json::to_value(report(Some(&idle(false)), Err(Lack::NoCpu))).unwrap();
+        assert!(json["by"].is_null() && json["remedy"].is_string(), "{json}");
+    }
+}

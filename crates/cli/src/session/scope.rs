@@ -1,0 +1,59 @@
+//! A cgroup for turns by weight, where the user's own gives none: a [scope](scope) of systemd's user manager.
+
+use cosched_linux::ground::ByWeight;
+use cosched_linux::procfs::Proc;
+use cosched_linux::scope::{self, ScopeError};
+use cosched_policy::Kind;
+
+use super::making::by_weight;
+use super::say;
+use crate::args::HowArgs;
+
+/// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host without a scope to
+/// give is no error: programs take turns frozen then, or are refused with a remedy.
+///
+/// To be called before this machine is looked at, since the limits of a cgroup count, and before there are threads.
+pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>) {
+    if runs.into_iter().all(|(kind, how)| by_weight(kind, how) == ByWeight::No) {
+        return;
+    }
+    let Ok(proc) = Proc::own() else { return };
+    match scope::enter(&proc) {
+        Ok(()) => {}
+        Err(ScopeError::Lack(lack)) if !lack.is_worth_a_word() => {}
+        Err(error) => say(format_args!("{}", told(&error))),
+    }
+}
+
+/// What happened, what it means, and what to type.
+fn told(error: &ScopeError) -> String {
+    let remedy = match error {
+        ScopeError::Lack(lack) => lack.remedy(),
+        _ => None,
+    };
+    let remedy = remedy.unwrap_or(
+        "start cosched by `systemd-run --user --scope -p Delegate=yes cosched ...` to see more",
+    );
+    format!("no cgroup of its own for turns by weight: {error}. Remedy: {remedy}")
+}
+
+#[cfg(test)]
+mod tests {
+    use cosched_linux::scope::Lack;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_is_told_with_a_remedy() {
+        let told = [
+            told(&Lack::EndsWithLogin.into()),
+            told(&ScopeError::Refused("Call failed: Access denied".to_owned())),
+        ];
+        assert!(told[0].contains("loginctl enable-linger"), "{}", told[0]);
+        assert!(
+            told[1].contains("Access denied") && told[1].contains("systemd-run"),
+            "{}",
+            told[1]
+        );
+    }
+}
