@@ -30,6 +30,8 @@ use crate::procfs::Proc;
 /// How long the manager may take to move this process.
 const MOVING: Duration = Duration::from_secs(3);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+/// How the scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes begin.
+const TERMINALS: [&str; 4] = ["session-", "app-", "vte-spawn-", "tmux-spawn-"];
 /// The number of SIGHUP.
 const HANGUP: u32 = 1;
 
@@ -42,6 +44,9 @@ pub struct Facts {
     pub has_tree: bool,
     /// The caller's own cgroup already gives CPU groups.
     pub has_groups: bool,
+    /// The caller is in the cgroup of a login or of a terminal window. Any other may have limits that the user, or a
+    /// batch system, wants to hold.
+    pub is_login: bool,
     /// The user's manager runs, as its folder in `$XDG_RUNTIME_DIR` tells.
     pub has_manager: bool,
     /// The user's message bus is there, and `busctl`, which speaks on it.
@@ -65,6 +70,9 @@ pub enum Lack {
     /// Root has no user manager to ask, but the system's.
     #[error("this cgroup holds other processes, or does not pass the cpu controller on")]
     Root,
+    /// The cgroup may have a purpose, such as a limit of memory.
+    #[error("cosched does not leave the service, scope, container or batch job that it is in")]
+    Elsewhere,
     /// The host has the controller elsewhere, or not at all.
     #[error("no cgroup v2 tree has the cpu controller")]
     NoTree,
@@ -105,6 +113,9 @@ impl Lack {
                 "`sudo systemctl edit user@.service` with `[Service]` and \
                  `Delegate=cpu cpuset io memory pids`, then log in anew",
             ),
+            Lack::Elsewhere => {
+                Some("add `Delegate=yes` to that unit, with cosched as its only process")
+            }
             Lack::OldKernel => Some("use Linux 5.15 or later"),
             Lack::EndsWithLogin => Some("type `loginctl enable-linger` once"),
         }
@@ -162,6 +173,7 @@ impl Facts {
                 Dir::new(&tree.mount, tree.own.version()).read_if_there(CONTROLLERS)?,
             ),
             has_groups: gives_groups(&tree.own, &tree.controllers),
+            is_login: is_login(&tree.own, uid),
             has_manager: is_there("systemd/private") && manager.path().is_dir(),
             has_bus: is_there("bus") && is_in_path("busctl"),
             manager_has_cpu: lists_cpu(manager.read_if_there(CONTROLLERS)?),
@@ -184,6 +196,7 @@ impl Facts {
             (!self.manager_has_cpu, Lack::NoCpu),
             (!self.has_idle_groups, Lack::OldKernel),
             (!self.has_bus, Lack::NoBus),
+            (!self.is_login, Lack::Elsewhere),
             (self.outlives_login && !self.lingers, Lack::EndsWithLogin),
         ];
         match obstacles.into_iter().find(|(is_there, _)| *is_there) {
@@ -270,6 +283,18 @@ fn gives_groups(own: &Dir, controllers: &[String]) -> bool {
         && own.procs().is_ok_and(|here| here.iter().all(|pid| *pid == me))
 }
 
+/// Whether a cgroup is that of a login, or of a window or pane that a terminal has opened.
+fn is_login(own: &Dir, uid: u32) -> bool {
+    let slice = format!("user-{uid}.slice");
+    let names: Vec<_> = own.path().iter().filter_map(|name| name.to_str()).collect();
+    let is_unit = |name: &&&str| name.ends_with(".scope") || name.ends_with(".service");
+    let unit = names.iter().rev().find(is_unit);
+    let is_terminal = |unit: &&str| {
+        unit.ends_with(".scope") && TERMINALS.iter().any(|prefix| unit.starts_with(prefix))
+    };
+    names.contains(&slice.as_str()) && unit.is_some_and(is_terminal)
+}
+
 fn is_in_path(command: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| access(folder.join(command), Access::EXEC_OK).is_ok())
@@ -290,11 +315,13 @@ fn lingers() -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cgroup::Version;
 
     /// An ordinary user who has logged in on a usual host.
     fn usual() -> Facts {
         Facts {
             has_tree: true,
+            is_login: true,
             has_manager: true,
             has_bus: true,
             manager_has_cpu: true,
@@ -315,6 +342,7 @@ mod tests {
             (Facts { has_groups: true, is_root: true, ..usual() }, Lack::NotNeeded),
             (Facts { is_root: true, ..usual() }, Lack::Root),
             (Facts { has_tree: false, ..usual() }, Lack::NoTree),
+            (Facts { is_login: false, ..usual() }, Lack::Elsewhere),
             (Facts { has_manager: false, ..usual() }, Lack::NoManager),
             (Facts { manager_has_cpu: false, ..usual() }, Lack::NoCpu),
             (Facts { has_idle_groups: false, ..usual() }, Lack::OldKernel),
@@ -327,6 +355,21 @@ mod tests {
             let has_remedy = lack != Lack::NotNeeded;
             assert_eq!(lack.remedy().is_some(), has_remedy, "{lack:?}");
         }
+    }
+
+    #[test]
+    fn only_logins_and_terminals_are_left() {
+        let below = |path: &str| {
+            let path = format!("/sys/fs/cgroup/user.slice/user-7.slice/{path}");
+            is_login(&Dir::new(path, Version::V2), 7)
+        };
+        assert!(below("session-3.scope"));
+        assert!(below("user@7.service/app.slice/app-org.gnome.Terminal-12.scope"));
+        assert!(below("user@7.service/app.slice/vte-spawn-1-2.scope"));
+        assert!(!below("user@7.service/app.slice/run-r0a.scope"), "it may have limits");
+        assert!(!below("user@7.service/app.slice/night.service"), "stopping it stops programs");
+        let job = Dir::new("/sys/fs/cgroup/system.slice/slurmstepd.scope/job_1", Version::V2);
+        assert!(!is_login(&job, 7));
     }
 
     #[test]
@@ -343,7 +386,7 @@ mod tests {
     #[test]
     fn a_folder_that_is_no_cgroup_gives_no_groups() {
         let root = tempfile::tempdir().unwrap();
-        let dir = Dir::new(root.path(), crate::cgroup::Version::V2);
+        let dir = Dir::new(root.path(), Version::V2);
         assert!(!gives_groups(&dir, &["cpu".to_owned()]));
     }
 }
