@@ -87,12 +87,21 @@ impl Doomed {
     }
 }
 
-/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on.
+/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on. Nothing is written where it was
+/// announced and not done: the cgroup may not be the user's.
 pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileError> {
-    let words: Vec<String> = added.iter().map(|name| format!("-{name}")).collect();
     let dir = Dir::new(dir, Version::V2);
-    unless_gone(dir.write("cgroup.subtree_control", &words.join(" ")))
+    let Some(list) = dir.read_if_there(PASSED_ON)? else { return Ok(()) };
+    let is_passed_on = |name: &&String| list.split_whitespace().any(|passed| passed == *name);
+    let words: Vec<String> =
+        added.iter().filter(is_passed_on).map(|name| format!("-{name}")).collect();
+    match words.is_empty() {
+        true => Ok(()),
+        false => unless_gone(dir.write(PASSED_ON, &words.join(" "))),
+    }
 }
+
+const PASSED_ON: &str = "cgroup.subtree_control";
 
 /// From the top down, so that a cgroup is thawed after those above it.
 fn each(dir: &Dir, act: &mut impl FnMut(&Dir) -> Result<(), FileError>) -> Result<(), FileError> {
@@ -134,6 +143,21 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn controllers_are_taken_back_only_where_they_are_passed_on() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join(PASSED_ON);
+        let added = ["cpu", "io"].map(str::to_owned);
+        for (passed_on, written) in [("memory io\n", "-io"), ("memory\n", "memory\n")] {
+            fs::write(&file, passed_on).unwrap();
+            pass_on_no_more(root.path(), &added).unwrap();
+            assert!(fs::read_to_string(&file).unwrap().starts_with(written), "{passed_on}");
+        }
+        fs::remove_file(&file).unwrap();
+        pass_on_no_more(root.path(), &added).unwrap();
+        assert!(!file.exists());
+    }
 
     #[test]
     fn the_whole_subtree_is_thawed_and_only_in_hierarchies_that_freeze() {
