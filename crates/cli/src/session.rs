@@ -23,7 +23,7 @@ use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Options, Turns, Unfit};
+use cosched_policy::{Demand, Kind, Turns, Unfit};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
@@ -66,7 +66,8 @@ pub(crate) struct Planned {
     /// How many threads each program has.
     pub(crate) threads: Vec<u16>,
     pub(crate) policy: Box<dyn Policy + Send>,
-    /// The same with programs that are frozen, for where they cannot take turns by weight; `None`: they must.
+    /// What decides where programs cannot take turns by weight; `None`: they must. Without CPU groups `auto` was the best of
+    /// what was measured (docs/turns.md).
     pub(crate) freezing: Option<Box<dyn Policy + Send>>,
 }
 
@@ -125,8 +126,8 @@ impl Session {
         request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
         let policy = request.kind.build(&options).map_err(Failure::input)?;
         let by_itself = options.turns.is_none() && request.kind.usual_turns() == Turns::Weight;
-        let freezing = Options { turns: Some(Turns::Freeze), ..options };
-        let freezing = by_itself.then(|| request.kind.build(&freezing)).transpose();
+        let freezing = || Kind::Auto.build(&request.how.options(Kind::Auto));
+        let freezing = by_itself.then(freezing).transpose();
         Ok(Planned { threads, policy, freezing: freezing.map_err(Failure::input)? })
     }
 

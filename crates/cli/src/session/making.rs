@@ -164,7 +164,9 @@ impl Session {
         if let (Some(why), Some(freezing)) = (machine.ground().no_weights(), freezing) {
             policy = freezing;
             if is_shown {
-                say(format_args!("programs take turns frozen, not by weight: {why}"));
+                say(format_args!(
+                    "programs do not take turns by weight, and the policy auto decides: {why}"
+                ));
             }
         }
         let rungs = rungs(request.kind, &machine);

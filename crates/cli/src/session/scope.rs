@@ -10,7 +10,7 @@ use super::say;
 use crate::args::HowArgs;
 
 /// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host without a scope to
-/// give is no error: programs take turns frozen then, or are refused with a remedy.
+/// give is no error: the policy `auto` decides then, or are refused with a remedy.
 ///
 /// To be called before this machine is looked at, since the limits of a cgroup count, and before there are threads.
 pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>) {

@@ -226,7 +226,7 @@ fn a_thread_keeps_a_mask_of_its_own() {
 }
 
 #[test]
-fn without_cpu_groups_programs_take_turns_frozen() {
+fn without_cpu_groups_auto_decides() {
     let place = Place::of(User::ordinary());
     if has_groups(&place) {
         return skip("this user has CPU groups");
@@ -240,7 +240,7 @@ fn without_cpu_groups_programs_take_turns_frozen() {
     let cosched = place.run(&tables, "--quantum 20ms");
     all_started(&place);
     place.write("stop", "");
-    let said = ["programs take turns frozen, not by weight: "];
+    let said = ["programs do not take turns by weight, and the policy auto decides: "];
     let ended = cosched.ended().with(0).saying(&said);
     let result = ended.result();
     assert_ne!(result.rungs.freezing, "none");
@@ -266,18 +266,13 @@ fn who_asks_for_frozen_turns_has_them() {
 
 #[test]
 fn policies_that_make_gangs_take_turns_by_weight() {
-    for policy in ["gang", "greedy", "minwait", "fair-progress"] {
+    for policy in ["gang", "greedy", "minwait"] {
         let Some(place) = place() else { return };
-        let options = match policy {
-            "fair-progress" => "--peak-bandwidth 10",
-            _ => "--quantum 20ms",
-        };
-        let cosched = place.run(&three(), &format!("-p {policy} --turns weight {options}"));
+        let options = "--turns weight --quantum 20ms";
+        let cosched = place.run(&three(), &format!("-p {policy} {options}"));
         let programs = all_started(&place);
         let marked = place.marked();
-        if policy != "fair-progress" {
-            turns_go_round(&programs);
-        }
+        turns_go_round(&programs);
         assert!(!marked.programs().into_iter().any(|process| marked.is_held(process)), "{policy}");
         place.write("stop", "");
         let ended = cosched.ended().with(0);
