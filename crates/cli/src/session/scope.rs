@@ -1,4 +1,4 @@
-//! A cgroup for turns by weight, where the user's own gives none: a [scope](scope) of systemd's user manager.
+//! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user manager.
 
 use cosched_linux::ground::ByWeight;
 use cosched_linux::procfs::Proc;

@@ -1,6 +1,6 @@
 //! Who ran where and when: the thesis' snapshots (figures 5.11 and 5.12), for any run.
 
-use cosched_core::result::{RunResult, TimelineEntry};
+use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{CpuSet, Why};
 
 use super::{Panel, Plot, Table};
@@ -39,6 +39,8 @@ pub enum Rows {
     Cpus,
     /// A program: several shared CPUs, and where each of their threads ran is not known.
     Programs,
+    /// A program that takes turns by weight: its turns.
+    Turns,
 }
 
 /// One program.
@@ -48,7 +50,7 @@ pub struct Lane {
     pub name: String,
     /// Its threads.
     pub threads: u16,
-    /// When it was allowed to run, in order of time, and where; `None`: on all CPUs.
+    /// When it was allowed to run, in order of time, and where; `None`: on all CPUs. Its turns, where it has them by weight.
     pub spans: Vec<TimelineEntry>,
 }
 
@@ -65,6 +67,10 @@ pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
             "Time runs from left to right; each row is a program, and shows when it was allowed to run. Programs shared \
              CPUs here; which thread had which CPU when was the kernel's choice."
         }
+        Rows::Turns => {
+            "Time runs from left to right; each row is a program, and shows its turns. Outside of its turns a program gets \
+             the CPU time that the programs in turn leave."
+        }
     };
     Some(Panel {
         id: "snapshot",
@@ -80,7 +86,7 @@ impl Snapshot {
         let lanes = run.programs.iter().map(|program| Lane {
             name: program.name.clone(),
             threads: program.threads,
-            spans: joined(&program.timeline),
+            spans: spans(program),
         });
         let programs: Vec<Lane> = lanes.collect();
         let bound = programs.iter().flat_map(|lane| &lane.spans).filter_map(|span| span.2);
@@ -95,7 +101,9 @@ impl Snapshot {
             .quantum_seconds
             .map_or(run.total_seconds, |quantum| (QUANTA * quantum).max(SHORTEST));
         Snapshot {
-            rows: if shared(&programs, &all) > SHARED * run.total_seconds {
+            rows: if run.programs.iter().any(|program| !program.turns.is_empty()) {
+                Rows::Turns
+            } else if shared(&programs, &all) > SHARED * run.total_seconds {
                 Rows::Programs
             } else {
                 Rows::Cpus
@@ -112,7 +120,9 @@ impl Snapshot {
     pub fn row_names(&self) -> Vec<String> {
         match self.rows {
             Rows::Cpus => self.cpus.iter().map(|cpu| format!("CPU {cpu}")).collect(),
-            Rows::Programs => self.programs.iter().map(|lane| lane.name.clone()).collect(),
+            Rows::Programs | Rows::Turns => {
+                self.programs.iter().map(|lane| lane.name.clone()).collect()
+            }
         }
     }
 
@@ -158,6 +168,15 @@ impl Snapshot {
     }
 }
 
+/// When a program was allowed to run, or its turns.
+fn spans(program: &ProgramResult) -> Vec<TimelineEntry> {
+    let turns = program.turns.iter().map(|(from, to)| TimelineEntry(*from, *to, None));
+    match program.turns.is_empty() {
+        true => joined(&program.timeline),
+        false => joined(&turns.collect::<Vec<_>>()),
+    }
+}
+
 /// Spans that follow each other at once on the same CPUs are one.
 fn joined(timeline: &[TimelineEntry]) -> Vec<TimelineEntry> {
     let mut spans: Vec<TimelineEntry> = Vec::new();
@@ -198,6 +217,17 @@ mod tests {
         assert_eq!(Snapshot::of(&testkit::gang()).rows, Rows::Cpus);
         assert_eq!(Snapshot::of(&testkit::linux()).rows, Rows::Programs);
         assert_eq!(Snapshot::of(&testkit::linux()).row_names(), ["a", "b"]);
+    }
+
+    #[test]
+    fn turns_by_weight_are_shown_instead_of_all_running_time() {
+        let mut run = testkit::linux();
+        run.programs[0].turns = vec![(0.0, 0.1), (0.3, 0.4)];
+        run.programs[1].turns = vec![(0.1, 0.3)];
+        let snapshot = Snapshot::of(&run);
+        assert_eq!(snapshot.rows, Rows::Turns);
+        let drawn = [TimelineEntry(0.0, 0.1, None), TimelineEntry(0.3, 0.4, None)];
+        assert_eq!(snapshot.programs[0].spans, drawn);
     }
 
     #[test]

@@ -143,7 +143,7 @@ fn within<'a>(
 fn rows_of(snapshot: &Snapshot, i: usize, span: &TimelineEntry) -> Vec<(usize, usize)> {
     match snapshot.rows {
         Rows::Cpus => snapshot.ranges(span.2.as_ref()),
-        Rows::Programs => vec![(i, i)],
+        Rows::Programs | Rows::Turns => vec![(i, i)],
     }
 }
 
