@@ -16,7 +16,7 @@ def all_mixes(folder):
     tuning = {
         "lightgbm x3": [P("lightgbm", copies=3)],
         "onnx x3": [P("onnx", copies=3, work=1.5)],
-        "small products x4": [P("small-products", copies=4)],
+        "small products x4": [P("small-products", copies=4, work=0.7)],
         "kmeans x3": [P("kmeans", copies=3)],
         "gromacs x2": [P("gromacs", copies=2, work=2)],
         "builds x3": [P("build", copies=3, work=1.5)],

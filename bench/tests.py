@@ -5,6 +5,7 @@ import json
 import pathlib
 import tempfile
 import unittest
+import unittest.mock
 from xml.etree import ElementTree
 
 import auto
@@ -239,6 +240,9 @@ class Real(unittest.TestCase):
         self.assertEqual(real_programs.problem(program), "no such module")
         program.command = lambda seconds: ["/no/such/program"]
         self.assertEqual(real_programs.problem(program), "/no/such/program: No such file or directory")
+        program.command = lambda seconds: ["sh", "-c", "sleep 100; true"]
+        with unittest.mock.patch.object(real_programs, "LONGEST_TRIAL", 0.1):
+            self.assertEqual(real_programs.problem(program), "it runs longer than 0.1 s alone")
 
     def test_a_variant_may_have_options_of_its_own(self):
         self.assertEqual(real.words("turns"), ["--policies", "turns"])
