@@ -139,7 +139,8 @@ pub(crate) struct PolicyArgs {
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
     /// How programs take turns: by weight (all run, and the others get what the programs in turn leave), or freeze (the others
-    /// are frozen) (policies that make gangs, but auto) [default: weight under turns where CPU groups can be had, else freeze]
+    /// are frozen) (policies that make gangs, but auto) [default: weight under turns, where auto
+    /// decides if no CPU group can be had; else freeze]
     #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
     #[command(flatten)]

@@ -23,7 +23,7 @@ use cosched_core::{Nanos, Policy, Profile, Speedup, Topology};
 use cosched_linux::procfs::Proc;
 use cosched_linux::topology::Sys;
 use cosched_linux::usable::Usable;
-use cosched_policy::{Demand, Kind, Turns, Unfit};
+use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 
 use crate::args::HowArgs;
 use crate::failure::Failure;
@@ -68,7 +68,7 @@ pub(crate) struct Planned {
     pub(crate) policy: Box<dyn Policy + Send>,
     /// What decides where programs cannot take turns by weight; `None`: they must. Without CPU groups `auto` was the best of
     /// what was measured (docs/turns.md).
-    pub(crate) freezing: Option<Box<dyn Policy + Send>>,
+    pub(crate) without_weights: Option<Box<dyn Policy + Send>>,
 }
 
 impl Session {
@@ -126,9 +126,13 @@ impl Session {
         request.kind.check_machine(&options, topology, usable).map_err(Failure::input)?;
         let policy = request.kind.build(&options).map_err(Failure::input)?;
         let by_itself = options.turns.is_none() && request.kind.usual_turns() == Turns::Weight;
-        let freezing = || Kind::Auto.build(&request.how.options(Kind::Auto));
-        let freezing = by_itself.then(freezing).transpose();
-        Ok(Planned { threads, policy, freezing: freezing.map_err(Failure::input)? })
+        let without_weights = || {
+            // The result tells one quantum, whatever decides.
+            let auto = Options { quantum: options.quantum, ..request.how.options(Kind::Auto) };
+            Kind::Auto.build(&auto).map_err(Failure::input)
+        };
+        let without_weights = by_itself.then(without_weights).transpose()?;
+        Ok(Planned { threads, policy, without_weights })
     }
 
     /// What is known of each program: from the workload file, else from the store.

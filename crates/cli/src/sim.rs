@@ -363,7 +363,7 @@ impl Simulator {
             sim.watch(watch::INTERVAL);
         }
         let can_weigh = kernel.takes_turns_by_weight();
-        let policy = planned.freezing.filter(|_| !can_weigh).unwrap_or(planned.policy);
+        let policy = planned.without_weights.filter(|_| !can_weigh).unwrap_or(planned.policy);
         let (sim, outcome) = Engine::new(sim, policy, setup).run(&mut ());
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");

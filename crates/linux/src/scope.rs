@@ -1,17 +1,19 @@
 //! A scope of systemd's user manager: a cgroup that belongs to an ordinary user.
 //!
-//! *Problem.* Turns by weight need a CPU group per program. An ordinary user who has logged in sits in a cgroup of the
-//! system's, or in one with other processes, and can make none there. systemd's user manager can: it was given a part of
-//! the cgroup tree, by default with the `cpu` controller.
+//! *Problem.* Turns by weight need a CPU group per program. An ordinary user who has logged in sits
+//! in a cgroup of the system's, or in one with other processes, and can make none there. systemd's
+//! user manager can: it was given a part of the cgroup tree, by default with the `cpu` controller.
 //!
-//! *Idea.* cosched asks the manager to put this very process into a new scope that is delegated to the user. That is
-//! what `systemd-run --user --scope -p Delegate=yes` does before it starts a command. Here no command is started:
-//! process number, terminal, standard input, environment and signals stay as they are, and there is no loop to guard
-//! against. When the manager refuses, cosched is where it was.
+//! *Idea.* cosched asks the manager to put this very process into a new scope that is delegated to
+//! the user. That is what `systemd-run --user --scope -p Delegate=yes` does before it starts a
+//! command. Here no command is started: process number, terminal, standard input, environment and
+//! signals stay as they are, and there is no loop to guard against. When the manager refuses,
+//! cosched is where it was.
 //!
-//! *Life.* A scope lives until its last process has ended. Programs that outlive a killed cosched keep it; systemd
-//! kills none of them for that. The [sentinel](crate::sentinel) is in another cgroup. When the user's last login ends,
-//! systemd ends the manager with all its scopes, unless the user lingers.
+//! *Life.* A scope lives until its last process has ended. Programs that outlive a killed cosched
+//! keep it; systemd kills none of them for that. The [sentinel](crate::sentinel) is in another
+//! cgroup. When the user's last login ends, systemd ends the manager with all its scopes, unless
+//! the user lingers.
 
 use std::ffi::OsString;
 use std::io;
@@ -30,7 +32,8 @@ use crate::procfs::Proc;
 /// How long the manager may take to move this process.
 const MOVING: Duration = Duration::from_secs(3);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
-/// How the scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes begin.
+/// How the scopes of logins, desktop applications (GNOME, KDE), VTE's windows and tmux's panes
+/// begin.
 const TERMINALS: [&str; 4] = ["session-", "app-", "vte-spawn-", "tmux-spawn-"];
 /// The number of SIGHUP.
 const HANGUP: u32 = 1;
@@ -44,8 +47,8 @@ pub struct Facts {
     pub has_tree: bool,
     /// The caller's own cgroup already gives CPU groups.
     pub has_groups: bool,
-    /// The caller is in the cgroup of a login or of a terminal window. Any other may have limits that the user, or a
-    /// batch system, wants to hold.
+    /// The caller is in the cgroup of a login or of a terminal window. Any other may have limits
+    /// that the user, or a batch system, wants to hold.
     pub is_login: bool,
     /// The user's manager runs, as its folder in `$XDG_RUNTIME_DIR` tells.
     pub has_manager: bool,
@@ -208,8 +211,8 @@ impl Facts {
 
 const CONTROLLERS: &str = "cgroup.controllers";
 
-/// Moves this process into a scope of its own, if that gives CPU groups that it has not. To be called before there are
-/// threads and children, which are not counted on to move along.
+/// Moves this process into a scope of its own, if that gives CPU groups that it has not. To be
+/// called before there are threads and children, which are not counted on to move along.
 ///
 /// # Errors
 /// When it stays where it is, with the reason.

@@ -1,18 +1,21 @@
 //! Moving the threads of a program apart when its turn begins.
 //!
-//! *Problem.* A program that gets what others leave ([filler](cosched_core::Turn::Filler)) often has several threads in the
-//! queue of one CPU. When its turn begins they stay there until the kernel's next look at all queues, a tick or two later
-//! (4 ms each with 250 Hz): until then a barrier waits for the thread behind, and the other CPU is left to fillers. With
-//! quanta of 100 ms, eight kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
+//! *Problem.* A program that gets what others leave ([filler](cosched_core::Turn::Filler)) often
+//! has several threads in the queue of one CPU. When its turn begins they stay there until the
+//! kernel's next look at all queues, a tick or two later (4 ms each with 250 Hz): until then a
+//! barrier waits for the thread behind, and the other CPU is left to fillers. With quanta of 100
+//! ms, eight kernels with barriers took 6.0 s instead of 5.2 s (`docs/turns.md`).
 //!
-//! *Idea.* A queued thread moves at once when its mask changes. So each thread that shares a CPU while another CPU has fewer
-//! is bound to that one, and gets its own mask back at once. A mask is never widened: a thread moves only to CPUs of its own mask.
+//! *Idea.* A queued thread moves at once when its mask changes. So each thread that shares a CPU
+//! while another CPU has fewer is bound to that one, and gets its own mask back at once. A mask is
+//! never widened: a thread moves only to CPUs of its own mask.
 //!
-//! *Algorithm.* The runnable threads of the programs in turn are counted by CPU. One after another, a thread moves
-//! to the CPU with the fewest, if that has at least two fewer than its own. Mostly there is none.
+//! *Algorithm.* The runnable threads of the programs in turn are counted by CPU. One after another,
+//! a thread moves to the CPU with the fewest, if that has at least two fewer than its own. Mostly
+//! there is none.
 //!
-//! The masks of that moment are in the undo log. A thread that is started in that moment inherits one; it is found by a
-//! second look at the list of threads.
+//! The masks of that moment are in the undo log. A thread that is started in that moment inherits
+//! one; it is found by a second look at the list of threads.
 
 use cosched_core::{CpuSet, MAX_CPUS, ProgramId};
 
@@ -22,7 +25,8 @@ use crate::procfs::{Proc, State};
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Move, Record};
 
-/// So many threads are looked at, or twice as many as there are CPUs: a look costs some five microseconds.
+/// So many threads are looked at, or twice as many as there are CPUs: a look costs some five
+/// microseconds.
 const MOST_LOOKS: usize = 64;
 
 /// A runnable thread.
@@ -83,7 +87,8 @@ pub(crate) fn spread(
     if settled { log.note(Record::MovedApart) } else { Ok(()) }
 }
 
-/// Gives a thread the mask that was found, if it has the one of the moment; whether it does not have that any more.
+/// Gives a thread the mask that was found, if it has the one of the moment; whether it does not
+/// have that any more.
 fn give_back(tid: i32, one: &Move) -> bool {
     match affinity::get(tid) {
         Ok(mask) if mask == one.set => unless_gone(affinity::set(tid, &one.found)),
@@ -145,8 +150,9 @@ fn moves(
     moves
 }
 
-/// The threads that have the mask of a move from themselves, told as moves that change nothing. So undo keeps their masks,
-/// and does not take these threads for ones that were started in that moment.
+/// The threads that have the mask of a move from themselves, told as moves that change nothing. So
+/// undo keeps their masks, and does not take these threads for ones that were started in that
+/// moment.
 fn kept(
     moves: &[Move],
     known: impl Iterator<Item = (ProgramId, i32)>,

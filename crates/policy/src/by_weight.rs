@@ -1,21 +1,26 @@
 //! Turns by weight: any policy that freezes programs, without freezing them.
 //!
-//! *Problem.* A frozen program makes others wait: its clients, its parent, a time-out inside it. CPUs that the programs in
-//! turn leave idle (imports, serial parts, files) stay idle. And where turns bring nothing, freezing only costs time. So
-//! a policy that freezes has to know a lot before it may begin.
+//! *Problem.* A frozen program makes others wait: its clients, its parent, a time-out inside it.
+//! CPUs that the programs in turn leave idle (imports, serial parts, files) stay idle. And where
+//! turns bring nothing, freezing only costs time. So a policy that freezes has to know a lot before
+//! it may begin.
 //!
-//! *Idea.* Every program runs, and weights decide. The CPU groups of the programs in turn have the largest weight that the
-//! kernel knows. All other programs are *fillers*: their groups are idle, get what the programs in turn leave, and are
-//! preempted at once when a thread of those wakes. A thread that spins for a sibling takes a CPU from no program in turn.
+//! *Idea.* Every program runs, and weights decide. The CPU groups of the programs in turn have the
+//! largest weight that the kernel knows. All other programs are *fillers*: their groups are idle,
+//! get what the programs in turn leave, and are preempted at once when a thread of those wakes. A
+//! thread that spins for a sibling takes a CPU from no program in turn.
 //!
-//! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program becomes a filler; where it lets
-//! one run, that program has its turn. Every program starts at once, as a filler if it has no turn yet. The inner
-//! policy sees a filler as frozen, or as not started before its first turn: so waiting times, queues and rounds count turns.
-//! No program is bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their weight. A
-//! measurement that the inner policy wants made while all are frozen is made while they run.
+//! *Algorithm.* The inner policy decides as always. Where it freezes a program, that program
+//! becomes a filler; where it lets one run, that program has its turn. Every program starts at
+//! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
+//! started before its first turn: so waiting times, queues and rounds count turns. No program is
+//! bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their
+//! weight. A measurement that the inner policy wants made while all are frozen is made while they
+//! run.
 //!
-//! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible coscheduling (Frachtenberg
-//! and others, 2003) also run a second program beside the gang; backfilling gives idle processors to jobs further behind.
+//! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
+//! coscheduling (Frachtenberg and others, 2003) also run a second program beside the gang;
+//! backfilling gives idle processors to jobs further behind.
 
 use std::collections::BTreeMap;
 
@@ -83,7 +88,8 @@ impl ByWeight {
         }
     }
 
-    /// Makes a filler of a program that the inner policy wants frozen, and gives a turn to one that it lets run.
+    /// Makes a filler of a program that the inner policy wants frozen, and gives a turn to one that
+    /// it lets run.
     fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
         let before = self.parts.get(&id).copied();
         let (turn, cpus, settings) = match directive {

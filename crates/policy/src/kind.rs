@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use cosched_core::workload::{Place, Places, shown};
+use cosched_core::workload::Places;
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
 use crate::auto::{Auto, Goal};
@@ -18,10 +18,14 @@ use crate::minwait::Minwait;
 use crate::placement::Placement;
 use crate::quantum::{LONGEST, SHORTEST};
 use crate::rounds::Rounds;
-use crate::shuffling::{Shuffling, ShufflingOptions, SocketsError};
+use crate::shuffling::{Shuffling, ShufflingOptions};
 use crate::turns::Turns;
 use crate::unmanaged::Unmanaged;
 use crate::{bandwidth, cgreedy, gang, greedy};
+
+mod unfit;
+
+pub use unfit::Unfit;
 
 /// How long a gang runs at a time where nobody says it.
 const QUANTUM: Nanos = Nanos::from_millis(100);
@@ -117,92 +121,6 @@ pub struct Demand<'a> {
     pub misses_per_kilo_instruction: Option<f64>,
     /// Traffic with memory alone, GB/s, if known.
     pub memory_gigabytes_per_second: Option<f64>,
-}
-
-/// Why a policy cannot do what is asked, and what to do about it.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unfit {
-    /// A program is larger than the machine.
-    #[error(
-        "{place}: '{}' wants {threads} threads, and there {} to use: policy '{policy}' runs all \
-         threads of a program at once. Set `threads` of the program to at most {cpus}, or choose the \
-         policy 'fcfs' or 'linux'",
-        shown(program),
-        if *cpus == 1 { "is 1 CPU".to_owned() } else { format!("are {cpus} CPUs") },
-    )]
-    TooManyThreads {
-        /// Where its thread count stands.
-        place: Box<Place>,
-        /// Which program.
-        program: String,
-        /// How many threads it wants.
-        threads: u16,
-        /// How many CPUs there are.
-        cpus: usize,
-        /// The policy.
-        policy: Kind,
-    },
-    /// The policy decides by cache misses, and a program's are not known.
-    #[error(
-        "{place}: policy '{policy}' matches programs by their cache misses, and those of '{}' are \
-         not known. Set `misses_per_kilo_instruction` of the program in a workload file, or run \
-         `cosched profile` on a machine with hardware counters (a PMU)",
-        shown(program)
-    )]
-    MissesUnknown {
-        /// Where the program stands.
-        place: Box<Place>,
-        /// Which program.
-        program: String,
-        /// The policy.
-        policy: Kind,
-    },
-    /// The policy decides by memory traffic, and a program's is not known.
-    #[error(
-        "{place}: policy '{policy}' predicts slowdowns from memory traffic, and that of '{}' is not known. \
-         Set `memory_gigabytes_per_second` of the program in a workload file",
-        shown(program)
-    )]
-    TrafficUnknown {
-        /// Where the program stands.
-        place: Box<Place>,
-        /// Which program.
-        program: String,
-        /// The policy.
-        policy: Kind,
-    },
-    /// The policy predicts from a table, and has none.
-    #[error(
-        "policy '{policy}' predicts slowdowns from a table of this machine: name its file with --slowdowns \
-         (`cosched sim slowdowns` makes one for a simulated machine, docs/policies.md describes it)"
-    )]
-    NoSlowdowns {
-        /// The policy.
-        policy: Kind,
-    },
-    /// Filling is asked of a policy that has nothing to fill.
-    #[error("`fill` is for the policies 'greedy' and 'cgreedy', not for '{policy}': leave it out")]
-    NothingToFill {
-        /// The policy.
-        policy: Kind,
-    },
-    /// There are no sockets to shuffle between.
-    #[error("policy '{policy}': {why}")]
-    NoSockets {
-        /// The policy.
-        policy: Kind,
-        /// What is missing, and what to do about it.
-        why: SocketsError,
-    },
-    /// The quantum is outside what makes sense.
-    #[error(
-        "a `quantum` of {asked} is not possible: choose from {SHORTEST} to {LONGEST} (longer ones \
-         are better served by the policy 'fcfs')"
-    )]
-    Quantum {
-        /// What was asked.
-        asked: Nanos,
-    },
 }
 
 impl Kind {

@@ -1,24 +1,28 @@
 //! Taking turns by weight: what a program's part ([`Part`]) means to the fair class of Linux 6.18.
 //!
-//! Each program with a part has a CPU group of its own. In turn, the group has the greatest weight that Linux allows. A filler's
-//! group is idle (`cpu.idle`): it weighs next to nothing, and any thread outside idle groups preempts it on waking
-//! (`check_preempt_wakeup_fair`). A CPU on which only fillers run counts as idle, both for a thread that wakes
-//! (`sched_idle_cpu` in `select_idle_sibling`) and for how often work is evened out (`sched_balance_domains`).
+//! Each program with a part has a CPU group of its own. In turn, the group has the greatest weight
+//! that Linux allows. A filler's group is idle (`cpu.idle`): it weighs next to nothing, and any
+//! thread outside idle groups preempts it on waking (`check_preempt_wakeup_fair`). A CPU on which
+//! only fillers run counts as idle, both for a thread that wakes (`sched_idle_cpu` in
+//! `select_idle_sibling`) and for how often work is evened out (`sched_balance_domains`).
 //!
-//! Linux has a queue for each group on each CPU. Here all threads of a CPU are in one queue, and a thread weighs its
-//! part of its group's weight. Idle threads are picked by the same rule as all others: as seldom as their weight says.
+//! Linux has a queue for each group on each CPU. Here all threads of a CPU are in one queue, and a
+//! thread weighs its part of its group's weight. Idle threads are picked by the same rule as all
+//! others: as seldom as their weight says.
 //!
-//! When a turn begins, cosched moves threads of the program apart that share a CPU. The mask that it sets for that moment
-//! is not simulated; the moves are.
+//! When a turn begins, cosched moves threads of the program apart that share a CPU. The mask that
+//! it sets for that moment is not simulated; the moves are.
 
 use cosched_core::Turn as Part;
 
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
-/// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against 1024.
+/// The weight of a group in turn, in groups of the default weight: 262144 (`MAX_SHARES`) against
+/// 1024.
 const IN_TURN: f64 = 256.0;
-/// The weight of an idle group (`WEIGHT_IDLEPRIO`), and the least that a group has on a CPU (`MIN_SHARES`).
+/// The weight of an idle group (`WEIGHT_IDLEPRIO`), and the least that a group has on a CPU
+/// (`MIN_SHARES`).
 const FILLER: f64 = 3.0 / 1024.0;
 const LEAST_ON_A_CPU: f64 = 2.0 / 1024.0;
 
@@ -27,8 +31,8 @@ impl World {
         self.kernel.takes_turns_by_weight()
     }
 
-    /// What a thread weighs of the group of a program with a part, of which so many threads are runnable
-    /// (`calc_group_shares`, with the threads spread evenly over the CPUs).
+    /// What a thread weighs of the group of a program with a part, of which so many threads are
+    /// runnable (`calc_group_shares`, with the threads spread evenly over the CPUs).
     pub(crate) fn weight_of_part(&self, part: Part, runnable: u32) -> f64 {
         let threads = f64::from(runnable.max(1));
         match part {
@@ -40,8 +44,8 @@ impl World {
         }
     }
 
-    /// Gives a program a part, or takes it back. Threads keep what they are behind or ahead (`reweight_entity`), and each
-    /// CPU looks whether another thread should run.
+    /// Gives a program a part, or takes it back. Threads keep what they are behind or ahead
+    /// (`reweight_entity`), and each CPU looks whether another thread should run.
     pub(crate) fn give_part(&mut self, run: usize, part: Option<Part>) {
         if self.programs[run].part == part {
             return;
@@ -70,8 +74,8 @@ impl World {
         }
     }
 
-    /// Moves threads of programs whose turn has just begun apart. This comes after all changes of an instant, so
-    /// that it does not matter whether a turn begins or ends first.
+    /// Moves threads of programs whose turn has just begun apart. This comes after all changes of
+    /// an instant, so that it does not matter whether a turn begins or ends first.
     pub(crate) fn spread_begun(&mut self) {
         for at in 0..self.begun.len() {
             self.spread(self.begun[at]);
@@ -79,7 +83,8 @@ impl World {
         self.begun.clear();
     }
 
-    /// Each waiting thread that shares its CPU with a sibling goes to a CPU on which at most fillers run, if one is left.
+    /// Each waiting thread that shares its CPU with a sibling goes to a CPU on which at most
+    /// fillers run, if one is left.
     fn spread(&mut self, run: usize) {
         for tid in self.programs[run].tids() {
             let thread = &self.threads[tid as usize];
@@ -113,7 +118,8 @@ impl World {
         awake.all(|turn| turn.idle && turn.rank == 0)
     }
 
-    /// Weights on a CPU have changed: it chooses anew, and a filler has no slice to finish before others.
+    /// Weights on a CPU have changed: it chooses anew, and a filler has no slice to finish before
+    /// others.
     fn looks_for_preemption(&mut self, cpu: usize) {
         let mut waiting = self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed).peekable();
         if waiting.peek().is_none() {
@@ -129,8 +135,9 @@ impl World {
         self.unsettle(cpu);
     }
 
-    /// The weight of a thread on a CPU or in its queue becomes what it has a right to now. Its lag in nanoseconds and what
-    /// is left of its slice stay (`reweight_entity`). The running thread's account is up to date.
+    /// The weight of a thread on a CPU or in its queue becomes what it has a right to now. Its lag
+    /// in nanoseconds and what is left of its slice stay (`reweight_entity`). The running thread's
+    /// account is up to date.
     pub(crate) fn reweight(&mut self, tid: Tid, cpu: usize) {
         let weight = self.weight(tid);
         let old = self.threads[tid as usize].turn.weight;
@@ -171,8 +178,8 @@ impl World {
         thread.turn.weight = weight;
     }
 
-    /// A thread comes to a CPU. What it was behind or ahead on another one is its group's, and stays there: each CPU has an
-    /// entity of the group.
+    /// A thread comes to a CPU. What it was behind or ahead on another one is its group's, and
+    /// stays there: each CPU has an entity of the group.
     pub(crate) fn leaves_debts(&mut self, tid: Tid, cpu: usize) {
         let has_part = self.programs[self.program_of(tid)].part.is_some();
         let thread = &mut self.threads[tid as usize];
@@ -181,8 +188,8 @@ impl World {
         }
     }
 
-    /// Counts the virtual time of a CPU from now on. Where fillers run alone it goes by hundreds of times as fast as the
-    /// clock, and large numbers would leave no digits for small differences.
+    /// Counts the virtual time of a CPU from now on. Where fillers run alone it goes by hundreds of
+    /// times as fast as the clock, and large numbers would leave no digits for small differences.
     fn rebase(&mut self, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.account(current);

@@ -113,7 +113,7 @@ impl Session {
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
         let Checked { planned, molded, waiting, jobs, sources, peak } = checked;
-        let Planned { threads, mut policy, freezing } = planned;
+        let Planned { threads, mut policy, without_weights } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let mut setup = self.setup(request, &threads);
@@ -161,8 +161,8 @@ impl Session {
             }
             error => Failure::broken(error),
         })?;
-        if let (Some(why), Some(freezing)) = (machine.ground().no_weights(), freezing) {
-            policy = freezing;
+        if let (Some(why), Some(auto)) = (machine.ground().no_weights(), without_weights) {
+            policy = auto;
             if is_shown {
                 say(format_args!(
                     "programs do not take turns by weight, and the policy auto decides: {why}"

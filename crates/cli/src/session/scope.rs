@@ -1,4 +1,5 @@
-//! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user manager.
+//! A cgroup for turns by weight, where the user's own gives none: a [scope] of systemd's user
+//! manager.
 
 use cosched_linux::ground::ByWeight;
 use cosched_linux::procfs::Proc;
@@ -9,10 +10,12 @@ use super::making::by_weight;
 use super::say;
 use crate::args::HowArgs;
 
-/// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host without a scope to
-/// give is no error: the policy `auto` decides then, or are refused with a remedy.
+/// Moves cosched into a scope if one of these is to take turns by weight and that needs it. A host
+/// without a scope to give is no error: the policy `auto` decides then, or are refused with a
+/// remedy.
 ///
-/// To be called before this machine is looked at, since the limits of a cgroup count, and before there are threads.
+/// To be called before this machine is looked at, since the limits of a cgroup count, and before
+/// there are threads.
 pub(crate) fn enter_scope<'a>(runs: impl IntoIterator<Item = (Kind, &'a HowArgs)>) {
     if runs.into_iter().all(|(kind, how)| by_weight(kind, how) == ByWeight::No) {
         return;

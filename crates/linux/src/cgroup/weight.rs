@@ -1,8 +1,9 @@
 //! Weighing a cgroup: whether its program has its turn, or gets what others leave.
 //!
-//! Among the groups below one parent, the kernel shares a CPU by weight. A group that is *idle* (Linux 5.15 and later)
-//! counts for almost nothing, and is preempted at once when a thread of another group wakes. So the program in turn
-//! loses nothing to the others, and what it leaves is used.
+//! Among the groups below one parent, the kernel shares a CPU by weight. A group that is *idle*
+//! (Linux 5.15 and later) counts for almost nothing, and is preempted at once when a thread of
+//! another group wakes. So the program in turn loses nothing to the others, and what it leaves is
+//! used.
 //!
 //! | | v2 | v1 |
 //! |---|---|---|
@@ -10,9 +11,10 @@
 //! | in turn | `cpu.idle`: `0`, `cpu.weight`: `10000` | `cpu.idle`: `0`, `cpu.shares`: `262144` |
 //! | neither | `cpu.idle`: `0`, `cpu.weight`: `100` | `cpu.idle`: `0`, `cpu.shares`: `1024` |
 //!
-//! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a group of the ordinary
-//! weight, since each counts for at least 2 of 1024 on each CPU; a program that waits at barriers loses 7 % by it.
-//! Writing `cpu.idle` resets the weight, so the weight is written last.
+//! The weight in turn is the kernel's greatest. Seven idle groups take 2.7 % of each CPU from a
+//! group of the ordinary weight, since each counts for at least 2 of 1024 on each CPU; a program
+//! that waits at barriers loses 7 % by it. Writing `cpu.idle` resets the weight, so the weight is
+//! written last.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::AsFd;
@@ -50,7 +52,8 @@ impl WeightSwitch {
         Ok(WeightSwitch { version, idle: open(IDLE)?, weight: open(weight)?, written: None })
     }
 
-    /// Gives the program its part in turns by weight; `None`: the ordinary weight, as every cgroup begins.
+    /// Gives the program its part in turns by weight; `None`: the ordinary weight, as every cgroup
+    /// begins.
     ///
     /// # Errors
     /// The system's error number: `NODEV` when the cgroup is gone.
@@ -91,8 +94,8 @@ pub fn even_out(dir: &Dir) -> Result<(), FileError> {
     dir.write(weight_file(dir.version()), weight(dir.version(), None))
 }
 
-/// Weighs the cgroup of a run, in which its programs are, as one ordinary thread on each of so many CPUs. Only version 1
-/// compares a cgroup with the threads beside it; in version 2 there are none.
+/// Weighs the cgroup of a run, in which its programs are, as one ordinary thread on each of so many
+/// CPUs. Only version 1 compares a cgroup with the threads beside it; in version 2 there are none.
 ///
 /// # Errors
 /// When the cgroup is gone, or a right is missing.

@@ -166,7 +166,7 @@ impl Linux {
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
 
-    /// cosched was stopped, and since then the sentinel has let everybody run whom we had frozen, and has evened out weights.
+    /// cosched was stopped, and since then the sentinel has thawed every program and evened out weights.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
         self.weigh_anew();
         let is_ours = |live: &&Live| match live.state {

@@ -120,6 +120,7 @@ mod tests {
 
     use super::*;
     use crate::sched_attr::{SchedAttr, SchedPolicy};
+    use crate::undo::Move;
 
     const P: ProgramId = ProgramId::first(0);
     const Q: ProgramId = ProgramId::first(1);
@@ -157,6 +158,20 @@ mod tests {
         book.add(continued);
         assert_eq!(book.records(), []);
         assert!(book.is_news(&stopped));
+    }
+
+    #[test]
+    fn moves_are_owed_until_they_are_over() {
+        let thread = Process { pid: 1, start_time: 1 };
+        let (found, set) = (CpuSet::first(2), CpuSet::first(1));
+        let moves = || Record::MovesApart { moves: vec![Move { program: P, thread, found, set }] };
+        let mut book = Book::default();
+        assert!(!book.is_news(&Record::MovedApart));
+        book.add(moves());
+        assert!(book.is_news(&Record::MovedApart));
+        book.add(Record::MovedApart);
+        assert_eq!(book.records(), []);
+        assert!(book.is_news(&moves()), "the next switch moves the same thread");
     }
 
     #[test]

@@ -193,6 +193,19 @@ mod tests {
     }
 
     #[test]
+    fn a_moved_thread_and_its_children_get_the_mask_that_was_found() {
+        let cpus = |list: &str| list.parse::<CpuSet>().unwrap();
+        let (thread, child) =
+            (Process { pid: 1, start_time: 1 }, Process { pid: 2, start_time: 2 });
+        let one = Move { program: P, thread, found: cpus("1-3"), set: cpus("1") };
+        let book: Book = [Record::MovesApart { moves: vec![one] }].into_iter().collect();
+        let masks = &Owed::of(&book).programs[&P].masks;
+        assert_eq!(masks.original(thread, cpus("1")), Some(cpus("1-3")));
+        assert_eq!(masks.original(child, cpus("1")), Some(cpus("1-3")), "born in that moment");
+        assert_eq!(masks.original(thread, cpus("2")), None, "its owner has changed it since");
+    }
+
+    #[test]
     fn a_program_once_stopped_by_signals_is_continued_even_if_another_way_is_used_now() {
         let shim = Process { pid: 1, start_time: 1 };
         let record = |stopped_by_signal| Record::Program { program: P, shim, stopped_by_signal };

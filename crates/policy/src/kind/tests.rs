@@ -1,4 +1,4 @@
-use cosched_core::workload::Position;
+use cosched_core::workload::{Place, Position};
 
 use super::*;
 use crate::testkit::options;
