@@ -19,11 +19,11 @@
 #                SECONDS=4 CELLS="all four" PARTS=cells,overhead choose; target/bench/fairness.json and .md
 #   make bench-shuffling  what thread shuffling does to locks and programs, with memcached: some ten minutes; RUNS=7
 #                SECONDS=4 CELLS=lock-loop,memcached choose; target/bench/shuffling.json and .md
-#   make bench-auto  how good the choices of the policy auto are: half a day; RUNS=7 SECONDS=1 CELLS="numpy x4,single"
-#                HALF=tuning choose, PROFILES=1 profiles before, RESUME=1 goes on; target/bench/auto.json and .md
-#   make bench-real  policies on mixes of real programs from PyPI and Debian: three hours; RUNS=7 SECONDS=1
-#                CELLS="lightgbm,go x4" HALF=tuning WAYS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/real.json and .md
-#   make bench-auto-sim  bench-auto on modelled machines of 24 and 128 CPUs: some minutes; experiments/auto/results.md
+#   make bench-kernels  policies on mixes of small programs of which each does one thing: half a day; RUNS=7 SECONDS=1
+#                CELLS="numpy x4,single" HALF=tuning WAYS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/kernels.json and .md
+#   make bench-real  policies on mixes of real programs from PyPI and Debian: three hours; chosen like those of
+#                bench-kernels; target/bench/real.json and .md
+#   make bench-policies-sim  policies on modelled machines of 24, 64 and 128 CPUs: some minutes; experiments/policies/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
@@ -47,7 +47,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-auto bench-auto-sim bench-real bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -75,7 +75,7 @@ test: PACKAGES += gfortran
 test: lint kernels
 	@workloads/check.sh
 	python3 -B bench/tests.py
-	python3 -B experiments/auto/tests.py
+	python3 -B experiments/policies/tests.py
 	if cargo nextest --version >/dev/null 2>&1; then
 	    cargo test --workspace --locked --doc
 	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
@@ -125,22 +125,24 @@ bench-shuffling: setup build kernels
 	@PYTHONDONTWRITEBYTECODE=1 python3 bench/shuffling.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
 	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)")
 
-bench-auto: PACKAGES += libomp5 python3-sklearn
-bench-auto: setup build kernels
-	PYTHONDONTWRITEBYTECODE=1 python3 bench/auto.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
-	    $(if $(HALF),--half $(HALF)) $(if $(PROFILES),--profiles) $(if $(RESUME),--resume)
+# What chooses the mixes and variants of bench/policies.py.
+POLICIES_OPTIONS = $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
+    $(if $(HALF),--half $(HALF)) $(if $(WAYS),--ways "$(WAYS)") $(if $(RESUME),--resume)
+
+bench-kernels: PACKAGES += libomp5 python3-sklearn
+bench-kernels: setup build kernels
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/policies.py --set kernels --cosched $(TARGET)/release/cosched \
+	    --out $(TARGET)/bench $(POLICIES_OPTIONS)
 
 # The programs from PyPI are in an environment of their own. A program that cannot be made is left out.
 bench-real: PACKAGES += libomp5 python3-venv python3-torch gromacs openmpi-bin libopenmpi-dev golang-go default-jdk-headless ffmpeg zstd
 bench-real: setup build kernels
 	@$(MAKE) --no-print-directory -k -s -C bench/real OUT="$(abspath $(TARGET))/bench/real-programs" || true
-	PYTHONDONTWRITEBYTECODE=1 python3 bench/real.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
-	    $(if $(RUNS),--runs $(RUNS)) $(if $(SECONDS),--seconds $(SECONDS)) $(if $(CELLS),--cells "$(CELLS)") \
-	    $(if $(HALF),--half $(HALF)) $(if $(WAYS),--ways "$(WAYS)") $(if $(RESUME),--resume)
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/policies.py --set real --cosched $(TARGET)/release/cosched \
+	    --out $(TARGET)/bench $(POLICIES_OPTIONS)
 
-bench-auto-sim: build
-	@PYTHONDONTWRITEBYTECODE=1 experiments/auto/run --cosched $(TARGET)/release/cosched --out $(TARGET)/auto-sim
+bench-policies-sim: build
+	@PYTHONDONTWRITEBYTECODE=1 experiments/policies/run --cosched $(TARGET)/release/cosched --out $(TARGET)/policies-sim
 
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration

@@ -4,7 +4,7 @@ Each has two to eight programs. Half of the mixes are held out: rules and consta
 alone. Every kind of program is in both halves.
 """
 
-from auto_mixes import Mix, Program, storm
+from kernel_mixes import Mix, Program, storm
 from real_programs import RealProgram
 
 

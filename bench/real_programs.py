@@ -9,7 +9,7 @@ import pathlib
 import signal
 import subprocess
 
-from auto_mixes import ALL, Program
+from kernel_mixes import ALL, Program
 
 SCRIPTS = pathlib.Path(__file__).resolve().parent / "real"
 # How many seconds of work a trial has, and after how many seconds it ends.
@@ -64,8 +64,8 @@ class RealProgram(Program):
     def thread_keys(self, cpus):
         return [] if self.threads == ALL else super().thread_keys(cpus)
 
-    def tables(self, seconds, cpus, moldable):
-        tables = super().tables(seconds, cpus, moldable)
+    def tables(self, seconds, cpus):
+        tables = super().tables(seconds, cpus)
         names = [self.kind] if self.copies == 1 else [f"{self.kind}-{number}" for number in range(1, self.copies + 1)]
         return [f'{table}name = "{name}"\n' for name, table in zip(names, tables, strict=True)]
 

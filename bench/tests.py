@@ -8,25 +8,23 @@ import unittest
 import unittest.mock
 from xml.etree import ElementTree
 
-import auto
-import auto_mixes
-import auto_verdicts
 import barrier_verdicts
 import cells
 import command_line
 import fairness
 import fairness_overhead
 import guarded
+import kernel_mixes
 import lock
 import malleable
 import mariadb
 import monitor
 import picture
+import policies
+import policy_verdicts
 import ratio
-import real
 import real_mixes
 import real_programs
-import real_verdicts
 import shuffling
 import shuffling_verdicts
 import storms
@@ -72,10 +70,10 @@ class CommandLine(unittest.TestCase):
         self.assertEqual(command_line.resumed(asked, None), asked)
 
     def test_mixes_are_resumed_like_cells(self):
-        earlier = {"rounds": 7, "started_at": "then", "mixes": [auto_mix("a", linux=2.0)]}
+        earlier = {"rounds": 7, "started_at": "then", "mixes": [a_mix("a", linux=2.0)]}
         found = command_line.resumed({"rounds": 7, "started_at": "now", "mixes": []}, earlier, "mixes")
         self.assertEqual((found["started_at"], [mix["mix"] for mix in found["mixes"]]), ("then", ["a"]))
-        left = command_line.not_yet([auto_mixes.Mix(name, []) for name in "ab"], found, "mixes", "mix")
+        left = command_line.not_yet([kernel_mixes.Mix(name, []) for name in "ab"], found, "mixes", "mix")
         self.assertEqual([mix.name for mix in left], ["b"])
 
     def test_ways_can_be_asked_for_beside_those_that_are_always_there(self):
@@ -99,7 +97,7 @@ class CommandLine(unittest.TestCase):
             command_line.resumed(earlier | {"rounds": 3}, earlier)
 
 
-def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
+def a_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
     estimate = {"value": unfairness, "interval": None}
     rounds = {way.replace("_", "-"): times if isinstance(times, list) else [times] * ROUNDS
               for way, times in seconds.items()}
@@ -108,72 +106,32 @@ def auto_mix(name="a", held_out=False, failed=(), unfairness=1.1, **seconds):
     return {"mix": name, "held_out": held_out, "ways": ways}
 
 
-class Auto(unittest.TestCase):
-    def judged(self, *mixes):
-        found = {"schema": auto.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True, "profiles": False,
-                 "started_at": "2026-01-01T00:00:00Z", "left_out": {}, "mixes": list(mixes), "summary": None}
-        auto_verdicts.judge(found)
-        self.assertIn("| mix |", "\n".join(auto_verdicts.markdown(found)))
-        return found
-
-    def test_it_is_held_against_the_best_way_and_the_better_of_what_people_do(self):
-        found = self.judged(auto_mix(linux=4.0, fcfs=2.0, minwait=1.9, auto=2.04, auto_fair=3.0))
-        mix, = found["mixes"]
-        self.assertEqual((mix["best"], mix["better_plain"]), ("minwait", "fcfs"))
-        self.assertAlmostEqual(mix["to_best"]["value"], 2.04 / 1.9)
-        self.assertAlmostEqual(mix["to_plain"]["value"], 1.02)
-        self.assertFalse(found["summary"]["all"]["passes"], "7 % above the best way")
-        self.assertIsNone(found["summary"]["held_out"])
-
-    def test_that_a_way_was_lucky_in_one_round_is_not_foreseen(self):
-        found = self.judged(auto_mix(linux=[1.0, 2.0], fcfs=[2.0, 1.1], auto=[1.5, 1.5]))
-        mix, = found["mixes"]
-        self.assertGreater(mix["to_best"]["value"], 1.0)
-        self.assertAlmostEqual(mix["to_foreseen"], 0.75)
-        self.assertIsNone(self.judged(auto_mix(linux=[2.0], fcfs=[2.0], auto=[2.0]))["summary"]["all"]["mean_to_foreseen"])
-        one = self.judged(auto_mix(linux=2.0, fcfs=2.0, auto=2.1, auto_fair=2.0))["summary"]["all"]
-        self.assertAlmostEqual(one["mean_to_foreseen"], 1.05)
-
-    def test_one_mix_above_the_bound_or_one_that_is_unfair_is_enough_to_miss(self):
-        good = auto_mix(linux=2.0, fcfs=2.0, auto=2.0, auto_fair=2.0)
-        for bad in [auto_mix("b", True, linux=2.0, fcfs=3.0, auto=2.07, auto_fair=2.0),
-                    auto_mix("b", True, unfairness=1.4, linux=2.0, fcfs=3.0, auto=2.0, auto_fair=2.0)]:
-            summary = self.judged(good, bad)["summary"]
-            passes = {part: summary[part]["passes"] for part in ["all", "tuning", "held_out"]}
-            self.assertEqual(passes, {"all": False, "tuning": True, "held_out": False})
-
-    def test_a_mix_in_which_auto_fails_is_told_and_not_judged(self):
-        found = self.judged(auto_mix(linux=2.0, fcfs=2.0, auto=2.0, failed=["auto"]))
-        self.assertIsNone(found["summary"]["all"])
-        self.assertIn("failed", "\n".join(auto_verdicts.markdown(found)))
-
+class KernelMixes(unittest.TestCase):
     def test_there_are_enough_mixes_and_half_of_them_are_held_out(self):
-        mixes = auto_mixes.all_mixes()
+        mixes = kernel_mixes.all_mixes()
         held = sum(mix.held_out for mix in mixes)
         self.assertGreaterEqual(len(mixes), 30)
         self.assertLessEqual(abs(len(mixes) - 2 * held), 1)
         self.assertEqual(len({mix.name for mix in mixes}), len(mixes))
         for mix in mixes:
-            programs = mix.workload(0.5, 4).count("[[program]]")
-            moldable = mix.workload(0.5, 4, moldable=True).count("moldable = true")
-            self.assertEqual(moldable < programs, mix.does_less_with_one_thread(), mix.name)
-            self.assertTrue(2 <= programs <= 12, mix.name)
+            self.assertTrue(2 <= mix.workload(0.5, 4).count("[[program]]") <= 12, mix.name)
+            self.assertEqual(mix.does_less_with_one_thread(), "sleeper" in mix.name, mix.name)
 
 
-class Real(unittest.TestCase):
+class Policies(unittest.TestCase):
     FOLDER = pathlib.Path("/programs")
 
     def judged(self, *mixes):
-        found = {"schema": real.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True,
+        found = {"schema": policies.SCHEMA, "machine": None, "rounds": ROUNDS, "seconds": 1.0, "root": True,
                  "started_at": "2026-01-01T00:00:00Z", "left_out": {"turns": "no such policy"}, "mixes": list(mixes)}
-        real_verdicts.judge(found)
-        table = [line.count("|") for line in real_verdicts.markdown(found) if line.startswith("| ")]
+        policy_verdicts.judge(found)
+        table = [line.count("|") for line in policy_verdicts.markdown(found) if line.startswith("| ")]
         self.assertGreater(len(table), len(mixes))
         return found["summary"]
 
     def test_variants_are_compared_with_the_better_plain_one(self):
-        mixes = [auto_mix("a", linux=4.0, fcfs=2.0, one_thread=1.0, turns=1.8, auto=2.2),
-                 auto_mix("b", True, linux=2.0, fcfs=4.0, one_thread=4.0, turns=2.0, auto=2.0)]
+        mixes = [a_mix("a", linux=4.0, fcfs=2.0, one_thread=1.0, turns=1.8, auto=2.2),
+                 a_mix("b", True, linux=2.0, fcfs=4.0, one_thread=4.0, turns=2.0, auto=2.0)]
         summary = self.judged(*mixes)
         self.assertEqual([mix["better_plain"] for mix in mixes], ["fcfs", "linux"])
         turns, auto_ = (summary["all"]["ways"][name] for name in ["turns", "auto"])
@@ -183,19 +141,28 @@ class Real(unittest.TestCase):
         self.assertEqual((auto_["to_plain"]["worst_mix"], turns["mixes"]), ("a", 2))
         self.assertAlmostEqual(summary["held_out"]["ways"]["auto"]["to_plain"]["mean"]["value"], 1.0)
 
+    def test_the_default_is_held_against_every_bar(self):
+        mix = a_mix(linux=2.0, fcfs=4.0, one_thread=2.2, turns=2.2, turns_fair=2.0, unfairness=1.4)
+        ways = self.judged(mix)["all"]["ways"]
+        said = list(policy_verdicts.bar_sentences(ways, policy_verdicts.Bars(1.2, 1.05, 1.0, 1.3)))
+        self.assertEqual([sentence.rsplit(" ", 1)[1] for sentence in said], ["reached", "missed", "reached", "missed"])
+        self.assertIn("worst over the better of linux and fcfs (a): 1.100 (at most 1.05)", said[1])
+        del ways["turns-fair"]
+        self.assertEqual(len(list(policy_verdicts.bar_sentences(ways, policy_verdicts.ON_A_REAL_MACHINE))), 3)
+
     def test_the_mean_over_mixes_has_an_interval_from_each_round(self):
         fast, slow = [0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.6], [2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 2.4]
-        mean = self.judged(auto_mix("a", linux=1.0, turns=fast), auto_mix("b", linux=1.0, turns=slow))["all"]["ways"]["turns"][
+        mean = self.judged(a_mix("a", linux=1.0, turns=fast), a_mix("b", linux=1.0, turns=slow))["all"]["ways"]["turns"][
             "to_plain"]["mean"]
         self.assertAlmostEqual(mean["interval"][0], 1.0)
         self.assertAlmostEqual(mean["interval"][1], 1.2)
-        one = self.judged(auto_mix("a", linux=[1.0], turns=[0.5]))["tuning"]["ways"]["turns"]["to_plain"]["mean"]
+        one = self.judged(a_mix("a", linux=[1.0], turns=[0.5]))["tuning"]["ways"]["turns"]["to_plain"]["mean"]
         self.assertEqual(one, {"value": 0.5, "interval": None})
 
     def test_failed_and_missing_variants_count_in_no_mean(self):
-        summary = self.judged(auto_mix("a", linux=1.0, turns=0.5, llvm=1.0, failed=["turns"]),
-                              auto_mix("b", linux=1.0, turns=2.0),
-                              auto_mix("c", linux=1.0, fcfs=1.0, turns=1.0, failed=["linux", "fcfs"]))
+        summary = self.judged(a_mix("a", linux=1.0, turns=0.5, llvm=1.0, failed=["turns"]),
+                              a_mix("b", linux=1.0, turns=2.0),
+                              a_mix("c", linux=1.0, fcfs=1.0, turns=1.0, failed=["linux", "fcfs"]))
         turns, llvm = (summary["all"]["ways"][name] for name in ["turns", "llvm"])
         self.assertEqual((turns["mixes"], turns["failed"]), (1, ["a"]))
         self.assertAlmostEqual(turns["to_plain"]["mean"]["value"], 2.0)
@@ -224,17 +191,17 @@ class Real(unittest.TestCase):
 
     def test_real_programs_are_told_no_thread_count(self):
         program = real_programs.RealProgram("lightgbm", folder=self.FOLDER, work=0.5)
-        table, = program.tables(2.0, 4, False)
+        table, = program.tables(2.0, 4)
         self.assertNotIn("threads =", table)
         self.assertIn(f'"{real_programs.KINDS["lightgbm"].a_second}"', table)
         self.assertIn('cwd = "/programs"', table)
 
     def test_a_mix_is_left_out_with_the_reason_of_its_program(self):
-        program = auto_mixes.Program("true", folder=pathlib.Path("/"))
+        program = kernel_mixes.Program("true", folder=pathlib.Path("/"))
         program.command = lambda seconds: ["sh", "-c", "echo first >&2; echo no such module >&2; exit 1"]
         trials = real_programs.Trials()
         trials.found = {"go": None, "jvm": "java: No such file or directory"}
-        mix = lambda *kinds: auto_mixes.Mix("a", [auto_mixes.Program(kind) for kind in kinds])
+        mix = lambda *kinds: kernel_mixes.Mix("a", [kernel_mixes.Program(kind) for kind in kinds])
         self.assertEqual(trials.cannot_run(mix("go", "jvm")), "jvm: java: No such file or directory")
         self.assertIsNone(trials.cannot_run(mix("go")))
         self.assertEqual(real_programs.problem(program), "no such module")
@@ -245,9 +212,9 @@ class Real(unittest.TestCase):
             self.assertEqual(real_programs.problem(program), "it runs longer than 0.1 s alone")
 
     def test_a_variant_may_have_options_of_its_own(self):
-        self.assertEqual(real.words("turns"), ["--policies", "turns"])
-        self.assertEqual(real.words("short=turns --quantum 50ms"), ["--way", "short=turns --quantum 50ms"])
-        self.assertEqual(real.name_of("short=turns --quantum 50ms"), "short")
+        self.assertEqual(policies.words("turns"), ["--policies", "turns"])
+        self.assertEqual(policies.words("short=turns --quantum 50ms"), ["--way", "short=turns --quantum 50ms"])
+        self.assertEqual(policies.name_of("short=turns --quantum 50ms"), "short")
 
 
 class Fairness(unittest.TestCase):

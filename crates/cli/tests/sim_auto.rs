@@ -7,7 +7,7 @@ use std::process::Command;
 use cosched_core::result::RunResult;
 use cosched_core::{Ground, Manner, Why};
 
-/// What may be lost to looking: `docs/auto.md` tells how much it was in these mixes. experiments/auto has many more.
+/// What may be lost to looking: `docs/auto.md` tells how much it was in these mixes. experiments/policies has many more.
 const MOST: f64 = 1.05;
 
 /// A program of so many threads: billions of instructions, and how it divides and waits.

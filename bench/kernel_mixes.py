@@ -1,8 +1,8 @@
-"""auto_mixes.py: the mixes of programs by which `auto` is judged.
+"""kernel_mixes.py: mixes of small programs of which each does one thing.
 
-Each has two to twelve programs of the kernels of workloads/, numpy and scikit-learn. Half of them are held out: constants
-of the policy are chosen by the others alone, and whether they are good is told by these. Mixes of one kind are on both
-sides, with other programs, counts or grains.
+Each has two to twelve programs of the kernels of workloads/, numpy and scikit-learn. Half of the mixes are held out: rules
+and constants of a policy are chosen by the others alone. Mixes of one kind are in both halves, with other programs, counts
+or grains.
 """
 
 import dataclasses
@@ -39,11 +39,9 @@ class Program:
     def thread_keys(self, cpus):
         return [f"threads = {({ALL: cpus, HALF: max(1, cpus // 2), ONE: 1}[self.threads])}"]
 
-    def tables(self, seconds, cpus, moldable):
+    def tables(self, seconds, cpus):
         words = ", ".join(map(json.dumps, self.command(seconds)))
         lines = ["[[program]]", f"command = [{words}]", f"cwd = {json.dumps(str(self.folder))}", *self.thread_keys(cpus)]
-        if moldable and self.kind not in EACH_THREAD:
-            lines.append("moldable = true")
         if self.start:
             lines.append(f"start = {json.dumps(f'{1000 * self.start * seconds:.0f}ms')}")
         return ["\n".join(lines) + "\n"] * self.copies
@@ -55,9 +53,9 @@ class Mix:
     programs: list
     held_out: bool = False
 
-    def workload(self, seconds, cpus, moldable=False):
+    def workload(self, seconds, cpus):
         """The workload file."""
-        tables = [program.tables(seconds, cpus, moldable) for program in self.programs]
+        tables = [program.tables(seconds, cpus) for program in self.programs]
         return "\n".join(table for program in tables for table in program)
 
     def does_less_with_one_thread(self):

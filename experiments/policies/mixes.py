@@ -1,6 +1,6 @@
-"""The mixes by which `auto` is judged in the simulator: two to twelve modelled programs each.
+"""The mixes by which policies are judged in the simulator: two to twelve modelled programs each.
 
-Half of them are held out: constants of the policy are chosen by the others alone. These are [drawn](drawn.py) by lot.
+Half of them are held out: rules and constants of a policy are chosen by the others alone. These are [drawn](drawn.py) by lot.
 """
 
 import dataclasses

@@ -1,0 +1,71 @@
+"""What came of the mixes, as tables: the verdicts first."""
+
+from policy_verdicts import FAIR, OURS, Bars, held_against
+
+HEAD = """# The default policy on modelled machines
+
+Written by `experiments/policies/run` (`make bench-policies-sim`); [README.md](README.md) tells what is simulated, and what that is worth.
+"""
+# There is no variant of one thread each in the simulator.
+BARS = Bars(mean=0.97, worst=1.10, one_thread=1.0, unfairness=1.3)
+PARTS = {"all": "all", "tuning": "tuning", "held_out": "held out"}
+MISSED = "missed"
+
+
+def markdown(document):
+    lines = [HEAD, f"{document['seconds']:g} s of work of each program alone; seeds: {document['seeds']}.\n"]
+    lines += bars(document)
+    for part in document["machines"]:
+        lines += ["", f"## {part['machine']['model']}, {part['machine']['cpus']} CPUs\n", *table(part)]
+    return "\n".join(lines) + "\n"
+
+
+def bars(document):
+    """What was to be reached, and whether it was."""
+    yield row(["machine", "mixes", f"`{OURS}`", "value", "at most", ""])
+    yield "|---|---|---|---|---|---|"
+    for part, key, summary in summaries(document):
+        for what, value, most in held_against(summary["ways"], BARS):
+            yield row([part["machine"]["model"], f"{PARTS[key]} ({summary['mixes']})", what, f"{value:.3f}", f"{most:g}",
+                       "reached" if value <= most else MISSED])
+
+
+def summaries(document):
+    for part in document["machines"]:
+        for key in PARTS:
+            if part["summary"][key]:
+                yield part, key, part["summary"][key]
+
+
+def table(part):
+    """The mixes on one machine: each variant over the better of linux and fcfs. What misses a bar is bold."""
+    ways = [way for way in part["mixes"][0]["ways"] if way not in ("linux", "fcfs")]
+    yield row(["mix", "held out", "linux s", "fcfs s", *ways, f"unfairness of {FAIR}", "least unfairness"])
+    yield "|---" * (len(ways) + 6) + "|"
+    for mix in part["mixes"]:
+        seconds = lambda way: f"{mix['ways'][way]['samples']['total_seconds'][0]:.2f}"
+        ratios = [bold(mix["ways"][way]["to_plain"]["value"], BARS.worst if way == OURS else None) for way in ways]
+        way, least = fairest(mix)
+        yield row([mix["mix"], "yes" if mix["held_out"] else "", seconds("linux"), seconds("fcfs"), *ratios,
+                   bold(mix["ways"][FAIR]["unfairness"]["value"], BARS.unfairness), f"{least:.2f} ({way})"])
+
+
+def fairest(mix):
+    """The variant with the least unfairness, without the one that is judged, and how much that is."""
+    ways = {way: found["unfairness"]["value"] for way, found in mix["ways"].items() if way != FAIR}
+    return min(ways.items(), key=lambda item: item[1])
+
+
+def last_line(document):
+    """The verdicts in a line."""
+    missed = [f"{part['machine']['model']}, {PARTS[key]}: {what} {value:.3f}" for part, key, summary in summaries(document)
+              for what, value, most in held_against(summary["ways"], BARS) if value > most]
+    return f"{OURS}: " + (f"{MISSED}: " + "; ".join(missed) if missed else "every bar is reached")
+
+
+def bold(value, most):
+    return f"**{value:.3f}**" if most is not None and value > most else f"{value:.3f}"
+
+
+def row(cells):
+    return "| " + " | ".join(map(str, cells)) + " |"

@@ -1,0 +1,29 @@
+"""The variants under which mixes are simulated, and what is looked at of their results."""
+
+import statistics
+
+VARIANTS = {name: ["--policy", name] for name in ["linux", "linux-groups", "fcfs", "gang", "minwait", "auto", "turns"]} | {
+    f"turns-{goal}": ["--policy", "turns", "--goal", goal] for goal in ["throughput", "fair", "responsive"]}
+# The variant whose programs are simulated alone, too; that is the same for all.
+SOLO = "linux"
+
+
+def figures(ways):
+    """Of a mix: each variant's times and unfairness, in the form that bench/policy_verdicts.py judges. `ways` has the
+    results of each, seed by seed."""
+    alone = [[program["solo_seconds"] for program in result["programs"]] for result in ways[SOLO]]
+    found = {}
+    for way, results in ways.items():
+        unfair = statistics.median(map(unfairness, results, alone))
+        found[way] = {
+            "samples": {"total_seconds": [result["total_seconds"] for result in results]}, "failed": 0,
+            "mean_turnaround_seconds": statistics.median(result["metrics"]["mean_turnaround_seconds"] for result in results),
+            "unfairness": {"value": unfair, "interval": None},
+        }
+    return {"ways": found}
+
+
+def unfairness(result, alone):
+    """The largest slowdown over the smallest, as in crates/core/src/metrics.rs."""
+    slowdowns = [program["turnaround_seconds"] / seconds for program, seconds in zip(result["programs"], alone, strict=True)]
+    return max(slowdowns) / min(slowdowns)
