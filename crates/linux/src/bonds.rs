@@ -15,6 +15,7 @@
 //! serves over UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
 
 mod groups;
+mod locks;
 mod opening;
 mod sockets;
 
@@ -29,6 +30,7 @@ use crate::files::{self, FileError};
 use crate::procfs::{Fd, Proc};
 
 pub use groups::groups;
+pub use locks::contended_locks;
 use sockets::Listeners;
 
 /// What all programs were given alike: names as in `/proc/PID/fd`.
@@ -69,6 +71,8 @@ pub enum SharedKey {
     Socket(u64),
     /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
     Memory(FileId),
+    /// A file whose lock one of the programs holds and another one waits for.
+    LockedFile(FileId),
 }
 
 /// What makes a file the same file.

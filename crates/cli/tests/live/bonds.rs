@@ -11,6 +11,9 @@ use super::support::{Place, Rung, STAMPS, User, blocks, eventually, program, ski
 /// The distribution's; another one in `PATH` may need a home to start from.
 const PYTHON: &str = "/usr/bin/python3";
 
+const TOGETHER: &str =
+    "shares pipes, sockets, memory or a file lock with another program: they run together";
+
 fn everything() -> String {
     format!("threads = {}", cosched_linux::affinity::get(0).unwrap().len())
 }
@@ -33,11 +36,10 @@ fn programs_that_share_a_named_pipe_run_together() {
         ];
         let options = format!("--policy gang --quantum 10ms --freezer {}", rung.0);
         let ended = place.run(&tables, &options).ended().with(0);
-        let together = "shares pipes, sockets or memory with another program: they run together";
         for name in ["writer", "reader"] {
-            assert!(ended.stderr.contains(&format!("{name} {together}")), "{}", ended.stderr);
+            assert!(ended.stderr.contains(&format!("{name} {TOGETHER}")), "{}", ended.stderr);
         }
-        assert!(!ended.stderr.contains(&format!("other {together}")));
+        assert!(!ended.stderr.contains(&format!("other {TOGETHER}")));
         // Before that they took turns like all others, and never ran at the same time.
         let result = ended.result();
         let [writer, reader, _] = &result.programs[..] else { panic!() };
@@ -67,6 +69,42 @@ fn programs_that_meet_by_opening_a_named_pipe_come_together() {
             assert_eq!(place.read("out/reader.stdout").trim(), "2000000", "{rung:?}");
             place.nothing_is_left_of(&ended);
         }
+    }
+}
+
+/// A program of a thread that holds the lock of a file for 5 ms at a time, until it is told to stop.
+fn locker(name: &str, kind: &str) -> String {
+    let text = format!(
+        "import fcntl, os, time\n\
+        lock = open(\"lock\", \"w\")\n\
+        while not os.path.exists(\"stop\"):\n \
+         fcntl.{kind}(lock, fcntl.LOCK_EX); end = time.monotonic() + 0.005\n \
+         while time.monotonic() < end: pass\n \
+         fcntl.{kind}(lock, fcntl.LOCK_UN)\n"
+    );
+    let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");
+    format!("[[program]]\nname = '{name}'\n{command}\n{}\n", everything())
+}
+
+#[test]
+fn programs_that_wait_for_each_others_file_lock_run_together() {
+    if !Path::new(PYTHON).exists() {
+        return skip(format!("there is no {PYTHON}"));
+    }
+    let other = "while [ ! -e stop ]; do i=0; while [ $i -lt 5000 ]; do i=$((i+1)); done; done";
+    for (kind, options) in [("flock", ""), ("lockf", "--policy gang --quantum 20ms")] {
+        let place = Place::new();
+        let tables =
+            [locker("one", kind), locker("two", kind), program("other", &everything(), other)];
+        let cosched = place.run(&tables, options);
+        eventually("a group of the two", || {
+            let said = place.read("cosched.stderr");
+            ["one", "two"].iter().all(|name| said.contains(&format!("{name} {TOGETHER}")))
+        });
+        place.write("stop", "");
+        let ended = cosched.ended().with(0);
+        assert!(!ended.stderr.contains(&format!("other {TOGETHER}")), "{}", ended.stderr);
+        place.nothing_is_left_of(&ended);
     }
 }
 

@@ -12,7 +12,7 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::bonds::{self, Bonds, HandedOut};
+use crate::bonds::{self, Bonds, HandedOut, SharedKey};
 use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
@@ -21,6 +21,8 @@ const FIRST: Nanos = Nanos::from_millis(100);
 /// waking up for.
 const STOPS: Nanos = Nanos::from_millis(500);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
+/// How long it is at least from one look at file locks to the next.
+const LOCKS: Nanos = Nanos::from_millis(250);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
 
@@ -31,6 +33,8 @@ pub(super) struct Inspector {
     watched: BTreeMap<ProgramId, Watched>,
     /// The group of each slot, as found.
     groups: Vec<Option<GroupId>>,
+    /// When to look for file locks that programs wait for.
+    locks_at: Nanos,
 }
 
 #[derive(Debug)]
@@ -47,6 +51,11 @@ struct Watched {
 }
 
 impl Watched {
+    /// Whether the program takes turns, so that what it shares matters.
+    fn turns(&self) -> bool {
+        self.bonds_at < Nanos::NEVER
+    }
+
     fn look_at_stops_after(&mut self, now: Nanos) {
         self.stops_at = now + STOPS;
         self.wakes_at = self.stops_at + STOPS_PATIENCE;
@@ -55,7 +64,12 @@ impl Watched {
 
 impl Inspector {
     pub(super) fn new(handed_out: HandedOut, slots: usize) -> Inspector {
-        Inspector { handed_out, watched: BTreeMap::new(), groups: vec![None; slots] }
+        Inspector {
+            handed_out,
+            watched: BTreeMap::new(),
+            groups: vec![None; slots],
+            locks_at: Nanos::ZERO,
+        }
     }
 
     /// A program has started. What it holds matters only if it takes turns.
@@ -117,6 +131,7 @@ impl Linux {
     /// The looks that are due.
     pub(super) fn inspect(&mut self) -> Result<(), MachineError> {
         let now = self.clock.now();
+        self.look_at_locks(now)?;
         if now < self.next_look_with(|watched| watched.stops_at) {
             return Ok(());
         }
@@ -139,6 +154,33 @@ impl Linux {
             if holds {
                 self.look_at_bonds(id)?;
             }
+        }
+        Ok(())
+    }
+
+    /// Finds programs that wait for each other's file lock. They stay a group: a lock that is
+    /// taken and given back all the time is not seen in every look.
+    fn look_at_locks(&mut self, now: Nanos) -> Result<(), MachineError> {
+        if now < self.inspector.locks_at {
+            return Ok(());
+        }
+        self.inspector.locks_at = now + LOCKS;
+        let tied = bonds::contended_locks(&self.proc)?;
+        if tied.is_empty() {
+            return Ok(());
+        }
+        let mut news = false;
+        for (id, watched) in &mut self.inspector.watched {
+            let Some(live) = self.live.get(id).filter(|_| watched.turns()) else { continue };
+            let members = live.tree.members(&self.proc);
+            for keys in members.iter().filter_map(|process| tied.get(&process.pid)) {
+                let before = watched.bonds.shared.len();
+                watched.bonds.shared.extend(keys);
+                news |= watched.bonds.shared.len() > before;
+            }
+        }
+        if news {
+            self.regroup();
         }
         Ok(())
     }
@@ -174,13 +216,16 @@ impl Linux {
 
     fn look_at_bonds(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (bonds, traced) = self.bonds_of(live)?;
+        let (mut bonds, traced) = self.bonds_of(live)?;
         let job = &self.jobs[usize::from(id.slot)];
         let forbidden = bonds
             .forbid_freezing()
             .filter(|_| !job.freezable_for_sure && !self.ground.is_by_weight());
         let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
         watched.traced = traced;
+        let locks =
+            watched.bonds.shared.iter().filter(|key| matches!(key, SharedKey::LockedFile(_)));
+        bonds.shared.extend(locks);
         let news = watched.bonds.shared != bonds.shared;
         watched.bonds = bonds;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
@@ -221,7 +266,7 @@ impl Linux {
             if group.is_some() {
                 self.note(
                     *id,
-                    "shares pipes, sockets or memory with another program: they run together",
+                    "shares pipes, sockets, memory or a file lock with another program: they run together",
                 );
             }
             // Who shares nothing any more is a group of its own.
