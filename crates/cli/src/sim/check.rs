@@ -20,6 +20,9 @@ use std::process::ExitCode;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::workload::Workload;
 use cosched_core::{Nanos, Profile};
+use cosched_linux::procfs::Proc;
+use cosched_linux::rights::{Ability, Rights};
+use cosched_linux::topology::Sys;
 use cosched_policy::Kind;
 use cosched_sim::{Hardware, Job, Kernel};
 
@@ -34,8 +37,9 @@ use program::Program;
 use report::{Alone, Figures, Report, Samples};
 use suite::Mixture;
 
-/// The policies that are compared. The others of the same family differ from these in whom they bring together only.
-const POLICIES: [Kind; 5] = [Kind::Linux, Kind::LinuxGroups, Kind::Fcfs, Kind::Gang, Kind::Minwait];
+/// The policies that are compared. The others of the same family differ from these only in which programs they bring together.
+const POLICIES: [Kind; 6] =
+    [Kind::Linux, Kind::LinuxGroups, Kind::Fcfs, Kind::Gang, Kind::Minwait, Kind::Turns];
 /// How many seeds the simulator gets at least: where chance decides, the median of a few is a chance itself.
 const FEWEST_SEEDS: u16 = 25;
 /// How much of the calibrating runs `--quick` makes.
@@ -44,7 +48,8 @@ const QUICK: f64 = 0.05;
 /// Runs everything on both machines, and shows how far they are apart.
 pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     args.how.check_own_barriers("sim check")?;
-    args.how.check_use(&POLICIES)?;
+    let policies = policies()?;
+    args.how.check_use(&policies)?;
     let here = Session::here()?;
     let hardware = this::hardware(&here, args.machine.as_deref())?;
     let cpus = here.usable.cpus.len() as u16;
@@ -53,7 +58,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     let rounds = if args.quick { 1 } else { args.runs };
     let runs = Runs::new(cpus, if args.quick { QUICK } else { 1.0 });
 
-    let mut live = Live::new(&here, &args.how, &folder, runs, &mixtures);
+    let mut live = Live::new(&here, &args.how, &folder, runs, &mixtures, &policies);
     let ended = live.run(rounds)?;
     let Some(constants) = live.runs.constants().filter(|_| live.is_complete()) else {
         say(format_args!("ended before everything had run once: there is nothing to compare"));
@@ -73,7 +78,7 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     for (i, (mixture, live)) in mixtures.iter().zip(live.samples).enumerate() {
         say(format_args!("simulating {} ({} of {})", mixture.name, i + 1, mixtures.len()));
         let mut rows = Vec::new();
-        for (policy, live) in POLICIES.into_iter().zip(live) {
+        for (policy, live) in policies.iter().copied().zip(live) {
             let simulated = (1..=u64::from(seeds))
                 .map(|seed| model.together(mixture, policy, seed))
                 .collect::<Result<Vec<Figures>, Failure>>()?;
@@ -93,6 +98,19 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
         false => print(&report.show())?,
     }
     Ok(exit_code(ended, true))
+}
+
+/// The policies that this user's machine can carry out. Without turns by weight, `turns` falls back to another policy, and
+/// the model does not.
+fn policies() -> Result<Vec<Kind>, Failure> {
+    let proc = Proc::own().map_err(Failure::input)?;
+    let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;
+    let can_weigh =
+        rights.rights.iter().any(|one| one.name == Ability::IdleGroups && one.available);
+    if !can_weigh {
+        say(format_args!("without {}: turns by weight are not possible here", Kind::Turns));
+    }
+    Ok(POLICIES.into_iter().filter(|kind| can_weigh || *kind != Kind::Turns).collect())
 }
 
 /// The workloads that were asked for.

@@ -15,7 +15,7 @@ use super::constants::Runs;
 use super::program::{Program, SPINS};
 use super::report::Figures;
 use super::suite::Mixture;
-use super::{POLICIES, workload};
+use super::workload;
 use crate::args::HowArgs;
 use crate::experiment::{Pace, order};
 use crate::failure::Failure;
@@ -40,6 +40,7 @@ pub(super) struct Live<'a> {
     how: &'a HowArgs,
     folder: &'a Path,
     mixtures: &'a [Mixture],
+    policies: &'a [Kind],
     pub(super) runs: Runs,
     /// Each program of the mixtures once, with its times alone in seconds.
     pub(super) alone: Vec<(Program, Vec<f64>)>,
@@ -54,6 +55,7 @@ impl<'a> Live<'a> {
         folder: &'a Path,
         runs: Runs,
         mixtures: &'a [Mixture],
+        policies: &'a [Kind],
     ) -> Live<'a> {
         let mut alone: Vec<(Program, Vec<f64>)> = Vec::new();
         for program in mixtures.iter().flat_map(|mixture| &mixture.programs) {
@@ -61,8 +63,8 @@ impl<'a> Live<'a> {
                 alone.push((*program, Vec::new()));
             }
         }
-        let samples = vec![vec![Vec::new(); POLICIES.len()]; mixtures.len()];
-        Live { session, how, folder, mixtures, runs, alone, samples }
+        let samples = vec![vec![Vec::new(); policies.len()]; mixtures.len()];
+        Live { session, how, folder, mixtures, policies, runs, alone, samples }
     }
 
     /// So many rounds; an incomplete last one counts as far as it went.
@@ -111,8 +113,9 @@ impl<'a> Live<'a> {
             let profiles: Vec<Profile> =
                 mixture.programs.iter().map(|program| self.profile(program)).collect();
             // Each policy begins in turn: who comes first gets memory that the host of a virtual machine has to find first.
-            for which in order(POLICIES.len(), round) {
-                match together(self.session, self.how, &workload, POLICIES[which], &profiles)? {
+            for which in order(self.policies.len(), round) {
+                let policy = self.policies[which];
+                match together(self.session, self.how, &workload, policy, &profiles)? {
                     Ok(found) => self.samples[position][which].push(found),
                     Err(ended) => return Ok(Some(ended)),
                 }
