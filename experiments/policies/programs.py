@@ -103,11 +103,6 @@ class Program:
         return [table | {"model": model}] * self.copies
 
 
-def spinning(spin):
-    """Keys of a model whose threads spin so long, in a runtime where that is what one does."""
-    return {"spin": spin} | ({"runtime": True} if spin in (GNU, LLVM) else {})
-
-
 def compute(**keys):
     """Threads that never wait for each other."""
     return Program("compute", lambda size: {"phase": [{"instructions": size.work, "barriers": 1}]}, **keys)
@@ -117,7 +112,7 @@ def barriers(grain, spin, waiting=None, **keys):
     """A barrier each so many microseconds, at which threads spin so long before they sleep."""
 
     def model(size):
-        found = spinning(spin) | {"imbalance": IMBALANCE, "phase": [between_barriers(size, size.seconds, grain)]}
+        found = {"spin": spin} | {"imbalance": IMBALANCE, "phase": [between_barriers(size, size.seconds, grain)]}
         return found | ({"barrier": waiting} if waiting else {})
 
     return Program("barriers", model, **keys)
@@ -154,7 +149,7 @@ def serial(share, step, spin, **keys):
 
     def model(size):
         of_one = step / 1000 / (share + (1 - share) / size.threads)
-        return spinning(spin) | {"phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
+        return {"spin": spin} | {"phase": [{"repeat": size.times(step / 1000), "instructions": size.cycles(of_one),
                                             "serial": share, "barriers": 1}]}
 
     return Program("serial", model, **keys)
@@ -187,7 +182,7 @@ def stream(share=1.0, **keys):
         gigahertz = described["gigahertz"]
         waiting = MISSES / 1000 * described["memory_nanos"] * gigahertz / IN_FLIGHT
         cycles = 1.0 if share == 1.0 else max(1.0, size.threads * gigahertz / rate - waiting)
-        return spinning(GNU) | {"phase": [{
+        return {"spin": GNU} | {"phase": [{
             "instructions": 1e9 * rate * size.seconds, "barriers": size.times(0.01), "cycles_per_instruction": cycles,
             "misses_per_kilo_instruction": MISSES, "misses_in_flight": IN_FLIGHT}]}
 
@@ -199,7 +194,7 @@ def cached(**keys):
 
     def model(size):
         footprint = 0.8 * size.machine.described["cache_mib"] * size.machine.caches
-        return spinning(GNU) | {"phase": [{
+        return {"spin": GNU} | {"phase": [{
             "instructions": size.work, "barriers": size.times(0.01), "footprint_mib": footprint,
             "misses_per_kilo_instruction": 0.5, "misses_without_cache": 15.0, "misses_in_flight": 4.0}]}
 

@@ -134,8 +134,8 @@ pub(crate) struct PolicyArgs {
     /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
     #[arg(long, allow_hyphen_values = true, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
-    /// What is to be achieved before anything else: balanced, throughput (one after another where that loses nothing), fair
-    /// (slowdowns that are alike) or responsive (short waits) (auto) [default: balanced]
+    /// What is to be achieved before anything else: balanced, throughput (turns in the order of arrival, each until the
+    /// program ends), fair (equal turns in a fixed round) or responsive (short turns) (turns, auto) [default: balanced]
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
     /// How programs take turns: by weight (all run, and the others get what the programs in turn leave), or freeze (the others
@@ -225,9 +225,8 @@ pub(crate) fn useless(command: &str, option: &str) -> Failure {
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct BarrierArgs {
     /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
-    /// where whoever waits knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
-    /// others are there to be compared with [default: own; under the policy auto donate, where CPUs are short and a program may
-    /// not be frozen]
+    /// where a thread knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
+    /// others are there to be compared with [default: own]
     #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }
@@ -316,14 +315,9 @@ impl HowArgs {
         self.policy.placement.unwrap_or(Options::default().placement)
     }
 
-    /// How a program waits at barriers, if that was said: by its key, else by the option.
-    pub(crate) fn said_barrier(&self, spec: &ProgramSpec) -> Option<Barrier> {
-        spec.barrier.or(self.waiting.barrier)
-    }
-
-    /// The same where nothing is chosen for programs of which it was not said.
+    /// How a program waits at barriers: by its key, else by the option.
     pub(crate) fn barrier(&self, spec: &ProgramSpec) -> Barrier {
-        self.said_barrier(spec).unwrap_or_default()
+        spec.barrier.or(self.waiting.barrier).unwrap_or_default()
     }
 
     /// No program is frozen longer than this at a time.

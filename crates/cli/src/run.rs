@@ -21,7 +21,8 @@ use crate::{out, source, table};
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) source: SourceArgs,
-    /// What decides. turns lets every program run, and takes turns by weight; auto looks at what the programs do first.
+    /// What decides. turns lets every program run, and takes turns by weight; auto freezes programs in turns where that loses
+    /// nothing.
     #[arg(long, short, default_value = Kind::default().name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
     #[command(flatten)]

@@ -3,6 +3,7 @@
 //! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not there: it knows what
 //! programs want of it, [makes runs](making), and [tells of them](terms).
 
+mod barriers;
 mod between;
 mod lessons;
 mod making;
@@ -11,7 +12,6 @@ mod request;
 mod scope;
 mod sources;
 mod terms;
-mod waiting;
 mod words;
 
 use std::ffi::OsString;

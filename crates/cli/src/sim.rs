@@ -369,11 +369,10 @@ impl Simulator {
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
         let rungs = Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) };
-        let waiting = self.session.waiting(&request);
         let context = self.session.context(
             &request,
             &planned.threads,
-            &waiting,
+            &Session::barriers(&request),
             EPOCH.to_owned(),
             rungs,
             0.0,

@@ -204,7 +204,7 @@ fn a_program_without_a_time_alone_gets_it_from_its_running_time_or_its_cpu_time(
 #[test]
 fn programs_that_were_started_with_fewer_threads_are_replayed_with_these() {
     let folder = tempfile::tempdir().unwrap();
-    let half = "[[program]]\ncommand = 'half'\nmoldable = true\n[program.model]\nspin = '1ms'\nruntime = true\n\
+    let half = "[[program]]\ncommand = 'half'\nmoldable = true\n[program.model]\nspin = '1ms'\n\
         [[program.model.phase]]\nrepeat = 50\ninstructions = 2e7\nserial = 0.27\n";
     std::fs::write(folder.path().join("jobs.toml"), half.repeat(2)).unwrap();
     let options = ["sim", "jobs.toml", "--machine", TWO_CPUS, "--out", "run"];

@@ -1,21 +1,20 @@
-//! What a policy that chooses by itself has chosen, and on what ground.
+//! What a policy that chooses by itself has chosen, and for what reason.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// How programs that are there together are run.
+/// How programs run that are there at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Manner {
-    /// All at once, and the kernel shares the CPUs.
+    /// All at once: the kernel shares the CPUs.
     SideBySide,
-    /// Who comes next starts when those that run leave CPUs idle, or have ended.
-    OneAfterAnother,
     /// In turns.
     InGangs,
-    /// In turns where that is needed, and malleable programs have as many threads as bring most.
-    FewerThreads,
+    /// A way that only earlier versions of cosched had.
+    #[serde(other)]
+    Earlier,
 }
 
 impl Manner {
@@ -23,9 +22,8 @@ impl Manner {
     pub const fn name(self) -> &'static str {
         match self {
             Manner::SideBySide => "side-by-side",
-            Manner::OneAfterAnother => "one-after-another",
             Manner::InGangs => "in-gangs",
-            Manner::FewerThreads => "fewer-threads",
+            Manner::Earlier => "earlier",
         }
     }
 }
@@ -36,55 +34,44 @@ impl fmt::Display for Manner {
     }
 }
 
-/// What decided for a [`Manner`].
+/// The reason for a [`Manner`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Ground {
-    /// Nothing is known yet.
+    /// Nothing has been measured yet.
     Begins,
-    /// All threads that want a CPU can have one.
+    /// There is a CPU for each thread.
     EnoughCpus,
-    /// Side by side, hardly any thread waits for a CPU.
+    /// Hardly any thread waits for a CPU.
     CpusIdle,
     /// There is one program.
     Alone,
-    /// At most one program wants more than a little CPU time.
+    /// At most one program uses more than a little CPU time.
     OneCompetes,
-    /// No program has several threads at work, so nobody waits for a sibling without a CPU.
+    /// Each program has one thread, so that no thread waits for a sibling without a CPU.
     NobodyWide,
-    /// Of those that compete, so few may be frozen that turns would bring nothing.
+    /// So few of the programs that compete may be frozen that turns would bring nothing.
     FewFreezable,
-    /// The goal is throughput, and some wait for their start.
-    ForThroughput,
-    /// Alone, the programs leave CPUs idle, or are in the kernel much: in turns they would do less.
+    /// In turns, the programs do less: alone, they leave CPUs idle, or are in the kernel much.
     GangsIdle,
-    /// Alone, the programs use all CPUs: in turns nothing is lost that can be measured, and nobody waits for a sibling.
+    /// In turns, the programs do as much: alone, they use all CPUs, and no thread waits for a sibling without a CPU.
     GangsFill,
-    /// In turns, threads would wait hardly less for siblings in their runtimes than side by side.
-    LittleWaiting,
-    /// Side by side, threads wait for siblings in their runtimes: in turns the programs do more.
-    MuchWaiting,
-    /// In turns, their threads were not stopped in time, so that others had begun before.
-    StoppedLate,
-    /// By what they tell of their progress, the programs come further side by side than in turns.
-    FurtherTogether,
-    /// By what they tell of their progress, they come further in turns.
-    FurtherInTurns,
-    /// With fewer threads, they did less than side by side with all of them.
-    FewerDidLess,
-    /// Runs alone with several thread counts have shown that the programs use all CPUs well.
-    KnownToScale,
-    /// Runs alone with several thread counts have shown that the last threads bring a program little.
-    KnownToScaleBadly,
+    /// A reason that only earlier versions of cosched had.
+    #[serde(other)]
+    Earlier,
 }
 
-/// How far programs come in two ways, by what they tell: the sum over the programs of how fast each is, of its speed alone
-/// (the weighted speedup). As much as is certain: what they come side by side at most, where that decided for turns, else at
-/// least.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Speedups {
-    /// Side by side.
-    pub side_by_side: f64,
-    /// In turns.
-    pub in_turns: f64,
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn choices_of_earlier_versions_can_be_read() {
+        let manner = |text| serde_json::from_str::<Manner>(text).unwrap();
+        assert_eq!(manner("\"in-gangs\""), Manner::InGangs);
+        assert_eq!(manner("\"fewer-threads\""), Manner::Earlier);
+        let ground = |text| serde_json::from_str::<Ground>(text).unwrap();
+        assert_eq!(ground("\"gangs-idle\""), Ground::GangsIdle);
+        assert_eq!(ground("\"much-waiting\""), Ground::Earlier);
+    }
 }

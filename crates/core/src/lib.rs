@@ -40,7 +40,7 @@ pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};
 pub use cause::{Aspect, Cause, Command, Refusal, Token};
-pub use choice::{Ground, Manner, Speedups};
+pub use choice::{Ground, Manner};
 pub use cpuset::{CpuListError, CpuSet, MAX_CPUS};
 pub use engine::Engine;
 pub use experience::Experience;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::actuator::Actuator;
 use crate::cause::{Aspect, Refusal, Token};
-use crate::choice::{Ground, Manner, Speedups};
+use crate::choice::{Ground, Manner};
 use crate::cpuset::CpuSet;
 use crate::program::{ProgramId, ThreadId};
 use crate::sample::Measure;
@@ -425,17 +425,11 @@ pub enum Why {
         manner: Manner,
         /// Why.
         ground: Ground,
-        /// How many CPUs they kept at work outside the kernel side by side, when that was last looked at.
+        /// How many CPUs they kept busy outside the kernel together, when that was last measured.
         side_by_side: Option<f64>,
-        /// How many they are expected to keep busy so in gangs, from what each did alone.
+        /// How many they keep busy in turns, or are expected to by what each did alone.
         in_gangs: Option<f64>,
-        /// How far they come in both ways, where they tell enough of their progress to decide by that.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        speedups: Option<Speedups>,
-        /// How many CPUs other people's programs kept from them in the last look, where that is a notable part.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        others: Option<f64>,
-        /// What looking has cost so far: CPU time that was lost by it, as time of the whole machine.
+        /// What finding out has cost so far: CPU time that was lost by it, as time of the whole machine.
         explored: Nanos,
     },
     /// It was started with fewer threads than it would have, since by runs alone the last program ends sooner so.
@@ -457,18 +451,8 @@ pub enum Why {
         /// How many there are.
         moments: u16,
     },
-    /// All run side by side for a moment, to see how far they come so.
-    LooksBack {
-        /// How long the moment is.
-        moment: Nanos,
-    },
     /// It hardly uses CPUs, so it always runs.
     HardlyRuns,
-    /// It is next in the queue, and those that run leave CPUs idle.
-    Admitted {
-        /// How many CPUs are idle.
-        idle: f64,
-    },
     /// The machine could not do what the plan wanted.
     Deviation {
         /// What could not be had.
@@ -476,4 +460,7 @@ pub enum Why {
         /// Why.
         refusal: Refusal,
     },
+    /// A reason that only earlier versions of cosched had.
+    #[serde(other)]
+    Earlier,
 }

@@ -233,12 +233,8 @@ impl ProgramResult {
 pub struct BarrierResult {
     /// The way.
     pub way: Barrier,
-    /// Why whoever waited there did not know which threads ran; `None`: it did. Of a program that waited in its own way although
-    /// another was chosen: why that could not be.
+    /// Why whoever waited there did not know which threads ran; `None`: it did.
     pub lacks: Option<String>,
-    /// Whether nobody had asked for it, and the policy chose it; in older files never.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub chosen: bool,
     /// What its threads did there in the whole run; `None`: they never met there, or nobody heard of it, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meetings: Option<Meetings>,

@@ -14,8 +14,6 @@ pub enum Measure {
     CpuTime,
     /// CPU time outside the kernel.
     UserTime,
-    /// Of that, what is spent in a threading runtime.
-    RuntimeTime,
     /// The list of a program's threads with their CPUs and CPU times.
     Threads,
     /// Time waiting for user locks, per thread.
@@ -61,8 +59,6 @@ pub struct Sample {
     pub on_cpu: Nanos,
     /// Of the CPU time, what was spent outside the kernel.
     pub user_time: Option<Nanos>,
-    /// Of the CPU time outside the kernel, an estimate of what was spent in a threading runtime, where threads wait for each other.
-    pub in_runtime: Option<Nanos>,
     /// Time frozen by us in the interval.
     pub frozen: Nanos,
     /// Time spent runnable without a CPU.
@@ -103,7 +99,6 @@ impl Sample {
             to,
             on_cpu: Nanos::ZERO,
             user_time: None,
-            in_runtime: None,
             frozen: Nanos::ZERO,
             run_delay: None,
             lock_wait: None,

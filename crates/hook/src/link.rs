@@ -92,11 +92,6 @@ pub(crate) fn donates() -> bool {
     page().is_some_and(|page| page.rule().donate)
 }
 
-/// Whether cosched says that barriers of POSIX are left to the C library.
-pub(crate) fn spares_posix() -> bool {
-    page().is_some_and(|page| page.rule().only_teams)
-}
-
 /// Whether cosched says that this program has a CPU group of its own.
 #[inline]
 pub(crate) fn is_grouped() -> bool {

@@ -36,7 +36,7 @@ use cosched_core::{Counts, Quality};
 
 use event::{Counter, Reading};
 pub use event::{Event, Sampling};
-pub(crate) use event::{can_sample, sample_below, sample_thread};
+pub(crate) use event::{can_sample, sample_below};
 
 use crate::tree::Process;
 

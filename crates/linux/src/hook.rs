@@ -11,7 +11,6 @@
 
 mod door;
 mod guest;
-mod obstacle;
 mod preload;
 
 use std::path::PathBuf;
@@ -19,7 +18,6 @@ use std::path::PathBuf;
 pub use cosched_page::BARRIER_WAY;
 pub use door::{Door, Heard, Uses};
 pub use guest::Told;
-pub use obstacle::{Obstacle, is_sanitizer, obstacle};
 pub use preload::{LIBRARY, NoLibrary, PRELOAD, library, preloaded};
 
 /// The library inside a program, and what it is there for.

@@ -37,7 +37,6 @@ pub mod procfs;
 pub mod rights;
 mod run_delays;
 pub mod runstate;
-mod runtimes;
 pub mod sched_attr;
 pub mod scheduling;
 pub mod scope;

@@ -60,7 +60,6 @@ use crate::hotplug::Hotplug;
 use crate::launch::{Launched, Launcher};
 use crate::met::Met;
 use crate::open_files::{Raised, TooFewFiles};
-use crate::pointers::{MOST_RINGS, MOST_THREADS};
 use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
@@ -145,8 +144,6 @@ pub struct Linux {
     inspector: Inspector,
     observer: Observer,
     states: Option<States>,
-    /// All programs but one have ended, and none has come since.
-    one_is_left: bool,
     orphanage: Orphanage,
     queue: Vec<Event>,
     asks: Option<Arc<Asks>>,
@@ -166,14 +163,11 @@ impl Linux {
     /// When one of them cannot be had; whatever was made is removed again.
     pub fn new(config: Config) -> Result<Linux, MachineError> {
         let proc = Proc::own()?;
-        let states = States::of(&config.jobs, &proc);
-        let to_come = states.as_ref().map_or(0, States::files_to_come);
-        let open = proc.fds(std::process::id() as i32)?.len() + to_come;
+        let states = barriers::load(&config.jobs, &proc);
+        let open = proc.fds(std::process::id() as i32)?.len();
         let hooked = config.jobs.iter().filter(|job| job.hook.is_some()).count();
         let counted = config.count.is_some();
         let open_files = Raised::for_programs(config.jobs.len(), hooked, counted, open)?;
-        let room = MOST_RINGS.min(open_files.spare()) / config.jobs.len().max(1);
-        let most_followed = MOST_THREADS.min(room);
         let own_mask = affinity::get(0)?;
         let own_session = proc.stat(std::process::id() as i32)?.session;
         let by_session = config.sessions && autogroup::shares_by_session(&proc)?;
@@ -218,9 +212,8 @@ impl Linux {
             launcher: Launcher::new(&config.executable, proc.clone()),
             punctual: Punctual::begin(),
             inspector: Inspector::new(handed_out(&proc)?, config.jobs.len()),
-            observer: Observer::following(most_followed),
+            observer: Observer::default(),
             states,
-            one_is_left: false,
             orphanage,
             proc,
             executable: config.executable,

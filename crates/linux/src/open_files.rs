@@ -67,7 +67,6 @@ pub struct TooFewFiles {
 #[derive(Debug)]
 pub struct Raised {
     found: FileLimit,
-    spare: usize,
 }
 
 impl Raised {
@@ -90,13 +89,7 @@ impl Raised {
         }
         // Nobody is refused this; if so all the same, the limit that was found may do.
         let _ = FileLimit { soft: found.hard, ..found }.set();
-        let most = found.hard.map_or(usize::MAX, |limit| limit.try_into().unwrap_or(usize::MAX));
-        Ok(Raised { found, spare: most - needed })
-    }
-
-    /// How many more files the run may open than it needs.
-    pub fn spare(&self) -> usize {
-        self.spare
+        Ok(Raised { found })
     }
 
     /// What was found, and what programs get.
@@ -124,7 +117,6 @@ mod tests {
         let raised = Raised::for_programs(1, 0, false, 3).unwrap();
         assert_eq!(FileLimit::own(), FileLimit { soft: found.hard, ..found });
         assert_eq!(raised.found(), low);
-        assert!(raised.spare() < found.hard.map_or(usize::MAX, |hard| hard as usize));
         drop(raised);
         assert_eq!(FileLimit::own(), low);
     }

@@ -11,15 +11,12 @@
 //!
 //! Every context switch of the machine pays for it, if little (`examples/runstate_cost.rs`). So the programs run only
 //! while there is somebody to read; what was loaded stays, for the next one.
-//!
-//! A [`Table`] is made at once, what [writes](RunStates) it takes some hundredths of a second to load. So members can be
-//! given a table in which nothing stands yet: they know nothing of anybody then, as if they had none.
 
 #[cfg(test)]
 mod tests;
 
 use std::fs;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
 use cosched_page::ENTRIES;
@@ -45,30 +42,6 @@ static OBJECT: Object = Object {
 /// What the programs in the kernel call it.
 const TABLE: &str = "threads";
 
-/// A table.
-#[derive(Debug)]
-pub struct Table(OwnedFd);
-
-impl Table {
-    /// Makes one. Nothing stands in it.
-    ///
-    /// # Errors
-    /// When what would write it was not built, or this kernel or user may not have it.
-    pub fn new() -> Result<Table, Unavailable> {
-        OBJECT.is_built()?;
-        let words = bpf::words(ENTRIES as u32)?;
-        bpf::freeze(words.as_fd())?;
-        Ok(Table(words))
-    }
-}
-
-/// It can be read and mapped, not written.
-impl AsFd for Table {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
 /// The table and what writes it.
 #[derive(Debug)]
 pub struct RunStates {
@@ -77,19 +50,14 @@ pub struct RunStates {
 }
 
 impl RunStates {
-    /// Makes a table, and loads what writes it; nothing is written yet.
+    /// Makes a table, and loads what writes it; nothing is written yet. That takes some hundredths of a second.
     ///
     /// # Errors
     /// When the programs were not built, or this kernel or user may not have them.
     pub fn load(proc: &Proc) -> Result<RunStates, Unavailable> {
-        RunStates::of(&Table::new()?, proc)
-    }
-
-    /// Loads what writes a table; nothing is written yet. That takes some hundredths of a second.
-    ///
-    /// # Errors
-    /// As above.
-    pub fn of(table: &Table, proc: &Proc) -> Result<RunStates, Unavailable> {
+        OBJECT.is_built()?;
+        let table = bpf::words(ENTRIES as u32)?;
+        bpf::freeze(table.as_fd())?;
         let programs = Programs::load_for(&OBJECT, proc, TABLE, table.as_fd())?;
         Ok(RunStates { programs, proc: proc.clone() })
     }

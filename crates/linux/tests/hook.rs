@@ -326,31 +326,6 @@ fn a_program_whose_barriers_are_ours_is_told_so_and_is_not_asked_for_threads() {
 }
 
 #[test]
-fn barriers_that_were_chosen_are_ours_only_while_the_program_shares_its_cpus() {
-    let mut door = Door::open(Uses { barriers: true, chosen: true, ..NOTHING }).unwrap();
-    let process = Process::enter(&mut door, 0).unwrap();
-    let rule = || process.page().rule();
-    assert!(rule().donate && rule().only_teams);
-    door.share(false);
-    door.grant(None, 2);
-    assert!(!rule().donate && rule().cpus == 2);
-    let other = Process::enter(&mut door, 0).unwrap();
-    assert!(!other.page().rule().donate, "the same holds for who comes later");
-    door.share(true);
-    assert!(rule().donate && rule().cpus == 2);
-    door.release();
-    door.share(false);
-    door.share(true);
-    assert_eq!(rule(), Rule::default());
-
-    let mut door = Door::open(Uses { barriers: true, ..NOTHING }).unwrap();
-    let process = Process::enter(&mut door, 0).unwrap();
-    door.share(false);
-    let rule = process.page().rule();
-    assert!(rule.donate && !rule.only_teams, "who has asked for them has them always");
-}
-
-#[test]
 fn a_table_that_is_offered_comes_with_the_page_until_the_program_is_let_go() {
     let table = || memfd_create("table", MemfdFlags::CLOEXEC).unwrap();
     let mut door = Door::open(Uses { barriers: true, ..Uses::THREADS }).unwrap();

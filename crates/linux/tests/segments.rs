@@ -94,31 +94,3 @@ fn where_a_program_computes_is_counted_since_it_was_last_read() {
     }
     end(machine);
 }
-
-#[test]
-fn whether_threads_wait_is_seen_from_when_it_is_asked_for_until_it_no_longer_is() {
-    if Source::here().is_none() {
-        eprintln!("skipped: the instruction pointer cannot be sampled here");
-        return;
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let (mut machine, what) = computing(folder.path());
-    let mut arena = Arena::default();
-    let observe = |period| {
-        [Step::Observe(Observe { program: Some(PROGRAM), measure: Measure::RuntimeTime, period })]
-    };
-    pass(&mut machine);
-    assert_eq!(read(&mut machine, &what, &mut arena).in_runtime, None);
-    machine.submit(&observe(Nanos::NEVER)).unwrap();
-    let mut seen = None;
-    // As long as others have the CPUs, too little is seen.
-    while seen.is_none() {
-        pass(&mut machine);
-        seen = read(&mut machine, &what, &mut arena).in_runtime;
-    }
-    assert_eq!(seen, Some(Nanos::ZERO), "one thread waits for no other");
-    machine.submit(&observe(Nanos::ZERO)).unwrap();
-    pass(&mut machine);
-    assert_eq!(read(&mut machine, &what, &mut arena).in_runtime, None);
-    end(machine);
-}

@@ -186,8 +186,6 @@ pub struct Rule {
     pub managed: bool,
     /// Whether the barriers of the program are ours, and what the table of threads says is true.
     pub donate: bool,
-    /// Of the barriers only those of OpenMP, not those of POSIX.
-    pub only_teams: bool,
     /// Whether regions and barriers are to be counted.
     pub counts: bool,
     /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): who gives way in it gives its CPU to
@@ -211,8 +209,8 @@ impl Rule {
 
     fn packed(self) -> u64 {
         let grant = u64::from(self.grant.map_or(0, |grant| grant.max(1)));
-        let Rule { managed, donate, counts, grouped, only_teams, .. } = self;
-        let set = [managed, donate, counts, grouped, only_teams].into_iter().zip(0..);
+        let Rule { managed, donate, counts, grouped, .. } = self;
+        let set = [managed, donate, counts, grouped].into_iter().zip(0..);
         let flags = set.fold(0, |flags, (is_set, bit)| flags | u64::from(is_set) << bit);
         flags << 32 | u64::from(self.cpus) << 16 | grant
     }
@@ -220,8 +218,8 @@ impl Rule {
     fn unpacked(word: u64) -> Rule {
         let grant = Some(word as u16).filter(|grant| *grant > 0);
         let is_set = |bit: u32| word >> bit & 1 == 1;
-        let [managed, donate, counts, grouped, only_teams] = [32, 33, 34, 35, 36].map(is_set);
-        Rule { managed, donate, only_teams, counts, grouped, grant, cpus: (word >> 16) as u16 }
+        let [managed, donate, counts, grouped] = [32, 33, 34, 35].map(is_set);
+        Rule { managed, donate, counts, grouped, grant, cpus: (word >> 16) as u16 }
     }
 }
 
@@ -296,7 +294,6 @@ mod tests {
             Rule { managed: true, grant: Some(u16::MAX), ..Rule::default() },
             Rule { managed: true, donate: true, cpus: u16::MAX, ..Rule::default() },
             Rule { donate: true, counts: true, grant: Some(1), cpus: 3, ..Rule::default() },
-            Rule { donate: true, only_teams: true, ..Rule::default() },
             Rule { counts: true, ..Rule::default() },
             Rule { donate: true, grouped: true, ..Rule::default() },
         ] {

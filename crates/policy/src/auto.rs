@@ -1,126 +1,122 @@
-//! `auto`: chooses between side by side, gangs, fewer threads, and one after another, by what it sees.
+//! `auto`: programs take turns where that loses nothing that can be measured, and run together
+//! otherwise.
 //!
-//! *Problem.* Which policy is best depends on the programs, and most people do not know theirs in these terms. What they would
-//! do without cosched is `a & b & wait`, or one after another; what is chosen for them must not be worse than the better of these.
+//! *Problem.* Where programs have no CPU groups, to take turns is to be frozen. That saves a
+//! multiple of the time where threads spin for siblings without a CPU. It loses where programs leave
+//! CPUs idle in their turns.
 //!
-//! *Idea.* Begin as Linux does, which costs nothing. Look whether anything can be won: only where several programs compete
-//! for CPUs, and some of them have several threads. Only then see for a moment what each does alone
-//! ([`judgement`] tells what follows, and why). Go on looking: what was chosen may be wrong later.
+//! *Idea.* Start as Linux does. Where threads wait for CPUs, let each program run alone for a moment:
+//! a *solo probe*. Programs that fill the CPUs alone take turns.
 //!
 //! ```text
-//!             CPUs are short, several compete            alone they fill the CPUs
-//!  side by side ───────────────────────────▶ trial ──────────────────────────────▶ in gangs
-//!       ▲   ▲                                  │                                     │
-//!       │   └──────────────────────────────────┘                                     │
-//!       │      alone they leave CPUs idle                                            │
-//!       └────────────────────────────────────────────────────────────────────────────┘
-//!              nobody competes any more, or they do less than they did side by side
+//!                    CPUs are short                alone, they fill the CPUs
+//!  running together ───────────────▶ solo probes ────────────────────────────▶ taking turns
+//!     ▲        ▲                         │                                         │
+//!     │        └─────────────────────────┘ alone, they leave CPUs idle             │
+//!     └────────────────────────────────────────────────────────────────────────────┘
+//!                 fewer than two compete, or they do less than together
 //! ```
 //!
-//! Out of gangs, all may run side by side again for a moment, to compare. And where programs are malleable, both ways lead to
-//! [fewer threads](fewer) instead, and from there back if that does less.
+//! *Algorithm.* 1. Every program starts at once. 2. [`SAMPLE`] after the last one came, CPU times
+//! are read. Nothing changes unless two programs compete, one of them has several threads, and threads
+//! wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one thread together,
+//! one on each CPU), for [`PROBES`] in all where that is enough. They tell how many CPUs each one
+//! uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
+//! [`minwait`](crate::minwait), which gives leftover CPUs away. Programs that [hardly run](programs) are
+//! never frozen. 6. Every [`CHECK`] it is measured whether as much is done as together. If not, all
+//! run together again. After each change of mind there is a pause that doubles, until other
+//! programs come.
 //!
-//! *Algorithm.* 1. [Whoever comes](line) starts: everybody at once, or with the goal `throughput` as long as CPUs are idle. 2. After
-//! [`LOOK`](phases), or sooner where threads are [seen](phases) to do hardly more than wait, and from then on whenever it is time, CPU times of that interval are read. Who [hardly runs](seen) is never
-//! frozen, and counts for nothing. With at most one program left, threads for which there are CPUs, or CPUs that are
-//! [not short](phases), nothing is done. 3. A trial: each program runs alone for a moment (those of one thread
-//! together, as many as there are CPUs), [`TRIAL`](phases) in all where that goes. It tells how
-//! many CPUs each uses, how many it keeps busy outside the kernel, and, where that is [seen](watch), on how many its threads
-//! only wait. 4. Gangs are made by the CPUs that programs use, not by those
-//! that they ask for: by `minwait`, which [lends](crate::minwait) what they leave free, for the goal `fair` by `greedy`. Each [`CHECK`](phases) it is looked whether as much is done as side by
-//! side; if not, gangs are made anew by what was seen, and if these are the same, all run side by side again. 5. Programs that tell
-//! of their [progress] show whether they spin. Where that is certain enough, it decides instead of CPU time.
+//! *Costs.* Solo probes leave undone a part of what would be done together, and are in vain where
+//! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of two
+//! seconds or more.
 //!
-//! *Bounds.* A trial costs what it leaves undone of what is done side by side. After one, there is none before its cost, with that of
-//! another like it, is a [20th](budget) of the run so far, nor before a pause that doubles each time; other programs make it short again, and it
-//! ends where all are seen to wait so much by then that turns, as each was alone, would be better. Only the
-//! first, of [`TRIAL`](phases), is not bound by that: in a run of less than 1.6 s it may cost more than 5 %.
-//!
-//! *Profiles.* Programs that are known to scale well, by times alone with several thread counts, take turns at once.
-//! Where the last threads bring some of them little and they may have fewer, they have fewer at once. Those that may only be
-//! *started* with fewer [were](crate::molding::mold), before there was anything to decide here; that is told when they come.
-//!
-//! *What it composes:* [`unmanaged`](crate::unmanaged), [`rounds`](crate::rounds) for trials, [`minwait`](crate::minwait),
-//! [`greedy`](crate::greedy), and both with [`grants`](crate::grants); each [sees](inner) what is known of programs, and does what it always does.
-//!
-//! Ours; none of the papers chooses between policies.
+//! *Source.* Ours; none of the papers chooses between policies.
 
-mod budget;
-mod fewer;
-mod glance;
-mod goal;
 mod inner;
 mod interval;
 mod judgement;
-mod line;
-mod phases;
-mod progress;
-mod seen;
-mod telling;
-mod watch;
-mod ways;
+mod programs;
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use cosched_core::{
-    Aspect, AtExpiry, Cause, Ground, Manner, Measure, Nanos, Observe, Plan, Policy, Program,
-    ProgramId, ProgramState, Reason, Refusal, Token, Wake, Why, World,
+    AtExpiry, Cause, Ground, Level, Manner, Measure, Nanos, Observe, Plan, Policy, Program, Token,
+    Wake, Why, World,
 };
 
 use crate::kind::Options;
-use crate::unit::only_settled;
+use crate::minwait::{self, Minwait};
+use crate::molding;
+use crate::rounds::{Gang, Rounds};
+use crate::unit::{Unit, only_settled};
 use crate::unmanaged::Unmanaged;
-use budget::Budget;
-pub use goal::Goal;
 use inner::Inner;
-use interval::Going;
-use judgement::{Beside, Verdict};
-use line::{Line, Room};
-use phases::{MOST_SPOILT, Phase};
-use seen::Seen;
-use watch::Watch;
+use interval::{Going, Interval};
+use judgement::{Expected, expected, is_settled};
+use programs::{Programs, Ran, asked, present};
 
-/// The wake-up at which everything is read; those of other policies have small numbers.
-const LOOKS: Token = Token(100);
-/// The same, for a look that ends only where it shows enough.
-const GLANCES: Token = Token(101);
-/// What is read of each program, at the wake-ups for that only.
-const MEASURES: [Measure; 3] = [Measure::UserTime, Measure::CpuTime, Measure::Progress];
+/// The wake-up at which everything is read; the policies in force have small numbers.
+const SAMPLES: Token = Token(100);
+/// What is read of each program.
+const MEASURES: [Measure; 2] = [Measure::UserTime, Measure::CpuTime];
 
-/// The policy that needs no name.
+/// How long programs run before CPU times are read.
+const SAMPLE: Nanos = Nanos::from_millis(75);
+/// How soon after a program came or went an interval begins: nothing of before is in it, nor how
+/// programs start their threads.
+const SETTLE: Nanos = Nanos::from_millis(12);
+/// Where programs come and go all the time, so many intervals in a row are given up for it at most.
+const MOST_SPOILT: u32 = 3;
+/// How long it is until the next sample where nothing can be won.
+const NEXT_SAMPLE: Nanos = Nanos::from_millis(500);
+/// How long solo probes take, if each lasts no less and no more than [`PROBE`].
+const PROBES: Nanos = Nanos::from_millis(80);
+/// The shortest solo probe, and the longest.
+const PROBE: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
+/// How often turns are compared with running together, and how soon for the first time.
+const CHECK: Nanos = Nanos::from_secs(1);
+const FIRST_CHECK: Nanos = Nanos::from_millis(300);
+/// The first pause after a change of mind, and the longest.
+const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(64));
+/// CPUs are short where so many threads wait for one, as a part of the CPUs,
+const SHORT: f64 = 0.1;
+/// and if that is not known, where this part of the CPUs is used.
+const BUSY: f64 = 0.9;
+/// What is done varies so much by itself.
+const NOISE: f64 = 0.02;
+
+/// Where it is in the picture above.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Together,
+    SoloProbes { each: Nanos },
+    InTurns(Expected),
+}
+
+/// The policy `auto`.
 pub(crate) struct Auto {
     options: Options,
-    line: Line,
-    seen: BTreeMap<u16, Seen>,
     inner: Inner,
-    phase: Phase,
-    /// What was done while all ran side by side, when that was last looked at.
-    side_by_side: Option<Beside>,
-    /// The weighted speedup in turns, when all began to run side by side for a moment.
-    in_turns: f64,
-    /// How many CPUs other people's programs kept from them in the last look, where that is a notable part.
-    others: Option<f64>,
-    /// What was judged last.
-    verdict: Option<Verdict>,
-    /// Fewer threads did not help these programs; or they did, by what these tell.
-    fewer_did_less: bool,
-    fewer_did_more: bool,
-    /// They run side by side since a trial ended, and not since turns did less than was expected or were not needed.
-    follows_trial: bool,
+    state: State,
+    programs: Programs,
     interval: Going,
-    look_at: Nanos,
-    /// When it is glanced at what is done, where that was just decided.
-    glance_at: Option<Nanos>,
+    /// How many CPUs were busy outside the kernel when all ran together last; `None`: not measured
+    /// with the programs of now.
+    together: Option<f64>,
+    /// A program came or went since the last sample.
+    disturbed: bool,
+    /// How many intervals in a row were given up for that.
+    spoilt: u32,
+    sample_at: Nanos,
     /// The wake-up that was asked for last.
     asked_for: Nanos,
-    /// Somebody came or went since the last look.
-    disturbed: bool,
-    /// How many looks in a row were spoilt by that.
-    spoilt: u32,
-    /// How often a program was not stopped in time since the last look.
-    stopped_late: u64,
-    budget: Budget,
-    watch: Watch,
+    /// When there may be solo probes again, and how long the next pause is.
+    pause_ends: Nanos,
+    pause: Nanos,
+    /// The time of the whole machine that finding out has cost.
+    explored: Nanos,
+    /// What was told last.
     told: Option<(Manner, Ground)>,
 }
 
@@ -128,32 +124,247 @@ impl Auto {
     pub(crate) fn new(options: &Options) -> Auto {
         Auto {
             options: options.clone(),
-            line: Line::new(options.goal != Goal::Throughput),
-            seen: BTreeMap::new(),
-            inner: Inner::new(Unmanaged::together()),
-            phase: Phase::SideBySide,
-            side_by_side: None,
-            in_turns: 0.0,
-            others: None,
-            verdict: None,
-            fewer_did_less: false,
-            fewer_did_more: false,
-            follows_trial: false,
+            inner: Inner::new(Box::new(Unmanaged::together())),
+            state: State::Together,
+            programs: Programs::default(),
             interval: Going::default(),
-            look_at: Nanos::NEVER,
-            glance_at: None,
-            asked_for: Nanos::NEVER,
+            together: None,
             disturbed: false,
             spoilt: 0,
-            stopped_late: 0,
-            budget: Budget::new(),
-            watch: Watch::new(),
+            sample_at: Nanos::NEVER,
+            asked_for: Nanos::NEVER,
+            pause_ends: Nanos::ZERO,
+            pause: PAUSES.0,
+            explored: Nanos::ZERO,
             told: None,
+        }
+    }
+
+    /// An interval is over: CPU times were read.
+    fn sampled(&mut self, did: &Interval, world: &World<'_>, plan: &mut Plan) {
+        let freezable: BTreeSet<_> =
+            present(world).filter(|program| program.freezable).map(|program| program.id).collect();
+        let own = did.of_those(|id| freezable.contains(&id));
+        let own = own.without_queues_of(&self.inner.take_lent());
+        let (ran, least) = match self.state {
+            State::Together => (Ran::Together, PROBE.1),
+            State::SoloProbes { each } => (Ran::Alone, each / 2),
+            State::InTurns(_) => (Ran::InTurns, PROBE.1),
+        };
+        self.programs.learn(&own, ran, least, world);
+        let disturbed = std::mem::take(&mut self.disturbed);
+        match self.state {
+            State::Together if disturbed => {
+                self.spoilt += 1;
+                self.sample_in(SAMPLE, world);
+            }
+            State::Together => self.sampled_together(is_short(did, world), &own, world, plan),
+            State::SoloProbes { .. } => self.end_probes(&own, world, plan),
+            State::InTurns(_) if disturbed => self.sample_in(CHECK, world),
+            State::InTurns(expected) => self.check_turns(expected, &own, world, plan),
+        }
+    }
+
+    fn sampled_together(
+        &mut self,
+        is_short: bool,
+        own: &Interval,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        self.spoilt = 0;
+        self.together = Some(own.busy(world.cpus.len()));
+        let settled = self.settled(world).or((!is_short).then_some(Ground::CpusIdle));
+        if let Some(ground) = settled {
+            self.tell(Manner::SideBySide, ground, None, world, plan);
+            self.sample_in(NEXT_SAMPLE, world);
+        } else if !self.programs.are_loaded(world) {
+            self.sample_in(SAMPLE, world);
+        } else if world.now < self.pause_ends {
+            self.sample_at = self.pause_ends;
+        } else {
+            self.begin_probes(world, plan);
+        }
+    }
+
+    fn begin_probes(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let rivals = self.programs.rivals(world);
+        let single = rivals.iter().filter(|rival| rival.threads < 2).count();
+        let probes = rivals.len() - single + single.div_ceil(world.cpus.len().max(1));
+        let each = (PROBES / probes.max(1) as u64).clamp(PROBE.0, PROBE.1);
+        self.state = State::SoloProbes { each };
+        let options = Options { quantum: each, ..self.options.clone() };
+        let policy = Rounds::new(&options, solo_probes, None);
+        self.inner.change(Box::new(policy), self.programs.idle(world), true);
+        plan.because(None, Why::LooksAtEach { moment: each, moments: probes as u16 });
+        self.sample_in(each * probes as u64, world);
+    }
+
+    fn end_probes(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
+        self.pay(own, world);
+        if let Some(ground) = self.settled(world) {
+            return self.run_together(ground, None, world, plan);
+        }
+        let expected = self.expected(world);
+        // Where nothing could be measured, nothing is changed.
+        if expected.is_enough && self.programs.is_any_probed(world) {
+            self.take_turns(expected, world, plan);
+        } else {
+            self.run_together(Ground::GangsIdle, Some(expected.in_turns), world, plan);
+        }
+    }
+
+    fn check_turns(
+        &mut self,
+        expected: Expected,
+        own: &Interval,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        let (busy, together) = (own.busy(world.cpus.len()), self.together.unwrap_or_default());
+        if busy < (1.0 - expected.most_lost - NOISE) * together {
+            self.pay(own, world);
+            self.run_together(Ground::GangsIdle, Some(busy), world, plan);
+        } else if self.programs.idle(world) != *self.inner.idle() {
+            self.take_turns(expected, world, plan);
+        } else {
+            self.sample_in(CHECK, world);
+        }
+    }
+
+    fn expected(&self, world: &World<'_>) -> Expected {
+        let rivals = self.programs.rivals(world);
+        let (cpus, cores) = (world.cpus.len(), world.topology.spanned(world.cpus, Level::Core));
+        let sizes: Vec<usize> = rivals.iter().map(|rival| rival.threads).collect();
+        let turns = minwait::shares(&sizes, cpus, cpus.div_ceil(cores.max(1)));
+        expected(&rivals, &turns, cpus, self.together.unwrap_or(cpus as f64))
+    }
+
+    fn take_turns(&mut self, expected: Expected, world: &World<'_>, plan: &mut Plan) {
+        let policy = Minwait::lending(&self.options);
+        self.inner.change(Box::new(policy), self.programs.idle(world), false);
+        self.state = State::InTurns(expected);
+        self.tell(Manner::InGangs, Ground::GangsFill, Some(expected.in_turns), world, plan);
+        // When each program has had a turn.
+        let round = self.options.quantum * self.programs.competing(world).count() as u64;
+        self.sample_in(round.clamp(FIRST_CHECK, CHECK), world);
+    }
+
+    fn run_together(
+        &mut self,
+        ground: Ground,
+        in_turns: Option<f64>,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        self.leave_to_kernel();
+        self.pause_ends = world.now + self.pause;
+        self.pause = (self.pause * 2).min(PAUSES.1);
+        self.tell(Manner::SideBySide, ground, in_turns, world, plan);
+        self.sample_in(NEXT_SAMPLE, world);
+    }
+
+    fn leave_to_kernel(&mut self) {
+        self.inner.change(Box::new(Unmanaged::together()), BTreeSet::new(), false);
+        self.state = State::Together;
+    }
+
+    /// A program came or went.
+    fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
+        if let Some(ground) = self.settled_by_counts(world) {
+            if self.state != State::Together {
+                self.leave_to_kernel();
+            }
+            self.together = None;
+            if !world.programs.is_empty() {
+                self.tell(Manner::SideBySide, ground, None, world, plan);
+            }
+            self.sample_at = Nanos::NEVER;
+            return;
+        }
+        (self.pause, self.pause_ends) = (PAUSES.0, self.pause_ends.min(world.now));
+        self.disturbed |= self.spoilt < MOST_SPOILT;
+        if self.state == State::Together {
+            if self.told.is_none() {
+                self.tell(Manner::SideBySide, Ground::Begins, None, world, plan);
+            }
+            let next = if self.disturbed { SETTLE } else { SAMPLE };
+            self.sample_at = self.sample_at.min(world.now + next);
+        }
+    }
+
+    /// Why there is nothing to decide, if all programs may compete.
+    fn settled_by_counts(&self, world: &World<'_>) -> Option<Ground> {
+        if world.programs.len() == 1 { Some(Ground::Alone) } else { settled(present(world), world) }
+    }
+
+    /// Why there is nothing to decide, by the programs that compete.
+    fn settled(&self, world: &World<'_>) -> Option<Ground> {
+        settled(self.programs.competing(world), world)
+    }
+
+    /// An interval has cost what was not done in it of what is done together.
+    fn pay(&mut self, own: &Interval, world: &World<'_>) {
+        let together = self.together.filter(|together| *together > 0.0);
+        let lost = together.map_or(0.0, |together| 1.0 - own.busy(world.cpus.len()) / together);
+        self.explored += Nanos((own.seconds() * lost.clamp(0.0, 1.0) * 1e9) as u64);
+    }
+
+    fn sample_in(&mut self, time: Nanos, world: &World<'_>) {
+        self.sample_at = world.now + time;
+    }
+
+    /// Says how programs run from now on, where that or its reason is new.
+    fn tell(
+        &mut self,
+        manner: Manner,
+        ground: Ground,
+        in_gangs: Option<f64>,
+        world: &World<'_>,
+        plan: &mut Plan,
+    ) {
+        if self.told.replace((manner, ground)) != Some((manner, ground)) {
+            let (side_by_side, explored) = (self.together, self.explored);
+            let in_gangs = in_gangs.map(|busy| busy.min(world.cpus.len() as f64));
+            plan.because(None, Why::Chosen { manner, ground, side_by_side, in_gangs, explored });
         }
     }
 }
 
-/// Whether others are there from now on, or may run elsewhere.
+/// Why there is nothing to decide about these programs.
+fn settled<'a>(programs: impl Iterator<Item = &'a Program>, world: &World<'_>) -> Option<Ground> {
+    let programs: Vec<&Program> = programs.collect();
+    let threads = |programs: &[&Program]| -> Vec<usize> {
+        programs.iter().map(|program| asked(program, world)).collect()
+    };
+    let cpus = world.cpus.len();
+    let freezable: Vec<&Program> =
+        programs.iter().filter(|program| program.freezable).copied().collect();
+    is_settled(&threads(&programs), cpus)
+        .or_else(|| is_settled(&threads(&freezable), cpus).map(|_| Ground::FewFreezable))
+}
+
+/// The gangs of solo probes: a program of several threads alone, and those of one thread together,
+/// one on each CPU.
+fn solo_probes(units: &[Unit], cpus: usize) -> Vec<Gang> {
+    let in_gang = |unit| (unit, Why::InGang);
+    let (several, single): (Vec<usize>, Vec<usize>) =
+        (0..units.len()).partition(|unit| units[*unit].threads > 1);
+    let together = single.chunks(cpus.max(1));
+    let together = together.map(|units| units.iter().copied().map(in_gang).collect());
+    several.into_iter().map(|unit| vec![in_gang(unit)]).chain(together).collect()
+}
+
+/// Whether threads wait for CPUs.
+fn is_short(did: &Interval, world: &World<'_>) -> bool {
+    let cpus = world.cpus.len() as f64;
+    match did.waiting() {
+        Some(threads) => threads >= SHORT * cpus,
+        None => did.used() >= BUSY * cpus,
+    }
+}
+
+/// Whether other programs are there from now on, or they may run elsewhere.
 fn changes(cause: &Cause) -> bool {
     matches!(
         cause,
@@ -166,63 +377,31 @@ fn changes(cause: &Cause) -> bool {
     )
 }
 
-/// That a program was started with fewer threads, where it was.
-fn molded(program: &Program) -> Option<Reason> {
-    let asked = program.profile.molded?.asked;
-    let why = Why::Molded { threads: program.asked, asked };
-    Some(Reason { program: Some(program.id), why })
-}
-
-/// Whether a program that runs was not stopped in time.
-fn is_late(cause: &Cause, world: &World<'_>) -> bool {
-    let Cause::Deviated { program, wanted, why } = cause else { return false };
-    let starts = world.program(*program).is_some_and(|p| p.state == ProgramState::Starting);
-    !starts && *wanted == Aspect::Frozen && *why == Refusal::TimedOut
-}
-
 impl Policy for Auto {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if only_settled(causes) {
             return;
         }
-        self.budget.runs(world.now);
-        self.stopped_late += causes.iter().filter(|cause| is_late(cause, world)).count() as u64;
         self.interval.add(causes, world.samples);
-        let glanced = causes.contains(&Cause::Woke(GLANCES));
-        let shows_enough = glanced && self.mostly_wait(world);
-        if glanced && !shows_enough {
-            self.glance_again(world);
+        for cause in causes {
+            if let Cause::Arrived(id) = cause {
+                let (program, period) = (Some(*id), Nanos::NEVER);
+                plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
+            }
         }
-        let looked = shows_enough || causes.contains(&Cause::Woke(LOOKS));
-        let did = looked.then(|| self.interval.end());
-        let room = did.as_ref().map_or_else(Room::default, |did| self.room(did, world));
-        let was_empty = self.line.is_empty();
-        let new = self.line.update(room, world, plan);
-        for id in &new {
-            let (program, period) = (Some(*id), Nanos::NEVER);
-            plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
-            plan.reasons.extend(world.program(*id).and_then(molded));
-        }
-        if let Some(did) = did {
+        molding::tell(causes, world, plan);
+        if causes.contains(&Cause::Woke(SAMPLES)) {
             self.asked_for = Nanos::NEVER;
-            self.watch.end();
-            self.looked(&did, world, plan);
-            self.disturbed = false;
+            let did = self.interval.end();
+            self.sampled(&did, world, plan);
         }
-        if !new.is_empty() || causes.iter().any(changes) {
-            // Whoever comes when nobody is there disturbs nobody.
-            self.disturbed |= !was_empty && self.spoilt < MOST_SPOILT;
+        if causes.iter().any(changes) {
             self.mix_changed(world, plan);
         }
-        let Auto { inner, line, .. } = self;
-        inner.decide(causes, &new, |id| line.has(id), world, plan);
-        let inside = world.programs.iter().map(|p| p.id).filter(|id| self.line.has(*id));
-        self.watch.switch(&inside.collect::<Vec<ProgramId>>(), plan);
-        let glance = self.glance_at.take();
-        plan.wake.extend(glance.map(|at| Wake { token: GLANCES, at, first: AtExpiry::Read }));
-        if self.look_at != self.asked_for {
-            self.asked_for = self.look_at;
-            plan.wake.push(Wake { token: LOOKS, at: self.look_at, first: AtExpiry::Read });
+        self.inner.decide(causes, world, plan);
+        if self.sample_at != self.asked_for {
+            self.asked_for = self.sample_at;
+            plan.wake.push(Wake { token: SAMPLES, at: self.sample_at, first: AtExpiry::Read });
         }
     }
 }

@@ -29,6 +29,8 @@ use cosched_core::{
     Settings, Turn, Why, World,
 };
 
+use crate::molding;
+
 /// A policy whose turns are made by weight.
 pub(crate) struct ByWeight {
     policy: Box<dyn Policy + Send>,
@@ -124,6 +126,7 @@ impl ByWeight {
 impl Policy for ByWeight {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         self.parts.retain(|id, _| world.program(*id).is_some());
+        molding::tell(causes, world, plan);
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         shown.extend(world.programs.iter().map(|program| self.shown(program, world.now)));

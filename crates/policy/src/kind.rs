@@ -7,12 +7,13 @@ use std::sync::Arc;
 use cosched_core::workload::Places;
 use cosched_core::{CpuSet, Nanos, Policy, Topology};
 
-use crate::auto::{Auto, Goal};
+use crate::auto::Auto;
 use crate::bandwidth::Slowdowns;
 use crate::by_weight::ByWeight;
 use crate::fair_progress::{FairOptions, FairProgress};
 use crate::faithful::{Faithful, FaithfulOptions};
 use crate::fcfs::Fcfs;
+use crate::goal::Goal;
 use crate::grants::Grants;
 use crate::minwait::Minwait;
 use crate::placement::Placement;
@@ -203,7 +204,7 @@ impl Kind {
             Kind::Turns => {
                 "take turns by weight: every program runs, and the CPUs that those in turn leave are used"
             }
-            Kind::Auto => "as linux, or in gangs where that is seen to lose nothing",
+            Kind::Auto => "as linux, or freeze programs in turns where that loses nothing",
         }
     }
 
@@ -271,7 +272,7 @@ impl Kind {
 
     /// Whether it decides by what programs tell of their progress, where the library is inside them.
     pub const fn hears_progress(self) -> bool {
-        matches!(self, Kind::FairProgress | Kind::Auto)
+        matches!(self, Kind::FairProgress)
     }
 
     /// Whether it moves threads between sockets ([`Options::shuffling`]).
@@ -395,16 +396,18 @@ impl Kind {
                 Box::new(Rounds::new(options, greedy::cut, None).granting(grants))
             }
             Kind::AdaptiveMinwait => Box::new(Minwait::adaptive(options)),
-            Kind::Turns => {
+            Kind::Turns | Kind::Auto => {
                 let quantum = options.goal.quantum(options.quantum);
                 let options = &Options { quantum, ..options.clone() };
                 match options.goal {
                     Goal::Throughput => Box::new(Fcfs::default()),
-                    Goal::Balanced | Goal::Responsive => Box::new(Minwait::new(options)),
                     Goal::Fair => Box::new(Rounds::new(options, greedy::cut, None)),
+                    Goal::Balanced | Goal::Responsive if self == Kind::Auto => {
+                        Box::new(Auto::new(options))
+                    }
+                    Goal::Balanced | Goal::Responsive => Box::new(Minwait::new(options)),
                 }
             }
-            Kind::Auto => Box::new(Auto::new(options)),
         })
     }
 }

@@ -19,7 +19,7 @@
 //! | `adaptive-greedy` | as `greedy`, with thread counts that are chosen per round | `greedy.rs`, `grants.rs` |
 //! | `adaptive-minwait` | as `minwait`, with thread counts that are chosen per quantum | `minwait.rs`, `grants.rs` |
 //! | `turns` | all, and those that have waited longest before the others ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
-//! | `auto` | as `linux`, `minwait` or `adaptive-minwait`, whichever is better by what is seen | `auto.rs` |
+//! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs` |
 //!
 //! What they share: programs that belong together are one [unit](mod@unit), gangs
 //! take turns in [rounds], a [quantum] is as long as the limit on
@@ -31,7 +31,7 @@
 //! programs in chip multiprocessors with the run-time system *Scaff*.
 //!
 //! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs, and
-//! [`molding`] those that `auto` starts programs with.
+//! [`molding`] those that programs are started with.
 
 #![forbid(unsafe_code)]
 // The module docs are written for readers of this crate, who see its private parts.
@@ -46,6 +46,7 @@ mod fair_progress;
 mod faithful;
 mod fcfs;
 mod gang;
+mod goal;
 mod grants;
 mod greedy;
 mod guard;
@@ -67,12 +68,12 @@ mod properties;
 #[cfg(test)]
 mod testkit;
 
-pub use auto::Goal;
 pub use bandwidth::{Slowdowns, SlowdownsError};
 pub use fair_progress::FairOptions;
 pub use faithful::{
     Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,
 };
+pub use goal::Goal;
 pub use kind::{Demand, Kind, Options, Unfit, UnknownName};
 pub use placement::{Placement, place};
 pub use shuffling::{GroupBy, ShufflingOptions, Sockets, SocketsError, SortBy};

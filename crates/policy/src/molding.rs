@@ -1,4 +1,4 @@
-//! With how many threads programs are started under `auto`, where they may have fewer than they ask for.
+//! With how many threads programs are started, where they may have fewer than they ask for.
 //!
 //! *Problem.* A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads
 //! may bring it less than they take from them.
@@ -10,7 +10,7 @@
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and *malleable* if it may have more or
 //! fewer at any time (Feitelson and Rudolph, 1996).
 
-use cosched_core::Nanos;
+use cosched_core::{Cause, Nanos, Plan, Reason, Why, World};
 
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::kind::Kind;
@@ -38,6 +38,20 @@ pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
         }
     }
     Some(counts)
+}
+
+/// Tells of each program that came with fewer threads than it would have.
+pub(crate) fn tell(causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+    let molded = causes.iter().filter_map(|cause| match cause {
+        Cause::Arrived(id) => {
+            let program = world.program(*id)?;
+            let asked = program.profile.molded?.asked;
+            let why = Why::Molded { threads: program.asked, asked };
+            Some(Reason { program: Some(*id), why })
+        }
+        _ => None,
+    });
+    plan.reasons.extend(molded);
 }
 
 /// Before this, nobody can have all done with the threads asked for: the CPU time of all that come from some time on has to

@@ -117,7 +117,6 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::GroupsPutBack { .. }
         | Why::Unbound { .. }
         | Why::HardlyRuns
-        | Why::Admitted { .. }
         | Why::NeverFrozen => Some(true),
         Why::Queued { .. }
         | Why::OtherGang { .. }
@@ -132,7 +131,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::Molded { .. }
         | Why::Spread { .. }
         | Why::LooksAtEach { .. }
-        | Why::LooksBack { .. }
+        | Why::Earlier
         | Why::Deviation { .. } => None,
     }
 }

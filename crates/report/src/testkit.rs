@@ -150,13 +150,8 @@ pub(crate) fn donating() -> RunResult {
     let (barriers, waited_seconds) = (2000, 0.05);
     let met = Meetings { barriers, glanced, looked_on, gave_way: 0, slept, knew, waited_seconds };
     let (way, meetings) = (Barrier::Donate, Some(met));
-    run.programs[0].barrier = Some(BarrierResult {
-        way,
-        lacks: None,
-        chosen: false,
-        meetings,
-        between_regions: [].into(),
-    });
+    run.programs[0].barrier =
+        Some(BarrierResult { way, lacks: None, meetings, between_regions: [].into() });
     run
 }
 

@@ -9,9 +9,9 @@ mod choices;
 use std::borrow::Cow;
 
 use cosched_core::result::{ProgramResult, RunResult};
-use cosched_core::{Aspect, Exit, Ground, Manner, Nanos, Refusal, Why};
+use cosched_core::{Aspect, Exit, Manner, Nanos, Refusal, Why};
 
-use choices::{as_far, chosen};
+use choices::chosen;
 
 /// A reason as a clause: what is always so, and in brackets the figures of this case.
 pub fn reason(why: &Why) -> String {
@@ -102,10 +102,9 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::Spread { .. } => "its CPUs are far apart, since it lives from memory",
         Why::LooksAtEach { .. } => "each runs alone for a moment, to see how many CPUs it uses",
-        Why::LooksBack { .. } => "all run side by side for a moment, to see how far they come so",
         Why::HardlyRuns => "it hardly uses CPUs, so it always runs",
-        Why::Admitted { .. } => "it is next in the queue, and those that run leave CPUs idle",
         Why::Deviation { .. } => "something was not as wanted",
+        Why::Earlier => "for a reason that only earlier versions of cosched had",
     }
 }
 
@@ -154,18 +153,16 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::NeverFrozen => "not frozen",
         Why::QuantumShortened { .. } => "quantum shortened",
         Why::Chosen { manner: Manner::SideBySide, .. } => "side by side",
-        Why::Chosen { manner: Manner::OneAfterAnother, .. } => "one after another",
         Why::Chosen { manner: Manner::InGangs, .. } => "in gangs",
-        Why::Chosen { manner: Manner::FewerThreads, .. } => "fewer threads",
+        Why::Chosen { manner: Manner::Earlier, .. } => "another way",
         Why::Molded { threads, asked } => {
             return format!("started with {threads} of {asked} threads").into();
         }
         Why::Spread { .. } => "spread",
         Why::LooksAtEach { .. } => "looks at each",
-        Why::LooksBack { .. } => "looks back",
         Why::HardlyRuns => "hardly runs",
-        Why::Admitted { .. } => "fills idle CPUs",
         Why::Deviation { .. } => "not as wanted",
+        Why::Earlier => "other",
     };
     words.into()
 }
@@ -237,26 +234,17 @@ fn figures(why: &Why) -> Option<String> {
         Why::Unbound { lock_time } => {
             Some(format!("{:.0} % of the time at locks", lock_time * 100.0))
         }
-        Why::Chosen { ground, side_by_side, in_gangs, speedups, others, explored, .. } => {
-            let so = match ground {
-                Ground::FewerDidLess => "with fewer threads",
-                _ => "in turns",
-            };
-            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} {so}"));
-            let busy =
-                side_by_side.map(|cpus| format!("{cpus:.2} CPUs at work side by side{turns}"));
-            let busy = speedups.map(|speedups| as_far(*ground, speedups)).or(busy);
-            let others = others.map(|cpus| format!("others kept {cpus:.2} CPUs from them"));
+        Why::Chosen { side_by_side, in_gangs, explored, .. } => {
+            let turns = in_gangs.map_or(String::new(), |cpus| format!(", {cpus:.2} in turns"));
+            let busy = side_by_side.map(|cpus| format!("{cpus:.2} CPUs busy together{turns}"));
             let cost = Some(explored).filter(|cost| **cost > Nanos::ZERO);
             let cost = cost.map(|cost| format!("finding out has cost {} so far", span(*cost)));
-            let told: Vec<String> = busy.into_iter().chain(others).chain(cost).collect();
+            let told: Vec<String> = busy.into_iter().chain(cost).collect();
             (!told.is_empty()).then(|| told.join("; "))
         }
         Why::Molded { threads, asked } => Some(format!("{threads} of {asked}")),
         Why::Spread { misses } => Some(misses_per_kilo_instruction(*misses)),
         Why::LooksAtEach { moment, moments } => Some(format!("{moments} times {}", span(*moment))),
-        Why::LooksBack { moment } => Some(span(*moment)),
-        Why::Admitted { idle } => Some(format!("{idle:.1} CPUs idle")),
         Why::Deviation { wanted, refusal } => {
             Some(format!("it {} {}", effect(*wanted), cause(*refusal)))
         }
@@ -270,6 +258,7 @@ fn figures(why: &Why) -> Option<String> {
         | Why::BesideTrained
         | Why::AwaitsTraining
         | Why::HardlyRuns
+        | Why::Earlier
         | Why::NeverFrozen => None,
     }
 }

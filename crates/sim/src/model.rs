@@ -145,8 +145,6 @@ pub struct Model {
     pub adaptive: Option<Nanos>,
     /// Whether it tells how often its barriers have opened and its regions begun.
     pub tells: bool,
-    /// Whether its threads spin in a runtime, as those of OpenMP do, so that it is seen how long.
-    pub runtime: bool,
     /// How many barriers the script names.
     pub barriers: u16,
     /// How many locks.
@@ -167,7 +165,6 @@ impl Model {
             barrier: None,
             adaptive: None,
             tells: false,
-            runtime: false,
             barriers: 0,
             locks: 0,
             queues: Vec::new(),

@@ -4,7 +4,7 @@
 //! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
 //! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
 //! mix always looks the same. A program whose model says `progress = true` tells how often its threads have met at barriers or begun a
-//! region, as the library inside real programs does; of one that says `runtime = true` it is seen how long its threads spin. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
+//! region, as the library inside real programs does. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,
@@ -92,7 +92,6 @@ impl World {
         let alone = asked(Measure::Alone).then(|| Nanos(self.nanos_alone(run, &computed) as u64));
         let tells = self.programs[run].model.tells && now.passages > 0;
         let progress = (tells && asked(Measure::Progress)).then(|| now.passages - last.passages);
-        let runtime = self.programs[run].model.runtime && asked(Measure::RuntimeTime);
         let missing = asked(Measure::Progress) && !self.programs[run].model.tells;
         let frozen = Nanos(now.frozen - last.frozen);
         let sample = |thread: Option<ThreadId>, used: Used| Sample {
@@ -102,7 +101,6 @@ impl World {
             to: Nanos(now.at),
             on_cpu: Nanos(used.ran),
             user_time: asked(Measure::UserTime).then_some(Nanos(used.ran)),
-            in_runtime: runtime.then_some(Nanos(used.spun)),
             frozen,
             run_delay: asked(Measure::CpuTime).then_some(Nanos(used.queued)),
             lock_wait: asked(Measure::LockWait).then_some(Nanos(used.waited)),

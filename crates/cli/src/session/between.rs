@@ -10,8 +10,6 @@ use std::ffi::OsString;
 /// The variable of gcc's runtime, in looks, and the one that says the same in other words.
 const SPINS: &str = "GOMP_SPINCOUNT";
 const POLICY: &str = "OMP_WAIT_POLICY";
-/// The variables by which somebody may have said how threads wait, those of LLVM's and Intel's runtime included.
-const SAYING: [&str; 4] = [SPINS, POLICY, "KMP_BLOCKTIME", "KMP_LIBRARY"];
 /// Some 50 us here: about two wake-ups.
 const BOUND: &str = "2000";
 
@@ -19,11 +17,6 @@ const BOUND: &str = "2000";
 pub(super) fn bound(environment: &[(OsString, OsString)]) -> Option<(&'static str, &'static str)> {
     let is_said = environment.iter().any(|(name, _)| name == SPINS || name == POLICY);
     (!is_said).then_some((SPINS, BOUND))
-}
-
-/// Whether this environment says how threads of OpenMP wait.
-pub(super) fn is_said(environment: &[(OsString, OsString)]) -> bool {
-    environment.iter().any(|(name, _)| SAYING.iter().any(|saying| name == saying))
 }
 
 #[cfg(test)]
@@ -38,8 +31,5 @@ mod tests {
         };
         assert_eq!(told("OMP_NUM_THREADS"), Some(("GOMP_SPINCOUNT", "2000")));
         assert_eq!((told("GOMP_SPINCOUNT"), told("OMP_WAIT_POLICY")), (None, None));
-        let is_said = |name: &str| is_said(&[(OsString::from(name), OsString::new())]);
-        assert!(is_said("OMP_WAIT_POLICY") && is_said("KMP_BLOCKTIME"));
-        assert!(!is_said("OMP_NUM_THREADS"));
     }
 }

@@ -21,7 +21,6 @@ use cosched_policy::{Kind, Turns};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
-use super::waiting::{Waiting, spare_sanitized};
 use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between, say};
 use crate::args::HowArgs;
 use crate::failure::Failure;
@@ -36,7 +35,7 @@ pub(crate) struct Checked {
     /// Who is started with fewer threads.
     molded: Option<Molded>,
     /// How each program waits at barriers.
-    waiting: Vec<Waiting>,
+    barriers: Vec<Barrier>,
     jobs: Vec<Job>,
     /// What tells how far each program comes, where a policy has to know.
     sources: Option<Vec<Source>>,
@@ -64,14 +63,14 @@ impl Session {
         let planned = self.plan(request)?;
         let programs = &request.workload.programs;
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
-        let waiting = self.waiting(request);
-        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, &waiting[slot], request);
+        let barriers = Session::barriers(request);
+        let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
         let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
         if let Some(out) = request.out {
             out::prepare(out, request.workload)?;
         }
 
-        Ok(Checked { planned, molded, waiting, jobs, sources, peak })
+        Ok(Checked { planned, molded, barriers, jobs, sources, peak })
     }
 
     /// How much memory carries, as it was measured, where the policy asks for it, nobody says it, and traffic is known that
@@ -112,7 +111,7 @@ impl Session {
         checked: Checked,
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
-        let Checked { planned, molded, waiting, jobs, sources, peak } = checked;
+        let Checked { planned, molded, barriers, jobs, sources, peak } = checked;
         let Planned { threads, mut policy, without_weights } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
@@ -170,10 +169,6 @@ impl Session {
             }
         }
         let rungs = rungs(request.kind, &machine);
-        let knows = machine.lacks_states().is_none();
-        if let Some(told) = self.told(request, &waiting, knows).filter(|_| is_shown) {
-            say(format_args!("{told}"));
-        }
         let cpu_before = own_cpu_seconds();
         let progress = match request.origins {
             // The terminal is the program's.
@@ -198,7 +193,7 @@ impl Session {
             outcome.programs[usize::from(id.slot)].left_running = true;
         }
         let mut context =
-            self.context(request, &threads, &waiting, started_at, rungs, own_cpu_seconds);
+            self.context(request, &threads, &barriers, started_at, rungs, own_cpu_seconds);
         for (slot, program) in context.programs.iter_mut().enumerate() {
             let silent = sources.as_ref().filter(|_| !met.has_told_progress(slot));
             program.instead_of_progress =
@@ -225,7 +220,7 @@ impl Session {
         &self,
         origin: Origin,
         spec: &ProgramSpec,
-        waiting: &Waiting,
+        barrier: Barrier,
         request: &Request<'_>,
     ) -> Result<Job, Failure> {
         if let Origin::Running(_) = origin {
@@ -239,15 +234,12 @@ impl Session {
                 hook: None,
             });
         }
-        let barrier = waiting.way();
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
             progress: request.kind.hears_progress(),
-            chosen: waiting.is_chosen(),
         };
-        let is_inside = waiting.is_chosen() || sources::is_inside(spec, request);
-        let hook = is_inside.then(|| hook_for(spec, uses)).transpose()?;
+        let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
         // What an outer run has told its programs is not meant for those of this one.
         env.retain(|(name, _)| !spec.inherits(BARRIER_WAY) || name != BARRIER_WAY);
@@ -256,9 +248,6 @@ impl Session {
         }
         if uses.barriers {
             env.extend(between::bound(&env).map(|(name, value)| (name.into(), value.into())));
-        }
-        if waiting.is_chosen() {
-            spare_sanitized(&mut env);
         }
         if uses.threads {
             say_threads(&mut env, self.threads(spec));

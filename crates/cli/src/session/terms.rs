@@ -4,11 +4,10 @@ use std::collections::HashMap;
 
 use cosched_core::engine::{Entry, Limits, Setup};
 use cosched_core::result::{Context, NONE, ProgramContext, Rungs, Terms};
-use cosched_core::workload::ProgramSpec;
+use cosched_core::workload::{Barrier, ProgramSpec};
 use cosched_core::{GroupId, Nanos, Profile};
 
-use super::waiting::Waiting;
-use super::{HEARTBEAT, Origins, Request, Session, watched};
+use super::{HEARTBEAT, Origins, Request, Session, barriers, watched};
 use crate::environment;
 
 /// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
@@ -55,14 +54,14 @@ impl Session {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();
         let rungs = Rungs { freezing: NONE.to_owned(), pinning: NONE.to_owned() };
-        self.context(request, &threads, &self.waiting(request), String::new(), rungs, 0.0)
+        self.context(request, &threads, &Session::barriers(request), String::new(), rungs, 0.0)
     }
 
     pub(crate) fn context(
         &self,
         request: &Request<'_>,
         threads: &[u16],
-        waiting: &[Waiting],
+        ways: &[Barrier],
         started_at: String,
         rungs: Rungs,
         own_cpu_seconds: f64,
@@ -72,9 +71,9 @@ impl Session {
         let started =
             !self.description.is_simulated() && !matches!(request.origins, Origins::Running(_));
         let environment = |spec: &ProgramSpec| spec.environment(self.environment.iter().cloned());
-        let program = |(((spec, threads), profile), waiting): (
+        let program = |(((spec, threads), profile), barrier): (
             ((&ProgramSpec, &u16), &Profile),
-            &Waiting,
+            &Barrier,
         )| ProgramContext {
             name: spec.name.clone(),
             command: spec.command.clone(),
@@ -89,7 +88,7 @@ impl Session {
                 memory_gigabytes_per_second: profile.memory_gigabytes_per_second,
             }),
             environment: started.then(|| environment::given(spec)),
-            barrier: started.then(|| waiting.result(&environment(spec))).flatten(),
+            barrier: started.then(|| barriers::result(*barrier, &environment(spec))).flatten(),
             instead_of_progress: None,
         };
         Context {
@@ -109,7 +108,7 @@ impl Session {
                 .iter()
                 .zip(threads)
                 .zip(request.profiles)
-                .zip(waiting)
+                .zip(ways)
                 .map(program)
                 .collect(),
         }

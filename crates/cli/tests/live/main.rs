@@ -14,7 +14,6 @@ mod attach;
 mod auto;
 mod barriers;
 mod bonds;
-mod chosen;
 mod ends;
 mod exec;
 mod fair;

@@ -73,7 +73,7 @@ unsafe fn adopt(
     }
     // SAFETY: as the caller promises.
     let is_private = unsafe { attributes.is_null() || !is_shared(attributes) };
-    if !is_private || !super::are_ours() || link::spares_posix() {
+    if !is_private || !super::are_ours() {
         return;
     }
     let Some(number) = pool::take(owner) else { return };

@@ -48,12 +48,6 @@ impl Host {
         Host::with(uses, Duration::ZERO, 1)
     }
 
-    /// The same, but nobody has asked for it.
-    pub(crate) fn that_chose_to_donate() -> Host {
-        let uses = Uses { threads: false, barriers: true, chosen: true, ..Uses::THREADS };
-        Host::with(uses, Duration::ZERO, 1)
-    }
-
     fn with(uses: Uses, by: Duration, grant: u16) -> Host {
         let (tell, told) = channel();
         let (asked, ticks) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(0)));

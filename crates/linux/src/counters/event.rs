@@ -131,9 +131,8 @@ const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
 const ENABLE_ON_EXEC: u64 = 1 << 12;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 1 << 3;
-/// Samples consist of the instruction pointer, and of whose it is: process and thread.
+/// Samples consist of the instruction pointer.
 const SAMPLE_IP: u64 = 1 << 0;
-const SAMPLE_TID: u64 = 1 << 1;
 const ANY_CPU: i32 = -1;
 
 /// Tries whether the caller may be sampled like that.
@@ -147,17 +146,8 @@ pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> i
     open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)
 }
 
-/// Takes samples of a thread that runs already, from now on, without what it will start.
-pub(crate) fn sample_thread(sampling: Sampling, thread: libc::pid_t) -> io::Result<File> {
-    open_as(sampled(sampling, 0), thread, ANY_CPU)
-}
-
 fn sampled(Sampling { event, period }: Sampling, flags: u64) -> PerfEventAttr {
-    PerfEventAttr {
-        sample_period: period,
-        sample_type: SAMPLE_IP | SAMPLE_TID,
-        ..attr(event, flags)
-    }
+    PerfEventAttr { sample_period: period, sample_type: SAMPLE_IP, ..attr(event, flags) }
 }
 
 fn attr(event: Event, flags: u64) -> PerfEventAttr {

@@ -94,21 +94,16 @@ pub struct Uses {
     pub barriers: bool,
     /// It counts regions and barriers, which tells how far the program has come.
     pub progress: bool,
-    /// Nobody has asked for the barriers, so they must not cost anything: they are the hook's where that gains much, in the place of
-    /// OpenMP's, which look on for long, and while the program [shares its CPUs](Door::share).
-    pub chosen: bool,
 }
 
 impl Uses {
     /// Of a malleable program.
-    pub const THREADS: Uses =
-        Uses { threads: true, barriers: false, progress: false, chosen: false };
+    pub const THREADS: Uses = Uses { threads: true, barriers: false, progress: false };
 
     /// What holds where nothing is granted.
     fn rule(self) -> Rule {
-        let Uses { threads, barriers, progress, chosen } = self;
-        let only_teams = barriers && chosen;
-        Rule { managed: threads, donate: barriers, only_teams, counts: progress, ..Rule::default() }
+        let Uses { threads, barriers, progress } = self;
+        Rule { managed: threads, donate: barriers, counts: progress, ..Rule::default() }
     }
 }
 
@@ -126,8 +121,6 @@ pub struct Door {
     guests: BTreeMap<u64, Guest>,
     next: u64,
     rule: Rule,
-    /// Whether the program shares its CPUs with others.
-    shares: bool,
     is_released: bool,
     knocks: Patience,
     messages: Patience,
@@ -162,7 +155,6 @@ impl Door {
             guests: BTreeMap::new(),
             next: LISTENER + 1,
             rule: uses.rule(),
-            shares: true,
             is_released: false,
             knocks: Patience::new(MOST_KNOCKS),
             messages: Patience::new(MOST_MESSAGES),
@@ -303,23 +295,7 @@ impl Door {
     /// many CPUs. Whoever waits is answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
         let Door { grouped, uses, .. } = *self;
-        let rule = uses.rule();
-        let donate = rule.donate && self.has_barriers();
-        self.set(Rule { grouped, grant, cpus, donate, ..rule });
-    }
-
-    /// From now on the program shares its CPUs with others, or has them for itself. Regions that begin from now on go by that.
-    pub fn share(&mut self, shares: bool) {
-        self.shares = shares;
-        let donate = self.uses.barriers && self.has_barriers();
-        if donate != self.rule.donate && !self.is_released {
-            self.set(Rule { donate, ..self.rule });
-        }
-    }
-
-    /// Whether barriers that are the hook's are so now.
-    fn has_barriers(&self) -> bool {
-        self.shares || !self.uses.chosen
+        self.set(Rule { grouped, grant, cpus, ..uses.rule() });
     }
 
     /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.

@@ -60,8 +60,6 @@ impl Linux {
         if settings.grant.is_some() && !takes {
             self.tell(Happening::Refused(live.id, Aspect::Threads, Refusal::NotSupported));
         }
-        live.is_bound = settings.cpus.is_some();
-        live.share(self.one_is_left);
         if let Some(door) = &mut live.door {
             door.grant(settings.grant, u16::try_from(cpus).unwrap_or(u16::MAX));
         }
@@ -86,6 +84,5 @@ impl Linux {
         let at = self.clock.monotonic(now).0 / NANOS;
         self.live.values_mut().filter_map(|live| live.door.as_mut()).for_each(|door| door.beat(at));
         self.tell_meetings();
-        self.see_to_states();
     }
 }

@@ -29,7 +29,6 @@ use crate::monitor::{Activity, Monitor, ThreadUse};
 use crate::pointers::{Pointers, by_block};
 use crate::procfs::Proc;
 use crate::run_delays::RunDelays;
-use crate::runtimes::part_in_runtimes;
 use crate::tree::Process;
 use crate::undo::Log;
 use source::{Source, add};
@@ -50,8 +49,6 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
-    /// Of how many threads of each program samples may be taken one by one.
-    most_followed: usize,
     /// Whether it was told that nobody can see where in their code programs are.
     pub(super) is_blind: bool,
 }
@@ -90,11 +87,6 @@ struct Observed {
 }
 
 impl Observer {
-    /// Of nobody yet; samples may be taken of so many threads of each program, one by one.
-    pub(super) fn following(most_followed: usize) -> Observer {
-        Observer { most_followed, ..Observer::default() }
-    }
-
     /// Whether a program is to be observed for something.
     pub(super) fn wants(&self, id: ProgramId, measure: Measure) -> bool {
         self.wanted.get(&id).is_some_and(|measures| measures.contains(&measure))
@@ -102,9 +94,8 @@ impl Observer {
 
     /// Whether something is wanted of a program that only its threads tell.
     fn looks_at_threads(&self, id: ProgramId) -> bool {
-        use Measure::{Counters, CpuTime, InstructionPointers, Progress, RuntimeTime, UserTime};
-        let of_processes =
-            [Counters, CpuTime, InstructionPointers, Progress, RuntimeTime, UserTime];
+        use Measure::{Counters, CpuTime, InstructionPointers, Progress, UserTime};
+        let of_processes = [Counters, CpuTime, InstructionPointers, Progress, UserTime];
         let wanted = self.wanted.get(&id);
         wanted.is_some_and(|measures| measures.iter().any(|one| !of_processes.contains(one)))
     }
@@ -241,8 +232,6 @@ impl Observer {
         self.set_locks();
         let looks_at_threads = self.looks_at_threads(id);
         let wants_cpu_time = self.wants(id, Measure::CpuTime);
-        let wants_runtime_time = self.wants(id, Measure::RuntimeTime);
-        let followed = self.most_followed;
         let Some(program) = self.programs.get_mut(&id) else { return Ok(None) };
         let to = clock.now();
         let from = std::mem::replace(&mut program.from, to);
@@ -269,21 +258,8 @@ impl Observer {
             let used = program.clocks.next(&members);
             let (on_cpu, user_time) = (used.all, Some(used.outside));
             let run_delay = wants_cpu_time.then(|| program.delays.next(&members, &proc)).flatten();
-            let part = wants_runtime_time.then(|| {
-                let waits = live.waits.get_or_insert_default();
-                let (met, was_one) = (waits.take(), waits.is_one());
-                let is_seen = waits.explain(met.len(), used.outside);
-                waits.follow(&threads(&members, &proc), followed);
-                match was_one && waits.is_one() {
-                    // One thread waits for no sibling.
-                    true => is_seen.then_some(0.0),
-                    false => part_in_runtimes(&met, &proc).filter(|_| is_seen),
-                }
-            });
-            let part = part.flatten();
-            let in_runtime = part.map(|part| Nanos((used.outside.0 as f64 * part) as u64));
             let quality = Quality::Exact;
-            let sample = Sample { on_cpu, user_time, in_runtime, run_delay, quality, ..empty };
+            let sample = Sample { on_cpu, user_time, run_delay, quality, ..empty };
             into.samples.push(with_counts(sample, counted));
             return Ok(None);
         }

@@ -12,7 +12,7 @@ use crate::ground::{FreezerRung, Plot};
 use crate::hook::Door;
 use crate::launch::Launched;
 use crate::pinning::{Masks, Pinning};
-use crate::pointers::{Pointers, ThreadPointers};
+use crate::pointers::Pointers;
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
@@ -45,14 +45,8 @@ pub(super) struct Live {
     pub(super) counters: Option<Counters>,
     /// What looks where in its code it is, if anything does.
     pub(super) pointers: Option<Pointers>,
-    /// What looks whether its threads wait in runtimes, while that is wanted.
-    pub(super) waits: Option<ThreadPointers>,
     /// Where its processes come to, if it has the hook inside.
     pub(super) door: Option<Door>,
-    /// Whether the states of its threads are written down.
-    pub(super) is_watched: bool,
-    /// Whether it has CPUs on which no other program is meant to run.
-    pub(super) is_bound: bool,
     /// How its command ended, once it has.
     pub(super) ended: Option<Ended>,
     /// Whether its last process is known to have ended.
@@ -191,10 +185,7 @@ impl Live {
             session: None,
             counters: None,
             pointers: None,
-            waits: None,
             door: None,
-            is_watched: false,
-            is_bound: false,
             ended: None,
             gone: false,
             plot,
@@ -204,13 +195,6 @@ impl Live {
     /// The cgroup that has its share of the CPUs.
     pub(super) fn share_dir(&self) -> Option<&Dir> {
         self.plot.share.as_ref()
-    }
-
-    /// Tells its processes whether it shares its CPUs with others, of which there may be none.
-    pub(super) fn share(&mut self, is_last: bool) {
-        if let Some(door) = &mut self.door {
-            door.share(!self.is_bound && !is_last);
-        }
     }
 
     /// What the undo log has to know before the program starts.

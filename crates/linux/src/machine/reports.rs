@@ -104,7 +104,6 @@ impl Linux {
             self.met.end(live.id.slot);
         }
         self.rest_states();
-        self.share_without_gone();
         if members.is_empty() {
             live.remove_cgroups();
             // Only the shim knows for sure: a walk can miss a process whose parent ends meanwhile.

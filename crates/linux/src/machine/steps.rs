@@ -84,7 +84,6 @@ impl Linux {
                 self.roots.set(id.slot, live.tree.shim.map_or(0, |shim| shim.pid));
                 live.parent = Parent::Shim(launched);
                 self.live.insert(id, live);
-                self.share_with_new();
                 Ok(())
             }
             Err(error) => self.cannot_launch(id, &error),

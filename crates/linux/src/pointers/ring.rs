@@ -2,28 +2,21 @@
 //!
 //! A first page tells how far the kernel has written (`head`) and how far we have read (`tail`), both counted from the
 //! beginning of time; the data lie behind it. Each record begins with its type and its size, so that what is not known can be
-//! passed over. Of the kernel's records only samples matter here, with an instruction pointer and whose it is.
+//! passed over. Of the kernel's records only samples matter here: instruction pointers.
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::Met;
-
-/// Pages of data: a power of two. A page holds 170 samples.
+/// Pages of data: a power of two. A page holds 256 samples.
 const PAGES: usize = 2;
-/// How many samples a ring holds.
-pub(super) const ROOM: usize = PAGES * 170;
 /// Where `data_head` and `data_tail` lie in `struct perf_event_mmap_page`, bytes.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
-/// `PERF_EVENT_IOC_PERIOD`.
-const SET_PERIOD: libc::Ioctl = libc::_IOW::<u64>(b'$' as u32, 4);
 /// `PERF_RECORD_SAMPLE`.
 const SAMPLE: u32 = 9;
 /// `struct perf_event_header`: type, misc, size.
@@ -40,7 +33,7 @@ pub(super) struct Ring {
     /// What was copied out of it.
     bytes: Vec<u8>,
     /// The event, which ends when this is closed.
-    event: File,
+    _event: File,
 }
 
 // SAFETY: the mapping belongs to the process, not to a thread, and only the owner of this looks at it.
@@ -55,21 +48,11 @@ impl Ring {
         let (size, rights) = ((1 + PAGES) * page, ProtFlags::READ | ProtFlags::WRITE);
         // SAFETY: maps the event's own memory, of this size, wherever the kernel likes.
         let base = unsafe { mmap(ptr::null_mut(), size, rights, MapFlags::SHARED, &event, 0)? };
-        Ok(Ring { base: base.cast(), page, tail: 0, bytes: Vec::new(), event })
-    }
-
-    /// Has samples taken after so much of what is counted, from the next one on.
-    ///
-    /// # Errors
-    /// When the kernel does not do that.
-    pub(super) fn take_each(&self, period: u64) -> io::Result<()> {
-        // SAFETY: the kernel reads a number of 64 bits from a reference that outlives the call, and keeps no pointer to it.
-        let done = unsafe { libc::ioctl(self.event.as_raw_fd(), SET_PERIOD, &raw const period) };
-        if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        Ok(Ring { base: base.cast(), page, tail: 0, bytes: Vec::new(), _event: event })
     }
 
     /// Calls `see` with each sample that has come since the last time.
-    pub(super) fn take(&mut self, see: impl FnMut(Met)) {
+    pub(super) fn take(&mut self, see: impl FnMut(u64)) {
         let head = self.word(HEAD).load(Acquire);
         self.copy(head);
         samples(&self.bytes, see);
@@ -109,23 +92,15 @@ impl Drop for Ring {
 }
 
 /// The samples in a stream of records. What is cut off or has no size ends it.
-fn samples(mut records: &[u8], mut see: impl FnMut(Met)) {
+fn samples(mut records: &[u8], mut see: impl FnMut(u64)) {
     while let Some((kind, size)) = header(records) {
         let Some((record, rest)) = records.split_at_checked(size).filter(|_| size >= HEADER) else {
             return;
         };
-        if let Some(met) = met(&record[HEADER..]).filter(|_| kind == SAMPLE) {
-            see(met);
-        }
+        let pointer = record[HEADER..].first_chunk().filter(|_| kind == SAMPLE);
+        pointer.into_iter().for_each(|pointer| see(u64::from_ne_bytes(*pointer)));
         records = rest;
     }
-}
-
-/// What stands in a sample.
-fn met(body: &[u8]) -> Option<Met> {
-    let (pointer, rest) = body.split_first_chunk()?;
-    let process = *rest.first_chunk()?;
-    Some(Met { pointer: u64::from_ne_bytes(*pointer), process: i32::from_ne_bytes(process) })
 }
 
 fn header(records: &[u8]) -> Option<(u32, usize)> {
@@ -152,7 +127,7 @@ mod tests {
 
     fn seen(records: &[u8]) -> Vec<u64> {
         let mut seen = Vec::new();
-        samples(records, |met| seen.push(met.pointer));
+        samples(records, |pointer| seen.push(pointer));
         seen
     }
 
@@ -161,29 +136,22 @@ mod tests {
         const LOST: u32 = 2;
         const THROTTLE: u32 = 5;
         let stream = [
-            record(SAMPLE, &[0x4010, 5]),
+            record(SAMPLE, &[0x4010]),
             record(LOST, &[7, 100]),
-            record(SAMPLE, &[0x4020, 5]),
+            record(SAMPLE, &[0x4020]),
             record(THROTTLE, &[1, 2, 3]),
-            record(SAMPLE, &[0x7fff_0000, 5]),
+            record(SAMPLE, &[0x7fff_0000]),
         ];
         assert_eq!(seen(&stream.concat()), [0x4010, 0x4020, 0x7fff_0000]);
     }
 
     #[test]
     fn a_record_that_is_cut_off_or_has_no_size_ends_the_stream() {
-        let mut stream = [record(SAMPLE, &[1, 5]), record(SAMPLE, &[2, 5])].concat();
-        stream.truncate(46);
+        let mut stream = [record(SAMPLE, &[1]), record(SAMPLE, &[2])].concat();
+        stream.truncate(30);
         assert_eq!(seen(&stream), [1]);
-        let empty = [record(SAMPLE, &[1, 5]), vec![0; 16], record(SAMPLE, &[2, 5])].concat();
+        let empty = [record(SAMPLE, &[1]), vec![0; 16], record(SAMPLE, &[2])].concat();
         assert_eq!(seen(&empty), [1]);
-    }
-
-    #[test]
-    fn a_sample_tells_whose_it_is() {
-        let mut whose = Vec::new();
-        samples(&record(SAMPLE, &[1, 7 << 32 | 5]), |met| whose.push(met.process));
-        assert_eq!(whose, [5], "of thread 7");
     }
 
     proptest! {

@@ -308,30 +308,6 @@ fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
 }
 
 #[test]
-fn who_was_given_the_table_before_anything_could_write_it_reads_it_afterwards() {
-    let Ok(table) = Table::new() else { return };
-    let early = Mapped::of(table.as_fd());
-    let sleeps = Busy::begin(|over| {
-        while !over.load(Ordering::Relaxed) {
-            thread::park();
-        }
-    });
-    assert_eq!(early.state(sleeps.tid), RunState::Unknown);
-    let mut states = match RunStates::of(&table, &Proc::default()) {
-        Ok(states) => states,
-        Err(why) => return eprintln!("skipped: {why}"),
-    };
-    states.begin().unwrap();
-    states.add(std::process::id() as i32).unwrap();
-    sleeps.thread.thread().unpark();
-    assert!(early.comes_to(sleeps.tid, RunState::Blocked));
-    drop(states);
-    // It is there for as long as somebody has it.
-    assert_eq!(early.state(sleeps.tid), RunState::Blocked);
-    sleeps.end();
-}
-
-#[test]
 fn this_process_numbers_threads_as_it_does_itself_and_one_that_is_not_there_does_not() {
     assert!(numbers_alike(&Proc::default(), std::process::id() as i32));
     assert!(!numbers_alike(&Proc::default(), i32::MAX));

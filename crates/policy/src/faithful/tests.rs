@@ -43,7 +43,6 @@ pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f6
         to: from + SECOND,
         on_cpu: Nanos((1e9 * (1.0 - wait)) as u64),
         user_time: None,
-        in_runtime: None,
         frozen: Nanos::ZERO,
         run_delay: Some(Nanos::ZERO),
         lock_wait: Some(Nanos((1e9 * wait) as u64)),

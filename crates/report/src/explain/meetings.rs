@@ -11,45 +11,21 @@ use crate::words;
 const NOT_TOLD: &str = "They were not seen to meet there: it has no barriers that cosched can serve (a program that is linked \
                         statically has none), or the result is of an older cosched.";
 
-/// The same, where only some barriers were to be cosched's.
-const NOT_THERE: &str = "They were not seen to meet there: they do so by other means than OpenMP, did so only while they shared \
-                         no CPUs, or not at all.";
-
 /// Nothing is told of a program that waited in its own way.
 pub(super) fn in_words(program: &ProgramResult) -> Vec<String> {
     let Some(barrier) = &program.barrier else { return Vec::new() };
     if barrier.way == Barrier::Own {
-        return barrier.lacks.iter().map(|why| barred(why)).collect();
+        return Vec::new();
     }
     let ran = program.timeline.iter().map(|span| span.1 - span.0).sum();
-    let not_told = if barrier.chosen { NOT_THERE } else { NOT_TOLD };
-    let met = barrier.meetings.map_or_else(|| not_told.to_owned(), |met| waits(&met, ran));
+    let met = barrier.meetings.map_or_else(|| NOT_TOLD.to_owned(), |met| waits(&met, ran));
     [place(barrier), met].into_iter().chain(between(barrier)).collect()
 }
 
-/// Why barriers of cosched, which the policy chose, were not there.
-fn barred(why: &str) -> String {
-    format!(
-        "Its threads waited for each other at its own barriers, since cosched's could not go in: {why}."
-    )
-}
-
-/// At whose barriers, who wanted that, and what was known there.
+/// At which barriers, and what was known there.
 fn place(barrier: &BarrierResult) -> String {
-    let chosen = match barrier.chosen {
-        true => {
-            " in the place of OpenMP's while they shared CPUs (the policy chose so, since the programs asked for more \
-             threads than there were CPUs, and not all might be frozen)"
-        }
-        false => "",
-    };
-    let at = format!("Its threads were to wait for each other at barriers of cosched{chosen}");
+    let at = "Its threads were to wait for each other at barriers of cosched";
     match (barrier.way, &barrier.lacks) {
-        (Barrier::Donate, None) if barrier.chosen => {
-            format!(
-                "{at}, where whoever waited knew which of them ran once the run had lasted for some seconds."
-            )
-        }
         (Barrier::Donate, None) => format!("{at}, where whoever waited knew which of them ran."),
         (_, Some(why)) => format!("{at}, where nobody knew which of them ran: {why}."),
         (way, None) => format!("{at}, in the way '{way}'."),

@@ -268,9 +268,8 @@ fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know
     let told = |way, lacks: Option<&str>| {
         let mut run = run();
         let lacks = lacks.map(str::to_owned);
-        let (chosen, meetings, between_regions) = (false, None, [].into());
-        run.programs[A].barrier =
-            Some(BarrierResult { way, lacks, chosen, meetings, between_regions });
+        let (meetings, between_regions) = (None, [].into());
+        run.programs[A].barrier = Some(BarrierResult { way, lacks, meetings, between_regions });
         let sentences = Story::of(&run, Some(A)).programs.remove(0).sentences;
         sentences.into_iter().find(|sentence| sentence.contains("barriers of cosched")).unwrap()
     };
@@ -290,17 +289,6 @@ fn how_threads_waited_at_barriers_of_cosched_is_told_with_what_they_did_not_know
     let told = Story::of(&bounded, Some(0)).programs.remove(0).sentences;
     let between = "Between parallel regions they look on for a bounded time, by GOMP_SPINCOUNT=7.";
     assert!(told.iter().any(|sentence| sentence == between), "{told:?}");
-    let chosen = |way| {
-        let mut run = testkit::donating();
-        let barrier = run.programs[0].barrier.as_mut().unwrap();
-        (barrier.way, barrier.chosen) = (way, true);
-        barrier.lacks = (way == Barrier::Own).then(|| "it is linked statically".to_owned());
-        Story::of(&run, Some(0)).programs.remove(0).sentences.concat()
-    };
-    assert!(chosen(Barrier::Donate).contains("shared CPUs (the policy chose so, since"));
-    let barred = chosen(Barrier::Own);
-    assert!(barred.contains("cosched's could not go in: it is linked statically."), "{barred}");
-    assert!(!barred.contains("They met"), "{barred}");
     let own = Story::of(&run(), Some(A)).programs.remove(0);
     assert!(own.barrier.is_none() && !own.sentences.concat().contains("barriers of cosched"));
 }

@@ -55,9 +55,6 @@ struct Description {
     /// Whether it tells how far it has come.
     #[serde(default)]
     progress: bool,
-    /// Whether its threads wait in a runtime, where that is seen.
-    #[serde(default)]
-    runtime: bool,
     /// How often all phases are gone through.
     #[serde(default = "once")]
     repeat: u32,
@@ -157,7 +154,6 @@ impl Model {
             spin: time("spin", &read.spin)?,
             barrier: read.barrier.map(|text| at_barrier(&text)).transpose()?,
             tells: read.progress,
-            runtime: read.runtime,
             barriers: u16::from(barriers),
             adaptive: read.adaptive.map(|text| time("adaptive", &text)).transpose()?,
             locks: 2,

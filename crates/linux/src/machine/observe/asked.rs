@@ -9,7 +9,6 @@ use crate::counters::{Counters, Events};
 use crate::files::FileError;
 use crate::machine::{Linux, MachineError};
 use crate::monitor::ROOM;
-use crate::pointers::ThreadPointers;
 
 /// What is told once where it cannot be seen what threads sleep for.
 const UNSEEN_WAITS: &str = "has threads whose system calls may not be looked at, so it is not known how long they wait at \
@@ -28,9 +27,6 @@ impl Linux {
     pub(in crate::machine) fn observe(&mut self, observe: Observe) -> Result<(), FileError> {
         let Some(id) = observe.program else { return Ok(()) };
         if observe.period == Nanos::ZERO {
-            if let (Measure::RuntimeTime, Some(live)) = (observe.measure, self.live.get_mut(&id)) {
-                live.waits = None;
-            }
             if let Some(measures) = self.observer.wanted.get_mut(&id) {
                 measures.remove(&observe.measure);
             }
@@ -38,11 +34,7 @@ impl Linux {
             return Ok(());
         }
         self.observer.wanted.entry(id).or_default().insert(observe.measure);
-        if let (Measure::RuntimeTime, Some(live)) = (observe.measure, self.live.get_mut(&id)) {
-            live.waits.iter_mut().for_each(ThreadPointers::begin_anew);
-        }
         self.count_if_wanted(id);
-        self.follow_if_wanted(id);
         self.observer.set_ticks();
         self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
@@ -78,18 +70,6 @@ impl Linux {
         let threads: Vec<i32> = threads(&members, &self.proc).into_iter().collect();
         let events = self.count.unwrap_or(Events::HARDWARE);
         live.counters = Some(Counters::of(&threads, events));
-    }
-
-    /// Looks from now on whether the threads of a program that runs wait in runtimes, if that is wanted.
-    fn follow_if_wanted(&mut self, id: ProgramId) {
-        if !self.observer.wants(id, Measure::RuntimeTime) {
-            return;
-        }
-        if let Some(live) = self.live.get_mut(&id) {
-            let members = live.tree.members(&self.proc);
-            let most = self.observer.most_followed;
-            live.waits.get_or_insert_default().follow(&threads(&members, &self.proc), most);
-        }
     }
 
     /// Measures what is due.

@@ -30,7 +30,6 @@ fn nothing_is_loaded_where_nobody_looks_at_threads() {
         Measure::CpuTime,
         Measure::UserTime,
         Measure::InstructionPointers,
-        Measure::RuntimeTime,
     ];
     observer.wanted.insert(id, light.into());
     observer.begin_below(id, shim, &clock).unwrap();

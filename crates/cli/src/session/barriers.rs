@@ -1,0 +1,28 @@
+//! How each program of a run waits at barriers.
+
+use std::ffi::OsString;
+
+use cosched_core::result::BarrierResult;
+use cosched_core::workload::Barrier;
+
+use super::{Request, Session, between};
+
+impl Session {
+    /// How each program waits at barriers.
+    pub(crate) fn barriers(request: &Request<'_>) -> Vec<Barrier> {
+        request.workload.programs.iter().map(|spec| request.how.barrier(spec)).collect()
+    }
+}
+
+/// What the result says of it before the start; `None`: the program waits in its own way.
+pub(super) fn result(way: Barrier, environment: &[(OsString, OsString)]) -> Option<BarrierResult> {
+    let bound = between::bound(environment).filter(|_| way == Barrier::Donate);
+    let bound = bound.map(|(name, value)| (name.into(), value.into()));
+    let between_regions = bound.into_iter().collect();
+    (way != Barrier::Own).then_some(BarrierResult {
+        way,
+        lacks: None,
+        meetings: None,
+        between_regions,
+    })
+}

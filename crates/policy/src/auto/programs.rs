@@ -1,0 +1,115 @@
+//! What is known of the programs, and which of them compete for CPUs.
+//!
+//! It is kept by position in the workload: a program that is repeated is the same one again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cosched_core::{Nanos, Program, ProgramId, ProgramState, World};
+
+use super::interval::Interval;
+use super::judgement::{Alone, Rival};
+
+/// A program that uses less of a CPU competes with no other one; together with others, less than
+/// this part of what a thread has if all compete.
+const IDLES: (f64, f64) = (0.2, 0.25);
+/// A program that counts as idle while others take turns competes when it uses so many times as
+/// much.
+const WAKES: f64 = 1.4;
+/// A program that has had less CPU time is still being loaded.
+const LOADED: Nanos = Nanos::from_millis(10);
+
+/// How programs ran in an interval.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ran {
+    Together,
+    Alone,
+    InTurns,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Known {
+    /// It hardly uses CPUs.
+    idles: bool,
+    /// The CPU time that it has had, seconds.
+    cpu_time: f64,
+    alone: Option<Alone>,
+}
+
+/// What is known of all programs.
+#[derive(Debug, Default)]
+pub(super) struct Programs(BTreeMap<u16, Known>);
+
+impl Programs {
+    fn known(&self, program: &Program) -> Known {
+        self.0.get(&program.id.slot).copied().unwrap_or_default()
+    }
+
+    /// Takes in what programs did in an interval; a program that ran for less than `least` of it
+    /// shows too little.
+    pub(super) fn learn(&mut self, did: &Interval, ran: Ran, least: Nanos, world: &World<'_>) {
+        let cpus = world.cpus.len();
+        let threads: usize = present(world).map(|program| asked(program, world)).sum();
+        let share = cpus as f64 / threads.max(1) as f64;
+        let idle = match ran {
+            Ran::Together => IDLES.0.min(IDLES.1 * share),
+            Ran::Alone | Ran::InTurns => IDLES.0,
+        };
+        for (id, did) in &did.0 {
+            let known = self.0.entry(id.slot).or_default();
+            known.cpu_time += did.on_cpu;
+            if did.running < least.as_secs_f64() {
+                continue;
+            }
+            let stays = ran == Ran::InTurns && known.idles;
+            known.idles = did.width() < if stays { WAKES * idle } else { idle };
+            if ran == Ran::Alone {
+                known.alone = Some(Alone { width: did.width(), rate: did.rate(cpus) });
+            }
+        }
+    }
+
+    /// Those that compete for CPUs.
+    pub(super) fn competing<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
+        present(world).filter(|program| !self.known(program).idles)
+    }
+
+    /// Those of them that can take turns.
+    pub(super) fn rivals(&self, world: &World<'_>) -> Vec<Rival> {
+        let rival = |program: &Program| Rival {
+            threads: asked(program, world),
+            alone: self.known(program).alone,
+        };
+        self.competing(world).filter(|program| program.freezable).map(rival).collect()
+    }
+
+    /// Those that hardly use CPUs.
+    pub(super) fn idle(&self, world: &World<'_>) -> BTreeSet<ProgramId> {
+        let idle = present(world).filter(|program| self.known(program).idles);
+        idle.map(|program| program.id).collect()
+    }
+
+    /// Whether any program has run alone.
+    pub(super) fn is_any_probed(&self, world: &World<'_>) -> bool {
+        present(world).any(|program| self.known(program).alone.is_some())
+    }
+
+    /// Whether two that compete have done more than to start. Where many programs want few CPUs, one
+    /// that is going to sleep is ready to run for long before it gets there.
+    pub(super) fn are_loaded(&self, world: &World<'_>) -> bool {
+        let loaded = |program: &&Program| self.known(program).cpu_time >= LOADED.as_secs_f64();
+        self.competing(world).filter(loaded).count() > 1
+    }
+}
+
+/// The programs that may use CPUs.
+pub(super) fn present<'a>(world: &World<'a>) -> impl Iterator<Item = &'a Program> {
+    let is_away = |program: &Program| {
+        matches!(program.state, ProgramState::StoppedByOther | ProgramState::Exiting)
+    };
+    world.programs.iter().filter(move |program| !is_away(program))
+}
+
+/// How many CPUs a program asks for, 1 to all.
+pub(super) fn asked(program: &Program, world: &World<'_>) -> usize {
+    usize::from(program.asked).clamp(1, world.cpus.len().max(1))
+}

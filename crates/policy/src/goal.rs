@@ -1,0 +1,75 @@
+//! What a run is for.
+
+use std::fmt;
+use std::str::FromStr;
+
+use cosched_core::Nanos;
+
+use crate::kind::UnknownName;
+
+/// With a cgroup freezer, a switch costs about one per cent of this (docs/benchmarks.md).
+const SHORT_QUANTUM: Nanos = Nanos::from_millis(25);
+
+/// What a policy that takes turns by itself is to achieve before anything else.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// A short time until the last program ends, while every program makes progress.
+    #[default]
+    Balanced,
+    /// A short time until the last program ends. Programs have their turns in the order of their
+    /// arrival, each until it ends.
+    Throughput,
+    /// Slowdowns that are alike.
+    Fair,
+    /// Short waits.
+    Responsive,
+}
+
+impl Goal {
+    /// All of them, the default first.
+    pub const ALL: [Goal; 4] = [Goal::Balanced, Goal::Throughput, Goal::Fair, Goal::Responsive];
+
+    /// Its name on the command line.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Goal::Balanced => "balanced",
+            Goal::Throughput => "throughput",
+            Goal::Fair => "fair",
+            Goal::Responsive => "responsive",
+        }
+    }
+
+    /// How long a turn lasts where this quantum is asked for.
+    pub(crate) fn quantum(self, asked: Nanos) -> Nanos {
+        if self == Goal::Responsive { asked.min(SHORT_QUANTUM) } else { asked }
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Goal {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Goal, UnknownName> {
+        let found = Goal::ALL.into_iter().find(|goal| goal.name() == name);
+        found.ok_or_else(|| UnknownName::new("goal", name, Goal::ALL.map(Goal::name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_found_by_their_names() {
+        for goal in Goal::ALL {
+            assert_eq!(goal.to_string().parse(), Ok(goal));
+        }
+        let unknown = "fast".parse::<Goal>().unwrap_err().to_string();
+        assert!(unknown.contains("balanced, throughput"));
+    }
+}
