@@ -5,8 +5,7 @@
 real_mixes.py: programs for which no scheduling rule was made. `cosched compare` runs every mix under all variants,
 interleaved. policy_verdicts.py tells what follows.
 
-With --set real it writes real.json (for scripts) and real.md into --out, and the workload file of each mix into --out/real.
-bench/real/Makefile makes what these programs need in --out/real-programs. A variant or program that cannot run here is left
+It writes SET.json (for scripts) and SET.md into --out, and the workload file of each mix into --out/SET. bench/real/Makefile makes what these programs need in --out/real-programs. A variant or program that cannot run here is left
 out, and the report says why.
 """
 

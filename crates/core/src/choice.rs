@@ -73,5 +73,10 @@ mod tests {
         let ground = |text| serde_json::from_str::<Ground>(text).unwrap();
         assert_eq!(ground("\"gangs-idle\""), Ground::GangsIdle);
         assert_eq!(ground("\"much-waiting\""), Ground::Earlier);
+        let why = |text| serde_json::from_str::<crate::Why>(text).unwrap();
+        assert_eq!(why(r#"{"why":"looks-back","moment":5}"#), crate::Why::Earlier);
+        let chosen = r#"{"why":"chosen","manner":"in-gangs","ground":"further-in-turns","side_by_side":1.5,
+            "in_gangs":null,"speedups":{"side_by_side":0.5,"in_turns":1.0},"others":0.7,"explored":3}"#;
+        assert!(matches!(why(chosen), crate::Why::Chosen { ground: Ground::Earlier, .. }));
     }
 }

@@ -71,7 +71,7 @@ pub enum SharedKey {
     Socket(u64),
     /// Shared memory: a memfd, a file in `/dev/shm`, or a System V segment.
     Memory(FileId),
-    /// A file whose lock one of the programs holds and another one waits for.
+    /// A file whose lock programs wait for, or hold while others wait.
     LockedFile(FileId),
 }
 

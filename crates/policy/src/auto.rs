@@ -24,8 +24,8 @@
 //! uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
 //! [`minwait`](crate::minwait), which gives leftover CPUs away. Programs that [hardly run](programs) are
 //! never frozen. 6. Every [`CHECK`] it is measured whether as much is done as together. If not, all
-//! run together again. After each change of mind there is a pause that doubles, until other
-//! programs come.
+//! run together again. Where turns are given up there is a pause that doubles, until a program
+//! comes that was not there before.
 //!
 //! *Costs.* Solo probes leave undone a part of what would be done together, and are in vain where
 //! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of two
@@ -47,7 +47,6 @@ use cosched_core::{
 
 use crate::kind::Options;
 use crate::minwait::{self, Minwait};
-use crate::molding;
 use crate::rounds::{Gang, Rounds};
 use crate::unit::{Unit, only_settled};
 use crate::unmanaged::Unmanaged;
@@ -70,28 +69,28 @@ const SETTLE: Nanos = Nanos::from_millis(12);
 const MOST_SPOILT: u32 = 3;
 /// How long it is until the next sample where nothing can be won.
 const NEXT_SAMPLE: Nanos = Nanos::from_millis(500);
-/// How long solo probes take, if each lasts no less and no more than [`PROBE`].
+/// How long all solo probes take together, unless one would be shorter or longer than [`PROBE`].
 const PROBES: Nanos = Nanos::from_millis(80);
 /// The shortest solo probe, and the longest.
 const PROBE: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
 /// How often turns are compared with running together, and how soon for the first time.
 const CHECK: Nanos = Nanos::from_secs(1);
 const FIRST_CHECK: Nanos = Nanos::from_millis(300);
-/// The first pause after a change of mind, and the longest.
+/// The first pause after turns were given up, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(64));
-/// CPUs are short where so many threads wait for one, as a part of the CPUs,
+/// CPUs are short if so many threads wait for one, as a part of all CPUs.
 const SHORT: f64 = 0.1;
-/// and if that is not known, where this part of the CPUs is used.
+/// Where it is unknown how many threads wait, CPUs are short if this part of them is busy.
 const BUSY: f64 = 0.9;
-/// What is done varies so much by itself.
+/// The part by which the work of two equal intervals differs.
 const NOISE: f64 = 0.02;
 
 /// Where it is in the picture above.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Together,
     SoloProbes { each: Nanos },
-    InTurns(Expected),
+    InTurns,
 }
 
 /// The policy `auto`.
@@ -102,7 +101,7 @@ pub(crate) struct Auto {
     programs: Programs,
     interval: Going,
     /// How many CPUs were busy outside the kernel when all ran together last; `None`: not measured
-    /// with the programs of now.
+    /// since so few programs were there that nothing had to be decided.
     together: Option<f64>,
     /// A program came or went since the last sample.
     disturbed: bool,
@@ -149,7 +148,7 @@ impl Auto {
         let (ran, least) = match self.state {
             State::Together => (Ran::Together, PROBE.1),
             State::SoloProbes { each } => (Ran::Alone, each / 2),
-            State::InTurns(_) => (Ran::InTurns, PROBE.1),
+            State::InTurns => (Ran::InTurns, PROBE.1),
         };
         self.programs.learn(&own, ran, least, world);
         let disturbed = std::mem::take(&mut self.disturbed);
@@ -160,8 +159,11 @@ impl Auto {
             }
             State::Together => self.sampled_together(is_short(did, world), &own, world, plan),
             State::SoloProbes { .. } => self.end_probes(&own, world, plan),
-            State::InTurns(_) if disturbed => self.sample_in(CHECK, world),
-            State::InTurns(expected) => self.check_turns(expected, &own, world, plan),
+            State::InTurns if disturbed => {
+                self.spoilt += 1;
+                self.sample_in(CHECK, world);
+            }
+            State::InTurns => self.check_turns(&own, world, plan),
         }
     }
 
@@ -203,30 +205,29 @@ impl Auto {
     fn end_probes(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
         self.pay(own, world);
         if let Some(ground) = self.settled(world) {
-            return self.run_together(ground, None, world, plan);
+            return self.leave_turns(ground, world, plan);
         }
         let expected = self.expected(world);
         // Where nothing could be measured, nothing is changed.
         if expected.is_enough && self.programs.is_any_probed(world) {
-            self.take_turns(expected, world, plan);
+            self.take_turns(&expected, world, plan);
         } else {
-            self.run_together(Ground::GangsIdle, Some(expected.in_turns), world, plan);
+            self.give_up_turns(expected.in_turns, world, plan);
         }
     }
 
-    fn check_turns(
-        &mut self,
-        expected: Expected,
-        own: &Interval,
-        world: &World<'_>,
-        plan: &mut Plan,
-    ) {
+    fn check_turns(&mut self, own: &Interval, world: &World<'_>, plan: &mut Plan) {
+        self.spoilt = 0;
+        if let Some(ground) = self.settled(world) {
+            return self.leave_turns(ground, world, plan);
+        }
         let (busy, together) = (own.busy(world.cpus.len()), self.together.unwrap_or_default());
+        let expected = self.expected(world);
         if busy < (1.0 - expected.most_lost - NOISE) * together {
             self.pay(own, world);
-            self.run_together(Ground::GangsIdle, Some(busy), world, plan);
+            self.give_up_turns(busy, world, plan);
         } else if self.programs.idle(world) != *self.inner.idle() {
-            self.take_turns(expected, world, plan);
+            self.take_turns(&expected, world, plan);
         } else {
             self.sample_in(CHECK, world);
         }
@@ -240,27 +241,29 @@ impl Auto {
         expected(&rivals, &turns, cpus, self.together.unwrap_or(cpus as f64))
     }
 
-    fn take_turns(&mut self, expected: Expected, world: &World<'_>, plan: &mut Plan) {
+    fn take_turns(&mut self, expected: &Expected, world: &World<'_>, plan: &mut Plan) {
         let policy = Minwait::lending(&self.options);
         self.inner.change(Box::new(policy), self.programs.idle(world), false);
-        self.state = State::InTurns(expected);
+        self.state = State::InTurns;
         self.tell(Manner::InGangs, Ground::GangsFill, Some(expected.in_turns), world, plan);
         // When each program has had a turn.
         let round = self.options.quantum * self.programs.competing(world).count() as u64;
         self.sample_in(round.clamp(FIRST_CHECK, CHECK), world);
     }
 
-    fn run_together(
-        &mut self,
-        ground: Ground,
-        in_turns: Option<f64>,
-        world: &World<'_>,
-        plan: &mut Plan,
-    ) {
+    /// Turns keep only so many CPUs busy, or would.
+    fn give_up_turns(&mut self, in_turns: f64, world: &World<'_>, plan: &mut Plan) {
         self.leave_to_kernel();
         self.pause_ends = world.now + self.pause;
         self.pause = (self.pause * 2).min(PAUSES.1);
-        self.tell(Manner::SideBySide, ground, in_turns, world, plan);
+        self.tell(Manner::SideBySide, Ground::GangsIdle, Some(in_turns), world, plan);
+        self.sample_in(NEXT_SAMPLE, world);
+    }
+
+    /// Turns have become useless for this reason.
+    fn leave_turns(&mut self, ground: Ground, world: &World<'_>, plan: &mut Plan) {
+        self.leave_to_kernel();
+        self.tell(Manner::SideBySide, ground, None, world, plan);
         self.sample_in(NEXT_SAMPLE, world);
     }
 
@@ -270,19 +273,29 @@ impl Auto {
     }
 
     /// A program came or went.
-    fn mix_changed(&mut self, world: &World<'_>, plan: &mut Plan) {
+    fn mix_changed(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         if let Some(ground) = self.settled_by_counts(world) {
             if self.state != State::Together {
                 self.leave_to_kernel();
             }
-            self.together = None;
-            if !world.programs.is_empty() {
-                self.tell(Manner::SideBySide, ground, None, world, plan);
+            (self.together, self.spoilt) = (None, 0);
+            self.interval.end();
+            match world.programs.is_empty() {
+                true => self.told = None,
+                false => self.tell(Manner::SideBySide, ground, None, world, plan),
             }
             self.sample_at = Nanos::NEVER;
             return;
         }
-        (self.pause, self.pause_ends) = (PAUSES.0, self.pause_ends.min(world.now));
+        // A program that is repeated is known, and so is what follows from it.
+        let is_unknown = |cause: &Cause| match cause {
+            Cause::Arrived(id) => !self.programs.knows(*id),
+            Cause::MachineChanged => true,
+            _ => false,
+        };
+        if causes.iter().any(is_unknown) {
+            (self.pause, self.pause_ends) = (PAUSES.0, self.pause_ends.min(world.now));
+        }
         self.disturbed |= self.spoilt < MOST_SPOILT;
         if self.state == State::Together {
             if self.told.is_none() {
@@ -389,14 +402,13 @@ impl Policy for Auto {
                 plan.observe.extend(MEASURES.map(|measure| Observe { program, measure, period }));
             }
         }
-        molding::tell(causes, world, plan);
         if causes.contains(&Cause::Woke(SAMPLES)) {
             self.asked_for = Nanos::NEVER;
             let did = self.interval.end();
             self.sampled(&did, world, plan);
         }
         if causes.iter().any(changes) {
-            self.mix_changed(world, plan);
+            self.mix_changed(causes, world, plan);
         }
         self.inner.decide(causes, world, plan);
         if self.sample_at != self.asked_for {

@@ -29,8 +29,6 @@ use cosched_core::{
     Settings, Turn, Why, World,
 };
 
-use crate::molding;
-
 /// A policy whose turns are made by weight.
 pub(crate) struct ByWeight {
     policy: Box<dyn Policy + Send>,
@@ -126,15 +124,16 @@ impl ByWeight {
 impl Policy for ByWeight {
     fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
         self.parts.retain(|id, _| world.program(*id).is_some());
-        molding::tell(causes, world, plan);
         let mut shown = std::mem::take(&mut self.shown);
         shown.clear();
         shown.extend(world.programs.iter().map(|program| self.shown(program, world.now)));
+        let own = plan.reasons.len();
         self.policy.decide(causes, &World { programs: &shown, ..*world }, plan);
         self.shown = shown;
         for (id, directive) in &mut plan.programs {
             if *directive == Directive::Freeze {
-                let of_it = plan.reasons.iter_mut().filter(|reason| reason.program == Some(*id));
+                let of_it =
+                    plan.reasons[own..].iter_mut().filter(|reason| reason.program == Some(*id));
                 of_it.for_each(|reason| reason.why = Why::Filler);
             }
             *directive = self.by_weight(*id, *directive, world.now);

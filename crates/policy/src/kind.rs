@@ -16,6 +16,7 @@ use crate::fcfs::Fcfs;
 use crate::goal::Goal;
 use crate::grants::Grants;
 use crate::minwait::Minwait;
+use crate::molding::Told;
 use crate::placement::Placement;
 use crate::quantum::{LONGEST, SHORTEST};
 use crate::rounds::Rounds;
@@ -360,11 +361,12 @@ impl Kind {
         if self.makes_gangs() && !(SHORTEST..=LONGEST).contains(&options.quantum) {
             return Err(Unfit::Quantum { asked: options.quantum });
         }
-        let policy = self.freezing(options)?;
-        match options.turns.unwrap_or(self.usual_turns()) {
-            Turns::Weight if self.takes_turns_by_weight() => Ok(Box::new(ByWeight::new(policy))),
-            _ => Ok(policy),
-        }
+        let freezes = self.freezing(options)?;
+        let policy: Box<dyn Policy + Send> = match options.turns.unwrap_or(self.usual_turns()) {
+            Turns::Weight if self.takes_turns_by_weight() => Box::new(ByWeight::new(freezes)),
+            _ => freezes,
+        };
+        Ok(if self.chooses() { Box::new(Told(policy)) } else { policy })
     }
 
     /// The policy itself, where it freezes programs if it makes gangs.

@@ -10,7 +10,7 @@
 //! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and *malleable* if it may have more or
 //! fewer at any time (Feitelson and Rudolph, 1996).
 
-use cosched_core::{Cause, Nanos, Plan, Reason, Why, World};
+use cosched_core::{Cause, Nanos, Plan, Policy, Reason, Why, World};
 
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::kind::Kind;
@@ -40,18 +40,23 @@ pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     Some(counts)
 }
 
-/// Tells of each program that came with fewer threads than it would have.
-pub(crate) fn tell(causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
-    let molded = causes.iter().filter_map(|cause| match cause {
-        Cause::Arrived(id) => {
-            let program = world.program(*id)?;
-            let asked = program.profile.molded?.asked;
-            let why = Why::Molded { threads: program.asked, asked };
-            Some(Reason { program: Some(*id), why })
-        }
-        _ => None,
-    });
-    plan.reasons.extend(molded);
+/// A policy, and the reason why a program came with fewer threads than it would have.
+pub(crate) struct Told(pub(crate) Box<dyn Policy + Send>);
+
+impl Policy for Told {
+    fn decide(&mut self, causes: &[Cause], world: &World<'_>, plan: &mut Plan) {
+        let molded = causes.iter().filter_map(|cause| match cause {
+            Cause::Arrived(id) => {
+                let program = world.program(*id)?;
+                let asked = program.profile.molded?.asked;
+                let why = Why::Molded { threads: program.asked, asked };
+                Some(Reason { program: Some(*id), why })
+            }
+            _ => None,
+        });
+        plan.reasons.extend(molded);
+        self.0.decide(causes, world, plan);
+    }
 }
 
 /// Before this, nobody can have all done with the threads asked for: the CPU time of all that come from some time on has to

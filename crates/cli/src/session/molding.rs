@@ -1,4 +1,4 @@
-//! With how many threads moldable programs are started: under `auto`, and where it is known how all programs do alone.
+//! With how many threads moldable programs are started under `turns` and `auto`, where it is known how all programs do alone.
 //!
 //! A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads may
 //! bring it less than they take from them. Which counts are best follows from [times alone](cosched_policy::molding::mold).

@@ -121,7 +121,7 @@ pub(crate) struct SimRunArgs {
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["workload", "sweep", "no_solo", "watch"])]
     pub(crate) from: Option<PathBuf>,
-    /// What decides [default: auto]
+    /// What decides [default: turns]
     #[arg(long, short, value_parser = choices::policy())]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as

@@ -101,9 +101,18 @@ fn programs_that_wait_for_each_others_file_lock_run_together() {
             let said = place.read("cosched.stderr");
             ["one", "two"].iter().all(|name| said.contains(&format!("{name} {TOGETHER}")))
         });
+        // They go on for some turns.
+        std::thread::sleep(std::time::Duration::from_millis(800));
         place.write("stop", "");
         let ended = cosched.ended().with(0);
         assert!(!ended.stderr.contains(&format!("other {TOGETHER}")), "{}", ended.stderr);
+        let [one, two, _] = &ended.result().programs[..] else { panic!() };
+        // Before that, each had its turns alone.
+        let shared = match options {
+            "" => overlap(&one.turns, &two.turns),
+            _ => shared_seconds(&one.timeline, &two.timeline),
+        };
+        assert!(shared > 0.1, "{shared} s");
         place.nothing_is_left_of(&ended);
     }
 }
@@ -128,6 +137,12 @@ fn programs_of_one_group_by_name_run_together() {
 
 /// How long both were allowed to run at the same time.
 fn shared_seconds(a: &[TimelineEntry], b: &[TimelineEntry]) -> f64 {
+    let spans = |all: &[TimelineEntry]| all.iter().map(|one| (one.0, one.1)).collect::<Vec<_>>();
+    overlap(&spans(a), &spans(b))
+}
+
+/// How many seconds are in spans of both.
+fn overlap(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
     let pairs = a.iter().flat_map(|a| b.iter().map(move |b| (a, b)));
     pairs.map(|(a, b)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0)).sum()
 }

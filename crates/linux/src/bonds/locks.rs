@@ -9,7 +9,9 @@
 //! 1: -> FLOCK  ADVISORY  WRITE 4712 08:01:1234 0 EOF
 //! ```
 //!
-//! Limit: a lock of an open file description has no process (the number is -1) and ties nobody.
+//! Limits: a lock of an open file description names no process (the number is -1). A lock whose
+//! process has ended, while others that inherited the file keep it (`exec 9>file; flock 9` in a
+//! shell), names one that is not there. Neither is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,35 +24,41 @@ use crate::procfs::Proc;
 /// How the line of a process that waits goes on after its number.
 const WAITS: &str = "->";
 
-/// The file locks for which a process waits: by process, those that it holds or waits for.
+/// The file locks for which a process waits: by process, the locks that it holds or waits for. None
+/// where the caller may not read the list.
 ///
 /// # Errors
-/// When the list of locks is there and cannot be read.
+/// When the list of locks is there and cannot be read for another reason.
 pub fn contended_locks(proc: &Proc) -> Result<BTreeMap<i32, BTreeSet<SharedKey>>, FileError> {
-    let list = files::read_if_there(&proc.root().join("locks"))?.unwrap_or_default();
-    Ok(contended(&list))
+    match files::read_if_there(&proc.root().join("locks")) {
+        Err(error) if error.is_denied() => Ok(BTreeMap::new()),
+        list => Ok(contended(&list?.unwrap_or_default())),
+    }
 }
 
 fn contended(list: &str) -> BTreeMap<i32, BTreeSet<SharedKey>> {
-    let locks: Vec<Lock> = list.lines().filter_map(lock).collect();
-    let waited_for: BTreeSet<FileId> =
-        locks.iter().filter(|lock| lock.waits).map(|lock| lock.file).collect();
+    let locks: Vec<Lock<'_>> = list.lines().filter_map(lock).collect();
+    let waited_for: BTreeSet<&str> =
+        locks.iter().filter(|lock| lock.waits).map(|lock| lock.number).collect();
     let mut found = BTreeMap::<i32, BTreeSet<SharedKey>>::new();
-    for lock in locks.iter().filter(|lock| waited_for.contains(&lock.file)) {
+    for lock in locks.iter().filter(|lock| waited_for.contains(lock.number)) {
         found.entry(lock.pid).or_default().insert(SharedKey::LockedFile(lock.file));
     }
     found
 }
 
 /// A lock that a process holds or waits for.
-struct Lock {
+struct Lock<'a> {
+    /// The number of the lock in the list; those that wait for it have the same.
+    number: &'a str,
     pid: i32,
     file: FileId,
     waits: bool,
 }
 
-fn lock(line: &str) -> Option<Lock> {
-    let mut words = line.split_ascii_whitespace().skip(1).peekable();
+fn lock(line: &str) -> Option<Lock<'_>> {
+    let mut words = line.split_ascii_whitespace().peekable();
+    let number = words.next()?;
     let waits = words.next_if_eq(&WAITS).is_some();
     let [_kind, _strictness, _access, pid, file] = std::array::from_fn(|_| words.next());
     let pid = pid?.parse().ok().filter(|pid| *pid > 0)?;
@@ -60,12 +68,13 @@ fn lock(line: &str) -> Option<Lock> {
     };
     let hexadecimal = |number| u32::from_str_radix(number, 16).ok();
     let device = makedev(hexadecimal(major)?, hexadecimal(minor)?);
-    Some(Lock { pid, file: FileId { device, inode: inode.parse().ok()? }, waits })
+    Some(Lock { number, pid, file: FileId { device, inode: inode.parse().ok()? }, waits })
 }
 
 #[cfg(test)]
 mod tests {
     use std::process::{Command, id};
+    use std::time::{Duration, Instant};
 
     use rustix::fs::{FlockOperation, flock};
 
@@ -78,10 +87,11 @@ mod tests {
         2: -> FLOCK  ADVISORY  READ  31 fd:1a:8 0 EOF\n\
         3: OFDLCK ADVISORY  WRITE -1 08:01:9 0 EOF\n\
         3: -> OFDLCK ADVISORY  WRITE -1 08:01:9 0 EOF\n\
-        4: LEASE  ACTIVE    READ  20 08:01:10 0 EOF\n";
+        4: LEASE  ACTIVE    READ  20 08:01:10 0 EOF\n\
+        5: POSIX  ADVISORY  WRITE 40 fd:1a:8 0 9\n";
 
     #[test]
-    fn only_a_lock_for_which_a_process_waits_ties_its_holder_and_those_that_wait() {
+    fn a_lock_that_others_wait_for_ties_all_of_them() {
         let file = FileId { device: makedev(0xfd, 0x1a), inode: 8 };
         let tied = BTreeSet::from([SharedKey::LockedFile(file)]);
         let expected = [20, 30, 31].map(|pid| (pid, tied.clone()));
@@ -99,7 +109,9 @@ mod tests {
             let tied = contended_locks(&Proc::default()).unwrap();
             tied.contains_key(&own) && tied.get(&own) == tied.get(&other)
         };
+        let until = Instant::now() + Duration::from_secs(10);
         while !are_tied() {
+            assert!(Instant::now() < until, "it is not listed");
             std::thread::yield_now();
         }
         flock(&file, FlockOperation::Unlock).unwrap();

@@ -21,8 +21,11 @@ const FIRST: Nanos = Nanos::from_millis(100);
 /// waking up for.
 const STOPS: Nanos = Nanos::from_millis(500);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
-/// How long it is at least from one look at file locks to the next.
-const LOCKS: Nanos = Nanos::from_millis(250);
+/// How long it is at least from one look at file locks to the next: the shortest, and the longest
+/// while no program waits for a lock. A look can take the kernel some milliseconds.
+const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
+/// How long programs stay tied by a lock for which none of them is seen to wait any more.
+const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
 
@@ -33,8 +36,9 @@ pub(super) struct Inspector {
     watched: BTreeMap<ProgramId, Watched>,
     /// The group of each slot, as found.
     groups: Vec<Option<GroupId>>,
-    /// When to look for file locks that programs wait for.
+    /// When to look for file locks that programs wait for, and how long to wait after that.
     locks_at: Nanos,
+    locks_pause: Nanos,
 }
 
 #[derive(Debug)]
@@ -46,6 +50,8 @@ struct Watched {
     bonds_at: Nanos,
     pause: Nanos,
     bonds: Bonds,
+    /// The file locks that tie it to others, and when that was seen last.
+    locks: BTreeMap<SharedKey, Nanos>,
     traced: bool,
     reported: bool,
 }
@@ -54,6 +60,13 @@ impl Watched {
     /// Whether the program takes turns, so that what it shares matters.
     fn turns(&self) -> bool {
         self.bonds_at < Nanos::NEVER
+    }
+
+    /// What it shares, file locks included.
+    fn all_bonds(&self) -> Bonds {
+        let mut bonds = self.bonds.clone();
+        bonds.shared.extend(self.locks.keys());
+        bonds
     }
 
     fn look_at_stops_after(&mut self, now: Nanos) {
@@ -69,6 +82,7 @@ impl Inspector {
             watched: BTreeMap::new(),
             groups: vec![None; slots],
             locks_at: Nanos::ZERO,
+            locks_pause: LOCKS.0,
         }
     }
 
@@ -80,6 +94,7 @@ impl Inspector {
             bonds_at: if turns { now + FIRST } else { Nanos::NEVER },
             pause: FIRST,
             bonds: Bonds::default(),
+            locks: BTreeMap::new(),
             traced: false,
             reported: false,
         };
@@ -158,27 +173,29 @@ impl Linux {
         Ok(())
     }
 
-    /// Finds programs that wait for each other's file lock. They stay a group: a lock that is
-    /// taken and given back all the time is not seen in every look.
+    /// Finds programs that wait for each other's file lock. A lock that is taken and given back all
+    /// the time is not seen in every look.
     fn look_at_locks(&mut self, now: Nanos) -> Result<(), MachineError> {
-        if now < self.inspector.locks_at {
+        let Inspector { watched, locks_at, locks_pause, .. } = &mut self.inspector;
+        if now < *locks_at || watched.values().filter(|watched| watched.turns()).count() < 2 {
             return Ok(());
         }
-        self.inspector.locks_at = now + LOCKS;
         let tied = bonds::contended_locks(&self.proc)?;
-        if tied.is_empty() {
-            return Ok(());
-        }
-        let mut news = false;
-        for (id, watched) in &mut self.inspector.watched {
-            let Some(live) = self.live.get(id).filter(|_| watched.turns()) else { continue };
-            let members = live.tree.members(&self.proc);
-            for keys in members.iter().filter_map(|process| tied.get(&process.pid)) {
-                let before = watched.bonds.shared.len();
-                watched.bonds.shared.extend(keys);
-                news |= watched.bonds.shared.len() > before;
+        let (mut news, mut any) = (false, false);
+        for (id, watched) in watched.iter_mut().filter(|(_, watched)| watched.turns()) {
+            let live = self.live.get(id).filter(|_| !tied.is_empty());
+            let members = live.map(|live| live.tree.members(&self.proc)).unwrap_or_default();
+            let keys = members.iter().filter_map(|process| tied.get(&process.pid)).flatten();
+            for key in keys {
+                news |= watched.locks.insert(*key, now).is_none();
             }
+            let before = watched.locks.len();
+            watched.locks.retain(|_, seen| now.since(*seen) < TIED);
+            news |= watched.locks.len() < before;
+            any |= !watched.locks.is_empty();
         }
+        *locks_pause = if any { LOCKS.0 } else { (*locks_pause * 2).min(LOCKS.1) };
+        *locks_at = now + *locks_pause;
         if news {
             self.regroup();
         }
@@ -216,16 +233,13 @@ impl Linux {
 
     fn look_at_bonds(&mut self, id: ProgramId) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (mut bonds, traced) = self.bonds_of(live)?;
+        let (bonds, traced) = self.bonds_of(live)?;
         let job = &self.jobs[usize::from(id.slot)];
         let forbidden = bonds
             .forbid_freezing()
             .filter(|_| !job.freezable_for_sure && !self.ground.is_by_weight());
         let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
         watched.traced = traced;
-        let locks =
-            watched.bonds.shared.iter().filter(|key| matches!(key, SharedKey::LockedFile(_)));
-        bonds.shared.extend(locks);
         let news = watched.bonds.shared != bonds.shared;
         watched.bonds = bonds;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
@@ -251,7 +265,7 @@ impl Linux {
     /// Finds anew which programs share something, and tells what has changed.
     fn regroup(&mut self) {
         let (ids, all): (Vec<ProgramId>, Vec<Bonds>) =
-            self.inspector.watched.iter().map(|(id, watched)| (*id, watched.bonds.clone())).unzip();
+            self.inspector.watched.iter().map(|(id, watched)| (*id, watched.all_bonds())).unzip();
         let groups = bonds::groups(&all);
         for (id, group) in ids.iter().zip(&groups) {
             let slot = usize::from(id.slot);

@@ -17,8 +17,8 @@ pub(super) struct Inner {
     is_new: bool,
     /// It runs solo probes: every program has equal time, and none is bound to CPUs.
     probes: bool,
-    /// The programs that hardly use CPUs.
-    idle: BTreeSet<ProgramId>,
+    /// The programs that hardly use CPUs, by position in the workload.
+    idle: BTreeSet<u16>,
     /// The programs that ran on CPUs left over by a gang since this was last taken.
     lent: BTreeSet<ProgramId>,
 }
@@ -33,14 +33,14 @@ impl Inner {
     pub(super) fn change(
         &mut self,
         policy: Box<dyn Policy + Send>,
-        idle: BTreeSet<ProgramId>,
+        idle: BTreeSet<u16>,
         probes: bool,
     ) {
         (self.policy, self.idle, self.probes, self.is_new) = (policy, idle, probes, true);
     }
 
     /// The programs that hardly used CPUs when the policy came into force.
-    pub(super) fn idle(&self) -> &BTreeSet<ProgramId> {
+    pub(super) fn idle(&self) -> &BTreeSet<u16> {
         &self.idle
     }
 
@@ -69,7 +69,7 @@ impl Inner {
 
     fn shown(&self, program: &Program) -> Program {
         Program {
-            freezable: program.freezable && !self.idle.contains(&program.id),
+            freezable: program.freezable && !self.idle.contains(&program.id.slot),
             weight: if self.probes { 1.0 } else { program.weight },
             ..program.clone()
         }
@@ -86,7 +86,7 @@ impl Inner {
         for reason in &mut plan.reasons[reasons..] {
             match (reason.why, reason.program) {
                 (Why::Lent { .. }, Some(id)) => _ = self.lent.insert(id),
-                (Why::NeverFrozen, Some(id)) if self.idle.contains(&id) => {
+                (Why::NeverFrozen, Some(id)) if self.idle.contains(&id.slot) => {
                     reason.why = Why::HardlyRuns;
                 }
                 _ => {}

@@ -68,12 +68,12 @@ impl Programs {
         }
     }
 
-    /// Those that compete for CPUs.
+    /// The programs that compete for CPUs.
     pub(super) fn competing<'a>(&'a self, world: &World<'a>) -> impl Iterator<Item = &'a Program> {
         present(world).filter(|program| !self.known(program).idles)
     }
 
-    /// Those of them that can take turns.
+    /// The programs that compete for CPUs and may be frozen.
     pub(super) fn rivals(&self, world: &World<'_>) -> Vec<Rival> {
         let rival = |program: &Program| Rival {
             threads: asked(program, world),
@@ -82,10 +82,15 @@ impl Programs {
         self.competing(world).filter(|program| program.freezable).map(rival).collect()
     }
 
-    /// Those that hardly use CPUs.
-    pub(super) fn idle(&self, world: &World<'_>) -> BTreeSet<ProgramId> {
+    /// The positions of programs that hardly use CPUs.
+    pub(super) fn idle(&self, world: &World<'_>) -> BTreeSet<u16> {
         let idle = present(world).filter(|program| self.known(program).idles);
-        idle.map(|program| program.id).collect()
+        idle.map(|program| program.id.slot).collect()
+    }
+
+    /// Whether a program at this position has been measured.
+    pub(super) fn knows(&self, id: ProgramId) -> bool {
+        self.0.contains_key(&id.slot)
     }
 
     /// Whether any program has run alone.

@@ -253,12 +253,67 @@ fn programs_that_are_still_being_loaded_have_no_solo_probes() {
 }
 
 #[test]
-fn where_nothing_can_be_measured_all_run_together() {
+fn solo_probes_that_measure_nothing_lead_to_no_turns() {
     let mut lab = lab(2, of_two_threads(4));
-    for _ in 0..20 {
-        sample(&mut lab, &[]);
-        assert_eq!(lab.running(), [0, 1, 2, 3]);
+    sample_alike(&mut lab, 0.5, 1.0);
+    assert!(probes(&lab));
+    sample(&mut lab, &[]);
+    assert_eq!((chosen(&lab), lab.running().len()), (Some(TOGETHER), 4));
+}
+
+/// Ends a program and starts it again, in half a second.
+fn repeats(lab: &mut Lab<Auto>, slot: u16) {
+    let until = lab.scene.now + Nanos::from_millis(500);
+    while lab.next_wake().is_some_and(|at| at <= until) {
+        lab.wake();
     }
+    lab.scene.now = until;
+    lab.exit(slot);
+    lab.arrive(program(slot, 2));
+}
+
+#[test]
+fn turns_that_lose_end_although_a_program_is_repeated_all_the_time() {
+    let mut lab = in_turns(of_two_threads(4));
+    for _ in 0..20 {
+        repeats(&mut lab, 3);
+        if lab.wake_of(SAMPLES).is_some_and(|at| at <= lab.scene.now + Nanos::from_millis(500)) {
+            sample_alike(&mut lab, 1.2, 0.25);
+        }
+        if chosen(&lab) == Some(TOGETHER) {
+            return;
+        }
+    }
+    panic!("they are never compared");
+}
+
+#[test]
+fn a_program_that_is_repeated_brings_no_more_solo_probes() {
+    let mut lab = lab(2, of_two_threads(3));
+    let mut count = 0;
+    for _ in 0..120 {
+        let before = lab.scene.now;
+        for _ in 0..3 {
+            if lab.wake_of(SAMPLES).is_none_or(|at| at > before + Nanos::from_millis(400)) {
+                break;
+            }
+            sample_alike(&mut lab, 0.66, 1.0);
+            count += usize::from(probes(&lab));
+            if probes(&lab) {
+                sample_alike(&mut lab, 1.0, 0.33);
+            }
+        }
+        repeats(&mut lab, 2);
+    }
+    assert!((2..=7).contains(&count), "{count} in a minute: after 2, 4, 8, 16 and 32 s");
+}
+
+#[test]
+fn turns_end_when_all_but_one_hardly_run() {
+    let mut lab = in_turns(of_two_threads(3));
+    sample(&mut lab, &[(0, 2.0, 0.33), (1, 0.0, 0.33), (2, 0.0, 0.33)]);
+    assert_eq!(chosen(&lab), Some((Manner::SideBySide, Ground::OneCompetes)));
+    assert_eq!(lab.running(), [0, 1, 2]);
 }
 
 #[derive(Clone, Debug)]
@@ -307,7 +362,8 @@ proptest! {
             let (run, wait): (Vec<_>, Vec<_>) =
                 lab.scene.programs.iter().partition(|p| p.state.may_run());
             prop_assert!(wait.is_empty() || !run.is_empty(), "a program waits for none");
-            prop_assert!(wait.is_empty() || lab.next_wake().is_some(), "it waits for ever");
+            let quantum_ends = lab.wake_of(Token(0)).is_some();
+            prop_assert!(wait.is_empty() || quantum_ends, "it waits for ever");
         }
     }
 }

@@ -1,4 +1,5 @@
 use cosched_core::workload::{Place, Position};
+use cosched_core::{Molding, Why};
 
 use super::*;
 use crate::testkit::options;
@@ -87,5 +88,22 @@ fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
         let Err(unfit) = Kind::Gang.build(&options) else { panic!("{quantum} was taken") };
         assert_eq!(unfit, Unfit::Quantum { asked: quantum });
         assert!(unfit.to_string().contains("1.000 ms to 60.000 s"), "{unfit}");
+    }
+}
+
+#[test]
+fn a_program_with_fewer_threads_is_told_of_under_every_goal() {
+    use crate::testkit::{Lab, program};
+    for kind in [Kind::Turns, Kind::Auto] {
+        for (goal, turns) in
+            Goal::ALL.into_iter().flat_map(|goal| [(goal, None), (goal, Some(Turns::Freeze))])
+        {
+            let policy = kind.build(&Options { goal, turns, ..Options::default() }).unwrap();
+            let mut molded = program(0, 1);
+            molded.profile.molded = Some(Molding { asked: 2, solo: Nanos::from_secs(1) });
+            let lab = Lab::new(policy, 2, vec![molded, program(1, 2)]);
+            let told = Why::Molded { threads: 1, asked: 2 };
+            assert!(lab.plan.reasons.iter().any(|reason| reason.why == told), "{kind} {goal}");
+        }
     }
 }
