@@ -25,12 +25,15 @@ use cosched_core::result::{
 };
 use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
+use cosched_linux::ground::ByWeight;
 use cosched_policy::Kind;
 use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
-use crate::session::{Molded, Origins, Request, Session, is_moldable, print, say};
+use crate::session::{
+    Molded, Origins, Request, Session, TURNS_BY_WEIGHT, by_weight, is_moldable, print, say,
+};
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
@@ -368,7 +371,10 @@ impl Simulator {
         let outcome = outcome.map_err(Failure::broken)?;
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
-        let rungs = Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) };
+        let rungs = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
+            true => Rungs { freezing: NONE.to_owned(), pinning: TURNS_BY_WEIGHT.to_owned() },
+            false => Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) },
+        };
         let context = self.session.context(
             &request,
             &planned.threads,

@@ -93,7 +93,7 @@ pub enum ByWeight {
 #[derive(Debug, thiserror::Error)]
 pub enum GroundError {
     /// No tree for what was asked.
-    #[error("{wish} was asked for, but {why}; {remedy}")]
+    #[error("{wish} cannot be had: {why}; {remedy}")]
     NotHere {
         /// What was asked.
         wish: &'static str,
@@ -345,7 +345,15 @@ impl Ground {
         all: &CpuSet,
         log: &mut Log,
     ) -> Result<(), GroundError> {
-        self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log)?;
+        self.claim_controller(trees, "cpu", CgroupKind::V1Cpu, Role::Share, log).map_err(
+            |error| match error {
+                GroundError::NotHere { why, .. } => {
+                    let (wish, remedy) = ("turns by weight", "`cosched doctor` names a remedy");
+                    GroundError::NotHere { wish, why, remedy }
+                }
+                other => other,
+            },
+        )?;
         let base = self.bases.iter().find(|base| base.roles.contains(&Role::Share));
         if let Some(Base { dir, .. }) = base {
             if !cgroup::can_be_idle(dir) {

@@ -29,6 +29,9 @@ use cosched_core::{
     Settings, Turn, Why, World,
 };
 
+/// So long that no number of programs makes their turns shorter.
+const LONGEST_WAIT: Nanos = Nanos::from_secs(365 * 86_400);
+
 /// A policy whose turns are made by weight.
 pub(crate) struct ByWeight {
     policy: Box<dyn Policy + Send>,
@@ -128,7 +131,9 @@ impl Policy for ByWeight {
         shown.clear();
         shown.extend(world.programs.iter().map(|program| self.shown(program, world.now)));
         let own = plan.reasons.len();
-        self.policy.decide(causes, &World { programs: &shown, ..*world }, plan);
+        // No program is frozen, so the limit on frozen time shortens no turn.
+        let shown_world = World { programs: &shown, max_frozen: LONGEST_WAIT, ..*world };
+        self.policy.decide(causes, &shown_world, plan);
         self.shown = shown;
         for (id, directive) in &mut plan.programs {
             if *directive == Directive::Freeze {
@@ -182,6 +187,16 @@ mod tests {
         assert_eq!(turns(&lab), [(1, Filler), (2, InTurn)]);
         lab.exit(2);
         assert_eq!(turns(&lab), [(0, InTurn)], "its wait counts from its last turn");
+    }
+
+    #[test]
+    fn the_limit_on_frozen_time_shortens_no_turn() {
+        let options = Options { quantum: Nanos::from_secs(5), ..Options::default() };
+        let policy = ByWeight::new(Box::new(Minwait::new(&options)));
+        let mut lab = Lab::new(policy, 2, (0..40).map(|slot| program(slot, 2)).collect());
+        assert_eq!(lab.next_wake(), Some(options.quantum));
+        lab.wake();
+        assert_eq!(lab.next_wake(), Some(options.quantum * 2));
     }
 
     #[test]

@@ -312,8 +312,11 @@ fn wishes(request: &Request<'_>) -> Wishes {
     }
 }
 
-/// Whether programs are to take turns by weight.
-pub(super) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
+/// What is said of binding in a run with turns by weight.
+pub(crate) const TURNS_BY_WEIGHT: &str = "none, turns by weight";
+
+/// Whether programs are to take turns by weight under a policy.
+pub(crate) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
     match (how.options(kind).turns, kind.usual_turns()) {
         (Some(Turns::Weight), _) => ByWeight::Always,
         (None, Turns::Weight) => ByWeight::IfPossible,
@@ -323,8 +326,7 @@ pub(super) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
 
 fn rungs(kind: Kind, machine: &Linux) -> Rungs {
     if machine.ground().is_by_weight() {
-        let pinning = format!("{NONE}, turns by weight");
-        return Rungs { freezing: NONE.to_owned(), pinning };
+        return Rungs { freezing: NONE.to_owned(), pinning: TURNS_BY_WEIGHT.to_owned() };
     }
     let share = match machine.ground().share() {
         None => "",

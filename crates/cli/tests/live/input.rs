@@ -296,7 +296,7 @@ fn a_freezer_without_the_right_to_it_is_refused_with_the_remedy() {
         if place.path("out/run.json").exists() {
             return skip(format!("{freezer} is open to this user"));
         }
-        refused(&place, ended, &["was asked for", "leave the option out"]);
+        refused(&place, ended, &["cannot be had", "leave the option out"]);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use cosched_core::CpuSet;
+use cosched_core::{Aspect, CpuSet, Refusal};
 use cosched_linux::affinity;
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
@@ -193,6 +193,33 @@ fn a_stopped_cosched_leaves_no_program_idle() {
     }
     turns_go_round(&programs);
     place.write("stop", "");
+    let ended = cosched.ended().with(0);
+    let stopped = |slot: u16| {
+        let mut told = ended.result().deviations.into_iter();
+        told.any(|one| {
+            let what = (one.program.slot, one.wanted, one.why);
+            what == (slot, Aspect::Turn, Refusal::CoschedStopped)
+        })
+    };
+    assert!((0..3).all(stopped), "{:?}", ended.result().deviations);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn what_a_program_leaves_running_has_the_weight_of_a_program_in_turn() {
+    let Some(place) = place() else { return };
+    let [_, b, c] = three();
+    let leaves = program("a", "", &format!("setsid sh -c 'echo $$ > a; {BUSY}' & sleep 0.1"));
+    let cosched = place.run(&[leaves, b, c], "--quantum 20ms");
+    let [daemon, b, c] = all_started(&place);
+    eventually("the end of the command", || {
+        place.read("cosched.stderr").contains("a ended and left")
+    });
+    for _ in 0..3 {
+        turns_go_round(&[b, c]);
+        assert!(has_weight(daemon, IN_TURN), "{:?}", weights(daemon));
+    }
+    place.write("stop", "");
     place.nothing_is_left_of(&cosched.ended().with(0));
 }
 
@@ -232,7 +259,7 @@ fn without_cpu_groups_auto_decides() {
         return skip("this user has CPU groups");
     }
     let tables = three();
-    let remedy = ["cpu was asked for, but", "systemd-run --user --scope -p Delegate=yes"];
+    let remedy = ["turns by weight cannot be had", "`cosched doctor` names a remedy"];
     let ended = place.run(&tables, "--turns weight").ended().with(2).saying(&remedy);
     assert!(NAMES.iter().all(|name| place.read(name).is_empty()), "{}", ended.stderr);
     let _ = fs::remove_dir_all(place.path("out"));

@@ -7,7 +7,7 @@
 use std::io;
 use std::os::fd::AsFd;
 
-use cosched_core::{Event, Exit, Happening, ProgramId, Usage};
+use cosched_core::{Event, Exit, Happening, ProgramId, Turn, Usage};
 
 use super::program::{Ended, Live, Parent};
 use super::{Linux, MachineError};
@@ -113,6 +113,10 @@ impl Linux {
         } else {
             let told = self.queue.len();
             self.leave(&mut live)?;
+            if self.ground.is_by_weight() {
+                // An ordinary weight would be next to nothing beside a program in turn.
+                self.weigh(&mut live, Some(Turn::InTurn));
+            }
             // It is gone for the engine: what letting it go told is of no concern any more.
             self.queue.truncate(told);
             self.note(live.id, format!("ended and left {} process(es) running", members.len()));

@@ -168,6 +168,11 @@ impl Linux {
     /// cosched was stopped, and since then the sentinel has thawed every program and evened out weights.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
         self.weigh_anew();
+        let weighed = self.live.values().filter(|live| live.turn.is_some());
+        for id in weighed.map(|live| live.id).collect::<Vec<ProgramId>>() {
+            let what = Happening::Refused(id, Aspect::Turn, Refusal::CoschedStopped);
+            self.queue.push(Event { at: since, what });
+        }
         let is_ours = |live: &&Live| match live.state {
             State::Freezing { since: asked, .. } => asked <= since,
             State::Frozen => live.frozen.since().is_some_and(|frozen| frozen <= since),
