@@ -340,6 +340,12 @@ impl HowArgs {
         if let Some((option, used, what)) = self.measure.unused(kinds) {
             return Err(refuse(option, used, what));
         }
+        if self.policy.turns == Some(Turns::Weight)
+            && !kinds.iter().any(|kind| kind.takes_turns_by_weight())
+        {
+            let takes = Kind::takes_turns_by_weight;
+            return Err(refuse("--turns weight", takes, "take turns by weight"));
+        }
         match self.given().iter().find(|option| ![FILL, GOAL].contains(option)) {
             Some(option) if !kinds.iter().any(|kind| kind.makes_gangs()) => {
                 Err(refuse(option, Kind::makes_gangs, "freeze programs and bind them to CPUs"))
@@ -357,11 +363,6 @@ impl HowArgs {
             }
             _ if self.policy.goal.is_some() && !kinds.iter().any(|kind| kind.chooses()) => {
                 Err(refuse(GOAL, Kind::chooses, "choose by themselves"))
-            }
-            _ if self.policy.turns == Some(Turns::Weight)
-                && !kinds.iter().any(|kind| kind.takes_turns_by_weight()) =>
-            {
-                Err(refuse("--turns weight", Kind::takes_turns_by_weight, "take turns by weight"))
             }
             _ if self.policy.fill && !kinds.iter().any(|kind| kind.fills()) => {
                 Err(refuse(FILL, Kind::fills, "give idle CPUs away"))
