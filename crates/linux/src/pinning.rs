@@ -72,6 +72,11 @@ impl Masks {
         Masks { program, found, last, users, apart }
     }
 
+    /// Whether no thread was ever given a mask: each has its own.
+    fn is_untouched(&self) -> bool {
+        self.last == self.found && self.users.is_empty() && self.apart.is_new()
+    }
+
     fn bind(
         &mut self,
         cpus: Option<CpuSet>,
@@ -80,6 +85,9 @@ impl Masks {
         log: &mut Log,
     ) -> Result<(), PinError> {
         let target = cpus.unwrap_or(self.found);
+        if cpus.is_none() && self.is_untouched() {
+            return Ok(());
+        }
         if target != self.last {
             log.note(Record::Pinned { program: self.program, found: self.found, set: target })?;
         }
