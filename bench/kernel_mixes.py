@@ -13,7 +13,7 @@ from gang import WORKLOADS
 
 # Threads of a program, told by the CPUs of the machine.
 ALL, HALF, ONE = "all", "half", "one"
-# Whose work is that of each thread, so that with one of them it does less.
+# Programs that do less work with fewer threads.
 EACH_THREAD = {"sleeper"}
 # How often the scripts repeat their work in a second, about, on the machine that they were written on.
 A_SECOND = {"numpy-matmul.py": 450, "sklearn-kmeans.py": 14, "sklearn-pca.py": 8}

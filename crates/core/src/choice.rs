@@ -54,7 +54,8 @@ pub enum Ground {
     FewFreezable,
     /// In turns, the programs do less: alone, they leave CPUs idle, or are in the kernel much.
     GangsIdle,
-    /// In turns, the programs do as much: alone, they use all CPUs, and no thread waits for a sibling without a CPU.
+    /// In turns, the programs do as much: alone, they use all CPUs, and no thread waits for a
+    /// sibling without a CPU.
     GangsFill,
     /// A reason that only earlier versions of cosched had.
     #[serde(other)]

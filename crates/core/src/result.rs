@@ -233,7 +233,7 @@ impl ProgramResult {
 pub struct BarrierResult {
     /// The way.
     pub way: Barrier,
-    /// Why whoever waited there did not know which threads ran; `None`: it did.
+    /// Why its waiting threads did not know which threads ran; `None`: they knew.
     pub lacks: Option<String>,
     /// What its threads did there in the whole run; `None`: they never met there, or nobody heard of it, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,7 +37,8 @@ use program::Program;
 use report::{Alone, Figures, Report, Samples};
 use suite::Mixture;
 
-/// The policies that are compared. The others of the same family differ from these only in which programs they bring together.
+/// The policies that are compared. The other policies differ from these only in which programs
+/// run together.
 const POLICIES: [Kind; 6] =
     [Kind::Linux, Kind::LinuxGroups, Kind::Fcfs, Kind::Gang, Kind::Minwait, Kind::Turns];
 /// How many seeds the simulator gets at least: where chance decides, the median of a few is a chance itself.

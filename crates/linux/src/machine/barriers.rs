@@ -1,8 +1,8 @@
 //! Programs whose barriers are the hook's: while one of them runs, the states of their threads are written down for them.
 //!
-//! What writes them is loaded before the run begins, since it takes longer than programs should start later. It is attached
-//! when there is such a program, and detached when the last one has ended or was released: until then every context switch of
-//! the machine pays for it.
+//! The program that writes them is loaded into the kernel before the run begins, since loading
+//! takes long. It is attached while such a program runs: every context switch of the machine pays
+//! for it.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ impl Linux {
         self.states.as_ref()?.as_ref().err()
     }
 
-    /// Tells each program whose barriers are the hook's what they lack, once.
+    /// Says once, for each program whose barriers are the hook's, what it lacks.
     pub(super) fn tell_of_lacking_states(&self) {
         let Some(why) = self.lacks_states() else { return };
         for (slot, job) in self.jobs.iter().enumerate() {

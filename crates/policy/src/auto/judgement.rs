@@ -13,8 +13,8 @@
 //! wait for each other, that saves a multiple; if not, it costs some per cent.
 //!
 //! *How much may be lost* depends on whether anything can be won. A program whose threads sleep
-//! alone waits by sleeping, and wastes little. So does one whose threads yield: they are in the
-//! kernel alone, more than together with others. A program whose threads do neither never waits, or
+//! alone waits by sleeping, and wastes little. One whose threads yield wastes little too: alone it is
+//! in the kernel more than together with others. A program whose threads do neither never waits, or
 //! spins. Where two such programs meet, each may take CPUs from threads for which the other one
 //! spins, so more may be lost to avoid that.
 
