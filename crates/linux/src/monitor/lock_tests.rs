@@ -1,6 +1,9 @@
 //! What the kernel's part tells of locks: which ones, when threads came to them, and from where they were handed on.
 
 use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::AtomicI32;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Condvar, Mutex, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -19,14 +22,19 @@ const TURNS: u32 = 400;
 struct Turn {
     taken: Mutex<u32>,
     told: Condvar,
+    /// Their numbers, 0 before they are there.
+    threads: [AtomicI32; 2],
 }
 
 impl Turn {
-    /// Takes every second turn until there are no more.
+    /// Takes every second turn until there are no more. Each is taken only once the other thread sleeps, so that every
+    /// turn is a wake-up.
     fn take(&self, parity: u32) {
+        self.threads[parity as usize].store(gettid().as_raw_nonzero().get(), Relaxed);
         let mut taken = self.taken.lock().unwrap();
         while *taken < TURNS {
             if *taken % 2 == parity {
+                self.wait_for_sleep_of(1 - parity);
                 *taken += 1;
                 self.told.notify_one();
             } else {
@@ -34,6 +42,18 @@ impl Turn {
             }
         }
         self.told.notify_one();
+    }
+
+    fn wait_for_sleep_of(&self, parity: u32) {
+        let sleeps = |stat: String| stat.rsplit(')').next().unwrap().starts_with(" S");
+        loop {
+            let thread = self.threads[parity as usize].load(Relaxed);
+            let stat = fs::read_to_string(format!("/proc/self/task/{thread}/stat"));
+            if stat.is_ok_and(sleeps) {
+                return;
+            }
+            thread::yield_now();
+        }
     }
 }
 
