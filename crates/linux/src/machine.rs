@@ -64,6 +64,7 @@ use crate::poll::{Poll, Ready};
 use crate::procfs::Proc;
 use crate::sentinel::Sentinel;
 use crate::signals::{INTERRUPTIONS, interruption};
+use crate::spread::Spread;
 use crate::undo::{self, Log, LogError, Restored};
 use barriers::States;
 pub use config::{Config, Job, Note, Origin};
@@ -131,6 +132,7 @@ pub struct Linux {
     turns: bool,
     /// The turn of a program has begun, by weight, and its threads have not been moved apart yet.
     turn_began: bool,
+    apart: Spread,
     open_files: Raised,
     count: Option<Events>,
     jobs: Vec<Job>,
@@ -229,6 +231,7 @@ impl Linux {
             own_sessions,
             turns: config.turns,
             turn_began: false,
+            apart: Spread::default(),
             open_files,
             count: config.count,
             jobs: config.jobs,

@@ -6,7 +6,6 @@ use rustix::io::Errno;
 use super::Linux;
 use super::program::Live;
 use crate::cgroup::Dir;
-use crate::spread::spread;
 use crate::undo::LogError;
 
 impl Linux {
@@ -49,9 +48,10 @@ impl Linux {
         if !std::mem::take(&mut self.turn_began) {
             return Ok(());
         }
+        self.apart.keep_only(|id| self.live.contains_key(&id));
         let in_turn = self.live.values().filter(|live| live.turn == Some(Turn::InTurn));
         let in_turn: Vec<(ProgramId, &Dir)> =
             in_turn.filter_map(|live| Some((live.id, live.share_dir()?))).collect();
-        spread(&in_turn, &self.cpus, &self.proc, &mut self.log)
+        self.apart.spread(&in_turn, &self.cpus, &self.proc, &mut self.log)
     }
 }

@@ -25,6 +25,8 @@ pub struct Stat {
     pub utime: u64,
     /// CPU time in the kernel, clock ticks.
     pub stime: u64,
+    /// Page faults without a disk of the children that it has waited for: it grows with each of them.
+    pub faults_of_reaped: u64,
     /// CPU time of the children that it has waited for, and of those whom they have, clock ticks.
     pub reaped: u64,
     /// How many threads the process has.
@@ -96,6 +98,7 @@ fn parse(line: &str) -> Option<Stat> {
         state: State::of(*field(3)?.as_bytes().first()?),
         utime: field(14)?.parse().ok()?,
         stime: field(15)?.parse().ok()?,
+        faults_of_reaped: field(11)?.parse().ok()?,
         reaped: field(16)?.parse::<u64>().ok()? + field(17)?.parse::<u64>().ok()?,
         threads: field(20)?.parse().ok()?,
         start_time: field(22)?.parse().ok()?,
@@ -127,6 +130,7 @@ mod tests {
             state: State::Sleeping,
             utime: 55,
             stime: 66,
+            faults_of_reaped: 2,
             reaped: 11,
             threads: 9,
             start_time: 123_456,
