@@ -4,14 +4,41 @@
 #
 # What cosched promises, it promises without root. So root gives its rights up
 # first: everything is copied into a temporary folder that belongs to a user
-# made for this, and nothing outside that folder is written.
+# made for this, and nothing outside that folder is written. Before that, root
+# gives that user a cgroup, which the default policy needs; it is removed at the end.
 set -euo pipefail
 cosched=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
 user=cosched
 
 home=$(mktemp -d "${TMPDIR:-/tmp}/cosched-demo.XXXXXX")
-trap 'rm -rf "$home"' EXIT
+group=
+finish() {
+    # An ended user's cgroup may hold this script still.
+    if [[ -n "$group" ]]; then
+        echo $$ >"$(dirname "$group")/cgroup.procs" || true
+        rmdir "$group" || true
+    fi
+    rm -rf "$home"
+}
+trap finish EXIT
+
+# Makes a cgroup with the cpu controller that belongs to a user, and enters it; without one, programs are frozen.
+enter_group() {
+    local base path
+    base=$(findmnt -no TARGET -t cgroup -O cpu | head -1)
+    path=$(sed -n 's/^[0-9]*:\(.*,\)*cpu\(,.*\)*:\(.*\)/\3/p' /proc/self/cgroup)
+    if [[ -z "$base" ]]; then
+        base=$(findmnt -no TARGET -t cgroup2 | head -1)
+        path=$(sed -n 's/^0:://p' /proc/self/cgroup)
+        echo +cpu >"$base$path/cgroup.subtree_control" || return 0
+    fi
+    mkdir "$base$path/cosched-demo-$$" || return 0
+    group=$base$path/cosched-demo-$$
+    chown -R "$1:" "$group"
+    echo $$ >"$group/cgroup.procs"
+}
+
 mkdir "$home/workloads"
 cp -r "$here/bin" "$here/demo.toml" "$here/numpy-matmul.py" "$home/workloads"
 cp "$cosched" "$(dirname "$cosched")/libcosched_hook.so" "$home"
@@ -28,6 +55,7 @@ if ((EUID == 0)); then
     fi
     echo "demo: running as the user \"$user\" in $home"
     chown -R "$user:" "$home"
+    enter_group "$user" 2>/dev/null
     # Root's own environment is none of that user's business.
     as_user=(env -i PATH="$PATH" TERM="${TERM:-dumb}" LANG=C.UTF-8 HOME="$home" USER="$user"
         setpriv --reuid="$user" --regid="$(id -g "$user")" --init-groups)
