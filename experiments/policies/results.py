@@ -2,10 +2,14 @@
 
 import statistics
 
+GOALS = ["throughput", "fair", "responsive"]
 VARIANTS = {name: ["--policy", name] for name in ["linux", "linux-groups", "fcfs", "gang", "minwait", "auto", "turns"]} | {
-    f"turns-{goal}": ["--policy", "turns", "--goal", goal] for goal in ["throughput", "fair", "responsive"]}
-# The variant whose programs are simulated alone, too; that is the same for all.
+    f"turns-{goal}": ["--policy", "turns", "--goal", goal] for goal in GOALS} | {
+    "turns-fair-unknown": ["--policy", "turns", "--goal", "fair"]}
+# The variant whose times alone are taken for all.
 SOLO = "linux"
+# Under these variants each program is simulated alone first, and the policy knows how long that took.
+ALONE_FIRST = {SOLO, "turns-fair"}
 
 
 def figures(ways):

@@ -135,7 +135,7 @@ pub(crate) struct PolicyArgs {
     #[arg(long, allow_hyphen_values = true, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
     /// What is to be achieved before anything else: balanced, throughput (turns in the order of arrival, each until the
-    /// program ends), fair (equal turns in a fixed round) or responsive (short turns) (turns, auto) [default: balanced]
+    /// program ends), fair (slowdowns that are alike) or responsive (short turns) (turns, auto) [default: balanced]
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
     /// How programs take turns: by weight (all run, and the others get what the programs in turn leave), or freeze (the others

@@ -7,7 +7,7 @@
 //! every rung, and tells how long that takes.
 
 mod barriers;
-mod by_weight;
+pub(crate) mod by_weight;
 pub(crate) mod gaps;
 mod machine;
 mod outlook;

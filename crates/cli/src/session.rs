@@ -28,7 +28,7 @@ use cosched_policy::{Demand, Kind, Options, Turns, Unfit};
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::store::{Key, Store};
-pub(crate) use making::{TURNS_BY_WEIGHT, by_weight, own_cpu_seconds};
+pub(crate) use making::{by_weight, own_cpu_seconds, rungs_by_weight};
 pub(crate) use molding::{Molded, is_moldable};
 pub(crate) use request::{Origins, Ran, Request};
 pub(crate) use scope::enter_scope;

@@ -32,7 +32,7 @@ use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
 use crate::session::{
-    Molded, Origins, Request, Session, TURNS_BY_WEIGHT, by_weight, is_moldable, print, say,
+    Molded, Origins, Request, Session, by_weight, is_moldable, print, rungs_by_weight, say,
 };
 use crate::{out, source, table};
 pub(crate) use args::SimArgs;
@@ -372,7 +372,7 @@ impl Simulator {
         debug_assert_eq!(outcome.ended, Ended::Complete, "nobody can interrupt a simulation");
         let how = |does: bool| if does { SIMULATED.to_owned() } else { NONE.to_owned() };
         let rungs = match can_weigh && by_weight(kind, &self.scene.how) != ByWeight::No {
-            true => Rungs { freezing: NONE.to_owned(), pinning: TURNS_BY_WEIGHT.to_owned() },
+            true => rungs_by_weight(&self.session, SIMULATED),
             false => Rungs { freezing: how(kind.makes_gangs()), pinning: how(kind.binds()) },
         };
         let context = self.session.context(

@@ -263,6 +263,11 @@ pub enum Why {
         /// How long.
         waited: Nanos,
     },
+    /// It is slowed most of those that fit.
+    SlowedMost {
+        /// By how much, as far as is known: time over time alone. `None`: it has done nothing yet.
+        slowdown: Option<f64>,
+    },
     /// It does not fit beside those that have waited longer.
     DoesNotFit {
         /// CPUs still free when its turn came.

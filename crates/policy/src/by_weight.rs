@@ -15,7 +15,9 @@
 //! once, as a filler if it has no turn yet. The inner policy sees a filler as frozen, or as not
 //! started before its first turn: so waiting times, queues and rounds count turns. No program is
 //! bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their
-//! weight. A measurement that the inner policy wants made while all are frozen is made while they
+//! weight, with one exception: where several programs are in turn together beside fillers, and the
+//! CPUs have several last-level caches, each is bound to the CPUs that the inner policy gave it, and
+//! let go when its turn is over. Otherwise they share caches and disturb each other. A measurement that the inner policy wants made while all are frozen is made while they
 //! run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
@@ -25,12 +27,17 @@
 use std::collections::BTreeMap;
 
 use cosched_core::{
-    AtExpiry, Cause, CpuSet, Directive, Nanos, Plan, Policy, Program, ProgramId, ProgramState,
-    Settings, Turn, Why, World,
+    AtExpiry, Cause, CpuSet, Directive, Level, Nanos, Plan, Policy, Program, ProgramId,
+    ProgramState, Settings, Topology, Turn, Why, World,
 };
 
 /// So long that no number of programs makes their turns shorter.
 const LONGEST_WAIT: Nanos = Nanos::from_secs(365 * 86_400);
+
+/// Whether programs in turn together are bound to CPUs of their own.
+pub fn binds_by_weight(topology: &Topology, cpus: &CpuSet) -> bool {
+    topology.spanned(cpus, Level::Llc) > 1
+}
 
 /// A policy whose turns are made by weight.
 pub(crate) struct ByWeight {
@@ -54,6 +61,8 @@ struct Part {
     cpus: Option<CpuSet>,
     /// The threads that the policy granted it last.
     grant: Option<u16>,
+    /// It is bound to these CPUs.
+    bound: bool,
 }
 
 impl Part {
@@ -91,6 +100,30 @@ impl ByWeight {
         }
     }
 
+    /// Whether several programs are in turn together, and others are not.
+    fn several_compete(&self) -> bool {
+        let in_turn = self.parts.values().filter(|part| part.turn == Turn::InTurn).count();
+        in_turn > 1 && in_turn < self.parts.len()
+    }
+
+    /// Leaves to programs the CPUs that the inner policy gave them, where they are to be bound, and
+    /// lets go of those that are bound and are not to be any more.
+    fn bind(&mut self, world: &World<'_>, plan: &mut Plan) {
+        let binds = self.several_compete() && binds_by_weight(world.topology, world.cpus);
+        for (id, directive) in &mut plan.programs {
+            if let (Directive::Run(settings), Some(part)) = (directive, self.parts.get_mut(id)) {
+                settings.cpus = settings.cpus.filter(|_| binds);
+                part.bound = settings.cpus.is_some();
+            }
+        }
+        for (id, part) in self.parts.iter_mut().filter(|(_, part)| part.bound && !binds) {
+            part.bound = false;
+            let (turn, grant) = (Some(part.turn), part.grant);
+            plan.run(*id, Settings { turn, grant, ..Settings::default() });
+            plan.because(Some(*id), Why::Turn);
+        }
+    }
+
     /// Makes a filler of a program that the inner policy wants frozen, and gives a turn to one that
     /// it lets run.
     fn by_weight(&mut self, id: ProgramId, directive: Directive, now: Nanos) -> Directive {
@@ -118,9 +151,10 @@ impl ByWeight {
             began: turn == Turn::InTurn || before.is_some_and(|part| part.began),
             cpus,
             grant: settings.grant,
+            bound: before.is_some_and(|part| part.bound),
         };
         self.parts.insert(id, part);
-        Directive::Run(Settings { cpus: None, turn: Some(turn), ..settings })
+        Directive::Run(Settings { turn: Some(turn), ..settings })
     }
 }
 
@@ -143,6 +177,7 @@ impl Policy for ByWeight {
             }
             *directive = self.by_weight(*id, *directive, world.now);
         }
+        self.bind(world, plan);
         for wake in &mut plan.wake {
             if wake.first == AtExpiry::FreezeAndRead {
                 wake.first = AtExpiry::Read;
@@ -209,6 +244,39 @@ mod tests {
         assert_eq!(turns(&lab), [(1, InTurn)]);
         lab.exit(1);
         assert_eq!(turns(&lab), [(2, InTurn)]);
+    }
+
+    #[test]
+    fn programs_in_turn_together_are_bound_where_there_are_several_caches() {
+        let cpus = |lab: &Lab<ByWeight>| -> Vec<(u16, Turn, Option<CpuSet>)> {
+            let settings = |(id, directive): &(ProgramId, Directive)| match directive {
+                Directive::Run(Settings { turn: Some(turn), cpus, .. }) => (id.slot, *turn, *cpus),
+                other => panic!("{other:?}"),
+            };
+            let mut found: Vec<_> = lab.plan.programs.iter().map(settings).collect();
+            found.sort_by_key(|(slot, ..)| *slot);
+            found
+        };
+        let (first, second) = (CpuSet::from_iter([0, 1]), CpuSet::from_iter([2, 3]));
+        let policy = ByWeight::new(Box::new(Minwait::new(&Options::default())));
+        let mut lab = Lab::new(policy, 4, Vec::new());
+        lab.scene.topology = Topology::regular(1, 2, 1, 2, 1);
+        for (slot, threads) in [(0, 2), (1, 2), (2, 3)] {
+            lab.arrive(program(slot, threads));
+        }
+        lab.wake();
+        let alone = [(0, Turn::Filler, None), (1, Turn::Filler, None), (2, Turn::InTurn, None)];
+        assert_eq!(cpus(&lab), alone, "a program in turn alone may run everywhere");
+        lab.wake();
+        let together = [
+            (0, Turn::InTurn, Some(first)),
+            (1, Turn::InTurn, Some(second)),
+            (2, Turn::Filler, None),
+        ];
+        assert_eq!(cpus(&lab), together);
+        lab.exit(2);
+        let free = [(0, Turn::InTurn, None), (1, Turn::InTurn, None)];
+        assert_eq!(cpus(&lab), free, "no program is a filler any more");
     }
 
     #[test]

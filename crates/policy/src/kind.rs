@@ -272,8 +272,8 @@ impl Kind {
     }
 
     /// Whether it decides by what programs tell of their progress, where the library is inside them.
-    pub const fn hears_progress(self) -> bool {
-        matches!(self, Kind::FairProgress)
+    pub fn hears_progress(self, goal: Goal) -> bool {
+        self.equalises() || (self.chooses() && goal == Goal::Fair)
     }
 
     /// Whether it moves threads between sockets ([`Options::shuffling`]).
@@ -403,7 +403,7 @@ impl Kind {
                 let options = &Options { quantum, ..options.clone() };
                 match options.goal {
                     Goal::Throughput => Box::new(Fcfs::default()),
-                    Goal::Fair => Box::new(Rounds::new(options, greedy::cut, None)),
+                    Goal::Fair => Box::new(Minwait::fair(options)),
                     Goal::Balanced | Goal::Responsive if self == Kind::Auto => {
                         Box::new(Auto::new(options))
                     }

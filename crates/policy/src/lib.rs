@@ -69,6 +69,7 @@ mod properties;
 mod testkit;
 
 pub use bandwidth::{Slowdowns, SlowdownsError};
+pub use by_weight::binds_by_weight;
 pub use fair_progress::FairOptions;
 pub use faithful::{
     Basis, FaithfulOptions, Fixed, Found, Quanta, QuantaError, RANGE, Row, Trained, derive,

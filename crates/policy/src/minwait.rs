@@ -24,7 +24,8 @@
 //!   those that wait, longest first. Who runs is not disturbed, and the
 //!   quantum ends when it would have. If nobody runs, a new one begins;
 //! - while everybody runs there are no quanta, and no wake-ups;
-//! - where it is asked for (by [`auto`](crate::auto)), what a gang leaves free is [lent](loan).
+//! - where it is asked for (by [`auto`](crate::auto)), what a gang leaves free is [lent](loan);
+//! - where it is asked for (by the goal `fair`), those that are [slowed](slowed) most come first.
 //!
 //! # `adaptive-minwait`
 //!
@@ -35,11 +36,14 @@
 
 mod ahead;
 mod loan;
+mod slowed;
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use cosched_core::{Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Why, World};
+use cosched_core::{
+    AtExpiry, Cause, CpuSet, Nanos, Plan, Policy, ProgramId, Token, Wake, Why, World,
+};
 
 use crate::grants::{Grants, only_learns};
 use crate::kind::Options;
@@ -48,6 +52,7 @@ use crate::rounds::first_fit;
 use crate::unit::{Denied, Places, Seat, Sorted, Unfreezable, Unit, only_settled, run_together};
 pub(crate) use ahead::{Share, shares};
 use loan::Loan;
+use slowed::Slowed;
 
 /// The one wake-up of this policy.
 const QUANTUM_ENDS: Token = Token(0);
@@ -64,6 +69,8 @@ pub(crate) struct Minwait {
     grants: Option<Grants>,
     /// Who runs on CPUs that are left, if these are lent.
     loan: Option<Loan>,
+    /// By how much programs are slowed, if that decides on who comes first.
+    slowed: Option<Slowed>,
     /// Who runs in this quantum, and where.
     seats: Vec<Seat>,
     /// Who was told to wait.
@@ -84,6 +91,7 @@ impl Minwait {
             denied: Denied::default(),
             grants: None,
             loan: None,
+            slowed: None,
             seats: Vec::new(),
             waiting: BTreeSet::new(),
             cpus: CpuSet::EMPTY,
@@ -102,6 +110,11 @@ impl Minwait {
     pub(crate) fn lending(options: &Options) -> Minwait {
         let places = Places::spreading_misses(options.placement);
         Minwait { places, loan: Some(Loan::default()), ..Minwait::new(options) }
+    }
+
+    /// The same, where those that are slowed most come first.
+    pub(crate) fn fair(options: &Options) -> Minwait {
+        Minwait { slowed: Some(Slowed::default()), ..Minwait::new(options) }
     }
 
     /// Whether there are threads to be decided on.
@@ -153,15 +166,24 @@ impl Minwait {
         }
         let seated = self.seated();
         let waits = units.iter().filter(|unit| !unit.ids().any(|id| seated.contains(&id)));
-        let waits = waits.map(|unit| Waits { unit, since: self.waited(unit, world) });
+        let waits =
+            waits.map(|unit| Waits { unit, since: self.waited(unit, world), slowdown: None });
         let mut queue: Vec<Waits<'_>> = waits.collect();
         queue.sort_by_key(|waits| Reverse(waits.since));
         let limit = self.quantum.longest_wait(units.len().saturating_sub(1), world.max_frozen);
         if !is_pressing(&queue, length, limit) {
+            if let Some(slowed) = &self.slowed {
+                slowed.judge(&mut queue, world);
+            }
             queue.sort_by(|a, b| b.urgency().total_cmp(&a.urgency()));
         }
         let chosen = first_fit(queue.iter().map(|waits| waits.unit).enumerate(), free.len());
-        let because = |waits: &Waits<'_>| Why::WaitedLongest { waited: waits.since };
+        let because = |waits: &Waits<'_>| match waits.slowdown {
+            Some(slowdown) => {
+                Why::SlowedMost { slowdown: Some(slowdown).filter(|slowdown| slowdown.is_finite()) }
+            }
+            None => Why::WaitedLongest { waited: waits.since },
+        };
         let gang = chosen.into_iter().map(|i| (queue[i].unit, because(&queue[i]))).collect();
         self.seats.extend(run_together(gang, free, &mut self.places, world, plan));
     }
@@ -215,6 +237,13 @@ impl Minwait {
         if self.ends != before {
             match &mut self.grants {
                 Some(grants) => grants.wake_at(self.ends, QUANTUM_ENDS, world, plan),
+                None if self.slowed.is_some() => {
+                    plan.wake.push(Wake {
+                        token: QUANTUM_ENDS,
+                        at: self.ends,
+                        first: AtExpiry::Read,
+                    });
+                }
                 None => plan.wake_at(self.ends, QUANTUM_ENDS),
             }
         }
@@ -228,6 +257,9 @@ impl Policy for Minwait {
         }
         if only_settled(causes) || (self.grants.is_some() && only_learns(causes)) {
             return;
+        }
+        if let Some(slowed) = &mut self.slowed {
+            slowed.learn(causes, world, plan);
         }
         let mut sorted = std::mem::take(&mut self.sorted);
         self.denied.update(causes);
@@ -275,12 +307,14 @@ pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
 struct Waits<'a> {
     unit: &'a Unit,
     since: Nanos,
+    /// By how much it is slowed, if that decides.
+    slowdown: Option<f64>,
 }
 
 impl Waits<'_> {
-    /// Who has waited longest by weight comes first.
+    /// Who has waited longest by weight comes first, or who is slowed most by weight.
     fn urgency(&self) -> f64 {
-        self.since.0 as f64 * self.unit.weight
+        self.slowdown.unwrap_or(self.since.0 as f64) * self.unit.weight
     }
 }
 

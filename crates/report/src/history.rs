@@ -101,6 +101,7 @@ pub fn runs(why: &Why) -> Option<bool> {
         | Why::FewestMissesThatFit
         | Why::LeastLost { .. }
         | Why::WaitedLongest { .. }
+        | Why::SlowedMost { .. }
         | Why::Slice { .. }
         | Why::Given { .. }
         | Why::Recalled { .. }

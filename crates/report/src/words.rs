@@ -52,6 +52,7 @@ pub fn in_general(why: &Why) -> &'static str {
         }
         Why::LeastLost { .. } => "of the gangs with room, it costs least in this one",
         Why::WaitedLongest { .. } => "of those that fit, it has waited longest",
+        Why::SlowedMost { .. } => "of those that fit, it is slowed most",
         Why::DoesNotFit { .. } => "it does not fit beside those that have waited longer",
         Why::LeastProgress { .. } => {
             "of those that fit, it is furthest behind what it would do alone"
@@ -125,6 +126,7 @@ pub fn brief(why: Why) -> Cow<'static, str> {
         Why::FewestMissesThatFit => "least misses that fit",
         Why::LeastLost { .. } => "costs least",
         Why::WaitedLongest { .. } => "waited longest",
+        Why::SlowedMost { .. } => "slowed most",
         Why::DoesNotFit { .. } => "does not fit",
         Why::Slice { slice, .. } => return format!("slice {}", span(slice)).into(),
         Why::Given { actuator } => return format!("has {actuator}").into(),
@@ -181,6 +183,11 @@ fn figures(why: &Why) -> Option<String> {
         Why::Lent { cpus } => Some(count((*cpus).into(), "CPU", "CPUs")),
         Why::LeastLost { slowdown } => Some(format!("predicted slowdown {slowdown:.2}")),
         Why::WaitedLongest { waited } => Some(span(*waited)),
+        Why::SlowedMost { slowdown } => {
+            Some(slowdown.map_or("it has done nothing yet".to_owned(), |slowdown| {
+                format!("{slowdown:.2} times its time alone")
+            }))
+        }
         Why::DoesNotFit { free } => Some(format!("{} left", count((*free).into(), "CPU", "CPUs"))),
         Why::LeastProgress { progress, coverage, slowdown } => {
             let known = format!("speed known for {:.0} % of its quanta", coverage * 100.0);

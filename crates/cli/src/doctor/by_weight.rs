@@ -4,11 +4,12 @@ use cosched_linux::files::FileError;
 use cosched_linux::procfs::Proc;
 use cosched_linux::rights::{Ability, Right, Rights};
 use cosched_linux::scope::{Facts, Lack};
+use cosched_linux::topology::Sys;
 use serde::Serialize;
 
 /// Turns by weight on this host.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct ByWeightReport {
+pub(crate) struct ByWeightReport {
     pub(super) available: bool,
     /// What gives them.
     by: Option<By>,
@@ -32,6 +33,16 @@ impl ByWeightReport {
     pub(super) fn new(proc: &Proc, rights: &Rights) -> Result<ByWeightReport, FileError> {
         let idle = rights.rights.iter().find(|right| right.name == Ability::IdleGroups);
         Ok(report(idle, Facts::find(proc)?.check()))
+    }
+
+    /// What is missing on this host, in one line; `None`: nothing.
+    ///
+    /// # Errors
+    /// When files of the kernel cannot be read.
+    pub(crate) fn lack() -> Result<Option<String>, FileError> {
+        let proc = Proc::default();
+        let report = ByWeightReport::new(&proc, &Rights::probe(&proc, &Sys::default())?)?;
+        Ok((!report.available).then(|| report.text()))
     }
 
     /// One line.

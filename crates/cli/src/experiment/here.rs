@@ -4,13 +4,15 @@ use cosched_core::Profile;
 use cosched_core::engine::outcome::Ended;
 use cosched_core::result::Context;
 use cosched_core::workload::Workload;
+use cosched_linux::ground::ByWeight;
 use cosched_policy::Kind;
 
 use super::{Site, Turn};
 use crate::args::HowArgs;
+use crate::doctor::by_weight::ByWeightReport;
 use crate::failure::Failure;
 use crate::profile;
-use crate::session::{Origins, Ran, Request, Session, say};
+use crate::session::{Origins, Ran, Request, Session, by_weight, say};
 use crate::store::Store;
 
 /// This machine.
@@ -74,7 +76,7 @@ impl Site for Here<'_> {
         if let Some(lack) = self.session.cannot_mold(&request) {
             say(format_args!("{lack}"));
         }
-        Ok(())
+        check_weights(kind, how)
     }
 
     fn expected(&self, turn: &Turn<'_>, _round: u16) -> Context {
@@ -92,4 +94,18 @@ impl Site for Here<'_> {
         let request = self.request(turn.workload, turn.kind, turn.how);
         self.session.execute(&Request { out: Some(turn.out), ..request })
     }
+}
+
+/// Refuses turns by weight where they are insisted on and cannot be had; says so where another policy stands in.
+fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
+    let wish = by_weight(kind, how);
+    if wish == ByWeight::No {
+        return Ok(());
+    }
+    let Some(lack) = ByWeightReport::lack().map_err(Failure::broken)? else { return Ok(()) };
+    if wish == ByWeight::Always {
+        return Err(Failure::Input(format!("{kind}: --turns weight: {lack}")));
+    }
+    say(format_args!("under {kind}, the policy auto decides. {lack}"));
+    Ok(())
 }

@@ -17,7 +17,7 @@ use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::met::Met;
 use cosched_linux::undo;
-use cosched_policy::{Kind, Turns};
+use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::sources::{self, Source};
@@ -168,7 +168,7 @@ impl Session {
                 ));
             }
         }
-        let rungs = rungs(request.kind, &machine);
+        let rungs = rungs(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();
         let progress = match request.origins {
             // The terminal is the program's.
@@ -237,7 +237,7 @@ impl Session {
         let uses = Uses {
             threads: spec.malleable && origin == Origin::Started,
             barriers: barrier == Barrier::Donate,
-            progress: request.kind.hears_progress(),
+            progress: request.hears_progress(),
         };
         let hook = sources::is_inside(spec, request).then(|| hook_for(spec, uses)).transpose()?;
         let mut env = spec.environment(self.environment.iter().cloned());
@@ -312,21 +312,26 @@ fn wishes(request: &Request<'_>) -> Wishes {
     }
 }
 
-/// What is said of binding in a run with turns by weight.
-pub(crate) const TURNS_BY_WEIGHT: &str = "none, turns by weight";
+/// What is said of freezing and binding in a run with turns by weight, where programs are bound in this way if at all.
+pub(crate) fn rungs_by_weight(session: &Session, pinning: &str) -> Rungs {
+    let binds = binds_by_weight(&session.topology, &session.usable.cpus);
+    let pinning = if binds { pinning } else { NONE };
+    Rungs { freezing: NONE.to_owned(), pinning: format!("{pinning}, turns by weight") }
+}
 
 /// Whether programs are to take turns by weight under a policy.
 pub(crate) fn by_weight(kind: Kind, how: &HowArgs) -> ByWeight {
     match (how.options(kind).turns, kind.usual_turns()) {
+        _ if !kind.takes_turns_by_weight() => ByWeight::No,
         (Some(Turns::Weight), _) => ByWeight::Always,
         (None, Turns::Weight) => ByWeight::IfPossible,
         _ => ByWeight::No,
     }
 }
 
-fn rungs(kind: Kind, machine: &Linux) -> Rungs {
+fn rungs(kind: Kind, machine: &Linux, session: &Session) -> Rungs {
     if machine.ground().is_by_weight() {
-        return Rungs { freezing: NONE.to_owned(), pinning: TURNS_BY_WEIGHT.to_owned() };
+        return rungs_by_weight(session, machine.ground().pinning().name());
     }
     let share = match machine.ground().share() {
         None => "",

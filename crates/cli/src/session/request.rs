@@ -31,6 +31,13 @@ pub(crate) struct Request<'a> {
     pub(crate) origins: Origins<'a>,
 }
 
+impl Request<'_> {
+    /// Whether what programs tell of their progress is of use.
+    pub(super) fn hears_progress(&self) -> bool {
+        self.kind.hears_progress(self.how.policy.goal.unwrap_or_default())
+    }
+}
+
 /// How the programs of a run come to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origins<'a> {

@@ -54,7 +54,7 @@ fn has_prediction(profile: &Profile, request: &Request<'_>) -> bool {
 pub(super) fn is_inside(spec: &ProgramSpec, request: &Request<'_>) -> bool {
     let is_started = request.origins == Origins::Started;
     (spec.malleable && is_started)
-        || (spec.progress && request.kind.equalises())
+        || (spec.progress && request.hears_progress())
         || request.how.barrier(spec) != Barrier::Own
 }
 

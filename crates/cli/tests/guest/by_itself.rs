@@ -44,7 +44,7 @@ fn plain_cosched_run_takes_turns_by_weight() {
     let ended = run_samples(&place, "exec").ended().with(0);
     let result = ended.result();
     assert_eq!(result.policy, "turns");
-    assert_eq!(result.rungs.pinning, "none, turns by weight", "{}", ended.stderr);
+    assert!(result.rungs.pinning.ends_with("turns by weight"), "{}", ended.stderr);
     let manager = format!("/user@{}.service/", number("-u"));
     for program in &result.programs {
         let said = place.read(&format!("out/{}.stdout", program.name));
@@ -69,7 +69,7 @@ fn standard_input_and_exit_status_stay_as_they_are() {
     let place = place();
     place.write("jobs.toml", program("a", "", "exit 3"));
     let ended = log_in(&place, "exec ./cosched run - --out out < jobs.toml").ended().with(1);
-    assert_eq!(ended.result().rungs.pinning, "none, turns by weight", "{}", ended.stderr);
+    assert!(ended.result().rungs.pinning.ends_with("turns by weight"), "{}", ended.stderr);
     nothing_is_left(&place);
 }
 

@@ -67,3 +67,30 @@ fn two_programs_of_a_quantum_are_packed_and_spread_as_the_machine_is_built() {
         place.nothing_is_left_of(&ended);
     }
 }
+
+#[test]
+fn programs_in_turn_together_are_bound_apart_and_fillers_run_everywhere() {
+    let machines = machines();
+    let names: Vec<&str> = machines.keys().copied().collect();
+    let Some(name) = guest_is_one_of(&names) else { return };
+    let place = Place::new();
+    // Until the third program has ended, the first two are fillers every second time.
+    let script = "until [ -e ended ]; do sleep 0.05; done";
+    let mut tables: Vec<String> =
+        ["a", "b"].map(|name| program(name, "threads = 2", script)).to_vec();
+    tables.push(program("c", "threads = 8", "sleep 2; : > ended"));
+    let ended = place.run(&tables, "--turns weight").ended().with(0);
+    let result = ended.result();
+    let cpus = |program: usize| -> Vec<Option<String>> {
+        let timeline = result.programs[program].timeline.iter();
+        timeline.map(|span| span.2.map(|cpus| cpus.to_string())).collect()
+    };
+    for (program, packed) in machines[name.as_str()].packed.into_iter().enumerate() {
+        let given = cpus(program);
+        assert!(given.contains(&Some(packed.to_owned())) && given.contains(&None), "{given:?}");
+        let is_one = |cpus: &Option<String>| cpus.as_ref().is_none_or(|cpus| cpus == packed);
+        assert!(given.iter().all(is_one), "{given:?}");
+    }
+    assert!(cpus(2).iter().all(Option::is_none), "{:?}", cpus(2));
+    place.nothing_is_left_of(&ended);
+}
