@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 
 use cosched_core::engine::{Beat, Watch};
 use cosched_core::workload::ProgramSpec;
-use cosched_core::{Event, Ground, Happening, Plan, ProgramState, Why, World};
+use cosched_core::{Aspect, Event, Ground, Happening, Plan, ProgramState, Why, World};
 use cosched_linux::machine::Note;
 use cosched_report::words;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -25,6 +25,8 @@ pub(crate) struct Progress {
     tells_choices: bool,
     names: Vec<String>,
     done: BTreeSet<u16>,
+    /// Of whom it was told that they take no turns by weight any more.
+    out_of_turns: BTreeSet<u16>,
     /// What the machine has to tell.
     notes: Receiver<Note>,
 }
@@ -42,16 +44,16 @@ impl Progress {
             bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
             bar
         });
-        let names = programs.iter().map(|spec| spec.name.clone()).collect();
         let tells_ends = !outputs_go_elsewhere && watched();
-        Progress { bar, tells_ends, tells_choices: false, names, done: BTreeSet::new(), notes }
+        Progress { bar, tells_ends, ..Progress::of_notes(programs, notes) }
     }
 
     /// Tells nothing but what the machine has noticed.
     pub(crate) fn of_notes(programs: &[ProgramSpec], notes: Receiver<Note>) -> Progress {
         let names = programs.iter().map(|spec| spec.name.clone()).collect();
-        let done = BTreeSet::new();
-        Progress { bar: None, tells_ends: false, tells_choices: false, names, done, notes }
+        let (done, out_of_turns) = (BTreeSet::new(), BTreeSet::new());
+        let (bar, tells_ends, tells_choices) = (None, false, false);
+        Progress { bar, tells_ends, tells_choices, names, done, out_of_turns, notes }
     }
 
     /// The same, telling what the policy chooses.
@@ -107,6 +109,13 @@ impl Watch for Progress {
 
     fn happened(&mut self, event: &Event) {
         self.tell();
+        match event.what {
+            Happening::Refused(id, Aspect::Turn, why) if self.out_of_turns.insert(id.slot) => {
+                let name = &self.names[usize::from(id.slot)];
+                self.say(&format!("{name} {} {}", words::effect(Aspect::Turn), words::cause(why)));
+            }
+            _ => {}
+        }
         if let Happening::Exited(id, ..) = event.what {
             let first = self.done.insert(id.slot);
             if self.tells_ends && first {

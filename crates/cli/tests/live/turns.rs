@@ -225,6 +225,29 @@ fn what_a_program_leaves_running_has_the_weight_of_a_program_in_turn() {
 }
 
 #[test]
+fn it_is_told_at_once_that_a_program_has_lost_its_cpu_group() {
+    let Some(place) = place() else { return };
+    let cosched = place.run(&three(), "--quantum 20ms");
+    let programs = all_started(&place);
+    let own = group(programs[0]).unwrap();
+    // In version 2, only a cgroup without others below it takes processes.
+    let mut others = cgroups_of(cosched.pid());
+    others.extend(own.ancestors().nth(2).map(PathBuf::from));
+    eventually("a cgroup without processes", || {
+        for pid in fs::read_to_string(own.join("cgroup.procs")).unwrap_or_default().lines() {
+            others.iter().any(|other| fs::write(other.join("cgroup.procs"), pid).is_ok());
+        }
+        fs::remove_dir(&own).is_ok()
+    });
+    turns_go_round(&programs[1..]);
+    place.write("stop", "");
+    let ended = cosched.ended().with(0);
+    let told = ended.stderr.matches("a does not take turns by weight because").count();
+    assert_eq!(told, 1, "{}", ended.stderr);
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
 fn a_thread_keeps_a_mask_of_its_own() {
     let Some(place) = place() else { return };
     if cpus().len() < 2 {
