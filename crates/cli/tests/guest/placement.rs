@@ -71,7 +71,8 @@ fn two_programs_of_a_quantum_are_packed_and_spread_as_the_machine_is_built() {
 #[test]
 fn programs_in_turn_together_are_bound_apart_and_fillers_run_everywhere() {
     let machines = machines();
-    let names: Vec<&str> = machines.keys().copied().collect();
+    // Where the tests are in a cgroup with others, no program can have a CPU group.
+    let names: Vec<&str> = machines.keys().copied().filter(|name| *name != "numa").collect();
     let Some(name) = guest_is_one_of(&names) else { return };
     let place = Place::new();
     // Until the third program has ended, the first two are fillers every second time.
