@@ -131,9 +131,12 @@ mod tests {
         program.args(["--exact", "pointers::tests::computes_for_a_while", "--ignored"]);
         assert!(program.output().unwrap().status.success());
         let blocks = by_block(&pointers.take());
-        let (all, most) =
-            blocks.iter().fold((0, 0), |(all, most), (_, count)| (all + count, most.max(*count)));
-        assert!(all >= 20 && most * 4 > all, "the loop has a few hundred bytes: {blocks:?}");
+        let mut counts: Vec<u32> = blocks.values().copied().collect();
+        counts.sort_unstable_by(|a, b| b.cmp(a));
+        let all: u32 = counts.iter().sum();
+        // Unoptimised, the loop and the functions that it calls are in some six blocks.
+        let most: u32 = counts.iter().take(8).sum();
+        assert!(all >= 20 && most * 4 > all * 3, "it computes in a few blocks: {blocks:?}");
         assert!(pointers.take().is_empty(), "what was taken is not told again");
     }
 }
