@@ -14,7 +14,7 @@ user=cosched
 home=$(mktemp -d "${TMPDIR:-/tmp}/cosched-demo.XXXXXX")
 group=
 finish() {
-    # An ended user's cgroup may hold this script still.
+    # A cgroup can be removed only when this script is not in it.
     if [[ -n "$group" ]]; then
         echo $$ >"$(dirname "$group")/cgroup.procs" || true
         rmdir "$group" || true
@@ -55,7 +55,8 @@ if ((EUID == 0)); then
     fi
     echo "demo: running as the user \"$user\" in $home"
     chown -R "$user:" "$home"
-    enter_group "$user" 2>/dev/null
+    # Without it the demo shows what cosched does then, and says so.
+    enter_group "$user" 2>/dev/null || true
     # Root's own environment is none of that user's business.
     as_user=(env -i PATH="$PATH" TERM="${TERM:-dumb}" LANG=C.UTF-8 HOME="$home" USER="$user"
         setpriv --reuid="$user" --regid="$(id -g "$user")" --init-groups)

@@ -25,7 +25,7 @@ pub(crate) struct Progress {
     tells_choices: bool,
     names: Vec<String>,
     done: BTreeSet<u16>,
-    /// Of whom it was told that they take no turns by weight any more.
+    /// The programs of which it was told that they take no turns by weight any more.
     out_of_turns: BTreeSet<u16>,
     /// What the machine has to tell.
     notes: Receiver<Note>,

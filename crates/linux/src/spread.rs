@@ -49,7 +49,7 @@ struct Runnable {
     thread: Process,
     /// The CPU in whose queue it is.
     cpu: usize,
-    /// Whether it hardly starts a process now.
+    /// Whether it may be moved: it is unlikely to start a process now.
     may_move: bool,
 }
 

@@ -1,4 +1,4 @@
-//! By how much each program is slowed, for whoever wants slowdowns that are alike (the goal `fair`).
+//! By how much each program is slowed: the goal `fair` gives turns by it.
 //!
 //! *Problem.* Equal turns make slowdowns alike only among programs that came together, are equally
 //! long and gain equally much as fillers. A program of one second beside five others of ten seconds
@@ -19,7 +19,7 @@
 //! *Costs.* A program that spins for its siblings between its turns has CPU time, and has come less
 //! far than counted. The programs are read at the end of every quantum.
 //!
-//! *Source.* Ours. Section 3 of the paper on fair progress (fair_progress.rs) compares progress with that alone, too.
+//! *Source.* Ours. [`fair_progress`](crate::fair_progress) also compares progress with that alone.
 
 use std::collections::BTreeMap;
 
