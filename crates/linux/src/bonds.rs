@@ -11,13 +11,18 @@
 //! What the caller itself handed to every program (its own terminal, the pipe behind its
 //! output, a make's job server) ties nobody and is left out.
 //!
-//! Limits: `/proc` does not show who is at the other end of a UNIX or local TCP connection, nor who
-//! serves over UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
+//! Two programs with a TCP connection between them share it; which listening sockets keep clients is told by
+//! who is connected (`sockets`).
+//!
+//! Limits: `/proc` does not show who is at the other end of a UNIX connection, nor who serves over UDP; such
+//! ties show only if both programs hold the same end. The user can name groups by hand.
 
 mod groups;
 mod locks;
 mod opening;
 mod sockets;
+mod tables;
+mod terminals;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -31,7 +36,8 @@ use crate::procfs::{Fd, Proc};
 
 pub use groups::groups;
 pub use locks::contended_locks;
-use sockets::Listeners;
+use sockets::{Contacts, Sockets};
+use terminals::Terminals;
 
 /// What all programs were given alike: names as in `/proc/PID/fd`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -89,9 +95,11 @@ pub struct FileId {
 pub struct Bonds {
     /// It has a GPU device open.
     pub holds_gpu: bool,
-    /// It waits for connections.
+    /// It waits for connections of others: somebody outside is connected, or knows where.
     pub listens: bool,
-    /// It has a terminal open that it was not handed.
+    /// It waits for connections, so far only of its own processes.
+    pub listens_within: bool,
+    /// It has a terminal open that it was not handed, and did not make for its own processes.
     pub holds_terminal: bool,
     /// What it may share with other programs.
     pub shared: BTreeSet<SharedKey>,
@@ -118,8 +126,6 @@ impl Bonds {
             self.shared.insert(SharedKey::Socket(inode));
         } else if is_any(target, &["/dev/nvidia", "/dev/dri/", "/dev/kfd"]) {
             self.holds_gpu = true;
-        } else if is_any(target, &["/dev/pts/", "/dev/tty", "/dev/console"]) {
-            self.holds_terminal = true;
         } else if target.starts_with('/') {
             self.note_file(&folder.join(format!("fd/{}", fd.number)), target);
         }
@@ -141,45 +147,91 @@ impl Bonds {
     }
 }
 
-/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over.
+/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over. `others` tells the
+/// processes of all other programs that run under cosched.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
-pub fn inspect(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<Bonds, FileError> {
-    let mut bonds = Bonds::default();
-    let mut listeners = Listeners::default();
-    for &pid in pids {
-        match inspect_one(proc, pid, handed_out, &mut listeners, &mut bonds) {
-            Ok(()) => {}
-            Err(error) if error.is_gone() => {}
-            Err(error) if error.is_denied() => bonds.unseen.push(pid),
-            Err(error) => return Err(error),
-        }
-    }
+pub fn inspect(
+    proc: &Proc,
+    pids: &[i32],
+    others: &dyn Fn() -> Vec<i32>,
+    handed_out: &HandedOut,
+) -> Result<Bonds, FileError> {
+    let (mut bonds, first) = look(proc, pids, handed_out)?;
+    bonds.shared.extend(first.peers.iter().copied().map(SharedKey::Socket));
+    let is_served = serves_others(proc, pids, others, handed_out, &first)?;
+    bonds.listens = is_served || first.known && !first.within;
+    bonds.listens_within = first.listens && !bonds.listens;
     Ok(bonds)
 }
 
-fn inspect_one(
+/// Whether somebody who is not under cosched is connected to a listening socket of the program.
+fn serves_others(
     proc: &Proc,
-    pid: i32,
+    pids: &[i32],
+    others: &dyn Fn() -> Vec<i32>,
     handed_out: &HandedOut,
-    listeners: &mut Listeners,
-    bonds: &mut Bonds,
-) -> Result<(), FileError> {
-    let folder = proc.folder(pid);
-    let mut sockets = BTreeSet::new();
-    for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
-        bonds.note(&folder, fd);
-        sockets.extend(inode_of(&fd.target, "socket:["));
+    first: &Contacts,
+) -> Result<bool, FileError> {
+    if first.strangers.is_empty() {
+        return Ok(false);
     }
-    if !sockets.is_empty() && !bonds.listens {
-        bonds.listens = listeners.are_among(&sockets, &folder)?;
+    // Descriptors and tables are not read at one moment, so a new connection of the program's own
+    // may have passed for another's. It does not twice.
+    let (_, second) = look(proc, pids, handed_out)?;
+    let mut held_by_others = BTreeSet::new();
+    for pid in others() {
+        let fds = proc.fds(pid).unwrap_or_default();
+        held_by_others.extend(fds.iter().filter_map(|fd| inode_of(&fd.target, "socket:[")));
     }
-    if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
-        bonds.shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
+    let mut strangers = first.strangers.intersection(&second.strangers);
+    Ok(strangers.any(|one| one.inode.is_none_or(|inode| !held_by_others.contains(&inode))))
+}
+
+/// What the processes hold now.
+fn look(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<(Bonds, Contacts), FileError> {
+    let mut seen = Look::default();
+    for &pid in pids {
+        match seen.add(proc, pid, handed_out) {
+            Ok(()) => {}
+            Err(error) if error.is_gone() => {}
+            Err(error) if error.is_denied() => seen.bonds.unseen.push(pid),
+            Err(error) => return Err(error),
+        }
     }
-    bonds.shared.extend(opening::pipes_opened_by(&folder));
-    Ok(())
+    seen.bonds.holds_terminal = seen.terminals.are_of_others();
+    Ok((seen.bonds, seen.sockets.contacts(proc, pids)))
+}
+
+/// What was seen of the processes of one program so far.
+#[derive(Default)]
+struct Look {
+    bonds: Bonds,
+    sockets: Sockets,
+    terminals: Terminals,
+}
+
+impl Look {
+    fn add(&mut self, proc: &Proc, pid: i32, handed_out: &HandedOut) -> Result<(), FileError> {
+        let folder = proc.folder(pid);
+        let mut sockets = BTreeSet::new();
+        for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
+            if !self.terminals.note(&folder, fd) {
+                self.bonds.note(&folder, fd);
+            }
+            sockets.extend(inode_of(&fd.target, "socket:["));
+        }
+        if !sockets.is_empty() {
+            self.sockets.add(&sockets, &folder)?;
+        }
+        let shared = &mut self.bonds.shared;
+        if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
+            shared.extend(maps.lines().filter_map(shared_mapping).map(SharedKey::Memory));
+        }
+        shared.extend(opening::pipes_opened_by(&folder));
+        Ok(())
+    }
 }
 
 /// A line of `/proc/PID/maps`, if it is shared memory:

@@ -1,5 +1,7 @@
 //! What ties programs to others: those that share a pipe run together, those that serve are left running.
 
+use std::fs;
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
@@ -147,12 +149,19 @@ fn overlap(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
     pairs.map(|(a, b)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0)).sum()
 }
 
-/// A program that serves on a port of the loopback interface until it is told to stop.
-fn server(keys: &str) -> String {
-    let text = "import socket, time, os\n\
-        s = socket.socket(); s.bind((\"127.0.0.1\", 0)); s.listen()\n\
-        open(\"listens\", \"w\").close()\n\
+/// A program that serves until it is told to stop, on a port that its clients know; one that `connects` is connected
+/// with itself.
+fn server(keys: &str, connects: bool) -> String {
+    let text = "import random, socket, time, os\n\
+        s = socket.socket()\n\
+        while True:\n \
+          try: s.bind((\"127.0.0.1\", random.randrange(2000, 9000))); break\n \
+          except OSError: pass\n\
+        s.listen()\n\
+        if CONNECTS: own = socket.create_connection(s.getsockname())\n\
+        print(s.getsockname()[1], file=open(\"port\", \"w\"), flush=True); os.rename(\"port\", \"listens\")\n\
         while not os.path.exists(\"stop\"): print(time.time_ns(), flush=True); time.sleep(0.001)\n";
+    let text = text.replace("CONNECTS", if connects { "True" } else { "False" });
     let command = format!("command = ['{PYTHON}', '-S', '-c', '''{text}''']");
     format!("[[program]]\nname = 'server'\n{command}\n{}\n{keys}\n", everything())
 }
@@ -163,7 +172,7 @@ fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
     // Long enough for cosched to have looked at what the server holds.
     let other =
         format!("while [ ! -e listens ]; do sleep 0.01; done; sleep 1; {STAMPS}; touch stop");
-    let tables = [server(keys), program("other", &everything(), &other)];
+    let tables = [server(keys, false), program("other", &everything(), &other)];
     let options = format!("--policy gang --quantum 20ms --freezer {}", rung.0);
     let ended = place.run(&tables, &options).ended().with(0);
     (place, ended)
@@ -192,6 +201,33 @@ fn a_program_that_listens_is_left_running() {
         );
         place.nothing_is_left_of(&ended);
     }
+}
+
+#[test]
+fn a_program_that_listens_to_itself_is_frozen_until_somebody_else_is_connected() {
+    if !Path::new(PYTHON).exists() {
+        return skip(format!("there is no {PYTHON}"));
+    }
+    let other = program("other", &everything(), &format!("{STAMPS}; touch stop"));
+    let place = Place::new();
+    let tables = [server("", true), other];
+    let ended = place.run(&tables, "--policy gang --quantum 20ms").ended().with(0);
+    let result = ended.result();
+    assert_eq!((result.deviations.len(), ended.stderr.as_str()), (0, ""));
+    assert!(result.programs[0].timeline.len() > 1, "it takes turns");
+
+    let place = Place::new();
+    let until_told = "while [ ! -e told ]; do sleep 0.01; done; touch stop";
+    let tables = [server("", true), program("other", &everything(), until_told)];
+    let run = place.run(&tables, "--policy gang --quantum 20ms");
+    eventually("the port", || place.path("listens").exists());
+    let client = TcpStream::connect(("127.0.0.1", place.read("listens").trim().parse().unwrap()));
+    let noted = "server is left running while others have their turn: it listens on a socket";
+    eventually("the note", || place.read("cosched.stderr").contains(noted));
+    fs::write(place.path("told"), "").unwrap();
+    let ended = run.ended().with(0);
+    drop(client);
+    place.nothing_is_left_of(&ended);
 }
 
 #[test]

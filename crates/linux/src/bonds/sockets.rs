@@ -1,80 +1,170 @@
-//! Which sockets wait for connections.
+//! Who may be waiting at the sockets of a program.
 //!
-//! A descriptor shows a socket's inode number and nothing else; the tables of
-//! `/proc/PID/net` show, for all sockets of the process' network namespace, the inode and the
-//! state. To read TCP's takes long: the kernel walks a table that is made for as many connections as the machine has memory
-//! for, whether they are there or not. So each is read once for each namespace, and TCP's only for sockets that are not
-//! UNIX', such as the one by which a program with the hook inside is connected to cosched.
+//! A listening socket alone says little: the processes of one parallel program find each other by sockets, too (MPI, a
+//! fork server, a notebook's kernels). It serves others if somebody outside is connected to it. Where nobody is yet, what
+//! counts is whether anybody outside could know its address: a port that the kernel has chosen and a socket in a
+//! folder of the program's own are known only to those who are told.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
 
 use super::network_of;
+use super::tables::{self, Doing, End, TcpSocket, UnixSocket};
 use crate::files::{self, FileError};
+use crate::procfs::Proc;
 
-/// TCP's number for a listening socket.
-const TCP_LISTEN: &str = "0A";
-/// The flag of a UNIX socket that accepts connections.
-const UNIX_ACCEPTS: u32 = 0x1_0000;
+/// The ports that the kernel chooses from unless it is told otherwise.
+const CHOSEN_BY_THE_KERNEL: RangeInclusive<u16> = 32768..=60999;
 
-/// What is known of sockets, by network namespace.
+/// What is known of the sockets of one program, by network namespace.
 #[derive(Default)]
-pub(super) struct Listeners(BTreeMap<String, Tables>);
+pub(super) struct Sockets(BTreeMap<String, Network>);
 
-/// Whether each socket waits for connections, by inode number; `None`: not read yet.
 #[derive(Default)]
-struct Tables {
-    unix: Option<BTreeMap<u64, bool>>,
-    tcp: Option<BTreeMap<u64, bool>>,
+struct Network {
+    own: BTreeSet<u64>,
+    unix: Option<BTreeMap<u64, UnixSocket>>,
+    tcp: Option<Vec<TcpSocket>>,
+    /// The names of the UNIX sockets that accept connections, and by whose folder of `/proc` each can be found.
+    names: BTreeMap<String, PathBuf>,
 }
 
-impl Listeners {
-    /// Whether one of these sockets waits for connections. The process with this folder of `/proc` holds them.
-    pub(super) fn are_among(
-        &mut self,
-        sockets: &BTreeSet<u64>,
-        folder: &Path,
-    ) -> Result<bool, FileError> {
+/// Who is at the other end of a program's sockets.
+#[derive(Debug, Default)]
+pub(super) struct Contacts {
+    pub listens: bool,
+    /// Others can know the address of one of its listening sockets.
+    pub known: bool,
+    /// Its own processes are connected with each other by one of its listening sockets.
+    pub within: bool,
+    /// Connections that it has accepted from others.
+    pub strangers: BTreeSet<Stranger>,
+    /// The other ends of its TCP connections, as far as they are on this machine, by inode number.
+    pub peers: BTreeSet<u64>,
+}
+
+/// A connection that was accepted from another program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Stranger {
+    ends: (End, End),
+    /// The other end; `None`: it is not on this machine, or not in this network namespace.
+    pub inode: Option<u64>,
+}
+
+impl Sockets {
+    /// The process with this folder of `/proc` holds these sockets.
+    ///
+    /// # Errors
+    /// When the kernel's tables cannot be read.
+    pub(super) fn add(&mut self, held: &BTreeSet<u64>, folder: &Path) -> Result<(), FileError> {
         let name = network_of(folder).unwrap_or_else(|| folder.display().to_string());
-        let (net, tables) = (folder.join("net"), self.0.entry(name).or_default());
-        let unix = read_once(&mut tables.unix, &net, &["unix"], unix)?;
-        if sockets.iter().any(|socket| unix.get(socket) == Some(&true)) {
-            return Ok(true);
+        let (net, network) = (folder.join("net"), self.0.entry(name).or_default());
+        if network.unix.is_none() {
+            network.unix = Some(tables::unix(&net)?);
         }
-        if sockets.iter().all(|socket| unix.contains_key(socket)) {
-            return Ok(false);
+        let unix = network.unix.get_or_insert_default();
+        // TCP's tables take long: they are read only for sockets that are not UNIX'.
+        if network.tcp.is_none() && held.iter().any(|socket| !unix.contains_key(socket)) {
+            network.tcp = Some(tables::tcp(&net)?);
         }
-        let tcp = read_once(&mut tables.tcp, &net, &["tcp", "tcp6"], tcp)?;
-        Ok(sockets.iter().any(|socket| tcp.get(socket) == Some(&true)))
+        let accepting = held.iter().filter_map(|socket| unix.get(socket)).filter(|one| one.accepts);
+        network.names.extend(accepting.map(|one| (one.name.clone(), folder.to_owned())));
+        network.own.extend(held);
+        Ok(())
+    }
+
+    /// What follows for the program with these processes.
+    pub(super) fn contacts(&self, proc: &Proc, pids: &[i32]) -> Contacts {
+        let mut contacts = Contacts::default();
+        for network in self.0.values() {
+            let mut names = network.names.iter();
+            contacts.listens |= !network.names.is_empty();
+            contacts.known |= names.any(|(name, folder)| is_known_name(name, folder, pids));
+            network.add_tcp(&mut contacts, proc);
+        }
+        contacts
     }
 }
 
-fn read_once<'a>(
-    known: &'a mut Option<BTreeMap<u64, bool>>,
-    net: &Path,
-    tables: &[&str],
-    line: fn(&str) -> Option<(u64, bool)>,
-) -> Result<&'a BTreeMap<u64, bool>, FileError> {
-    if known.is_none() {
-        let mut found = BTreeMap::new();
-        for table in tables {
-            let text = files::read_if_there(&net.join(table))?.unwrap_or_default();
-            found.extend(text.lines().filter_map(line));
+impl Network {
+    fn add_tcp(&self, contacts: &mut Contacts, proc: &Proc) {
+        let all = self.tcp.as_deref().unwrap_or_default();
+        let is_own = |socket: &&TcpSocket| self.own.contains(&socket.inode);
+        let listening: BTreeSet<u16> = all
+            .iter()
+            .filter(|socket| is_own(socket) && socket.doing == Doing::Listens)
+            .map(|socket| socket.local.1)
+            .collect();
+        if !listening.is_empty() {
+            contacts.listens = true;
+            let chosen = chosen_by_the_kernel(proc);
+            contacts.known |= listening.iter().any(|port| !chosen.contains(port));
         }
-        *known = Some(found);
+        let by_ends: BTreeMap<(End, End), u64> =
+            all.iter().map(|socket| ((socket.local, socket.remote), socket.inode)).collect();
+        for socket in all.iter().filter(|socket| socket.doing == Doing::Connected) {
+            let accepted = listening.contains(&socket.local.1);
+            // One that is not accepted yet is held by nobody.
+            let waits = accepted && socket.inode == 0;
+            if !waits && !self.own.contains(&socket.inode) {
+                continue;
+            }
+            let inode = by_ends.get(&(socket.remote, socket.local)).copied();
+            contacts.peers.extend(inode.filter(|inode| *inode != 0));
+            match inode {
+                Some(0) => {}
+                Some(inode) if self.own.contains(&inode) => contacts.within |= accepted,
+                _ if accepted => {
+                    let ends = (socket.local, socket.remote);
+                    contacts.strangers.insert(Stranger { ends, inode });
+                }
+                _ => {}
+            }
+        }
     }
-    Ok(known.get_or_insert_default())
 }
 
-/// `0: local remote STATE queues timer retransmissions user timeout INODE ...`
-fn tcp(line: &str) -> Option<(u64, bool)> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    Some((words.get(9)?.parse().ok()?, *words.get(3)? == TCP_LISTEN))
+fn chosen_by_the_kernel(proc: &Proc) -> RangeInclusive<u16> {
+    let path = proc.root().join("sys/net/ipv4/ip_local_port_range");
+    let text = files::read_if_there(&path).ok().flatten().unwrap_or_default();
+    let mut ends = text.split_ascii_whitespace().map(str::parse);
+    match (ends.next(), ends.next()) {
+        (Some(Ok(first)), Some(Ok(last))) => first..=last,
+        _ => CHOSEN_BY_THE_KERNEL,
+    }
 }
 
-/// `address: references protocol FLAGS type state INODE path`
-fn unix(line: &str) -> Option<(u64, bool)> {
-    let words: Vec<&str> = line.split_ascii_whitespace().collect();
-    let flags = u32::from_str_radix(words.get(3)?, 16).ok()?;
-    Some((words.get(6)?.parse().ok()?, flags & UNIX_ACCEPTS != 0))
+/// Whether others may know this name of a UNIX socket. The processes with these numbers are the program's.
+fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
+    match name.strip_prefix('@') {
+        // The kernel chooses five digits. Names with the number of a process are made up for that process.
+        Some(name) => {
+            let made_up = name.split(|letter: char| !letter.is_ascii_digit());
+            let chosen = name.len() == 5 && name.bytes().all(|letter| letter.is_ascii_hexdigit());
+            !chosen
+                && !made_up.filter_map(|number| number.parse().ok()).any(|pid| pids.contains(&pid))
+        }
+        None => !name.is_empty() && !is_in_own_folder(Path::new(name), folder),
+    }
+}
+
+/// Whether only its owner may enter the folder of this socket, and that is one among files for the time being, as
+/// mkdtemp(3) makes them.
+fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
+    let path = match socket.strip_prefix("/") {
+        Ok(below) => process.join("root").join(below),
+        Err(_) => process.join("cwd").join(socket),
+    };
+    let mode = |path: &Path| {
+        let file = statx(CWD, path, AtFlags::STATX_DONT_SYNC, StatxFlags::MODE);
+        file.map(|file| Mode::from_raw_mode(file.stx_mode.into()))
+    };
+    let Some((own, above)) = path.parent().and_then(|own| Some((own, own.parent()?))) else {
+        return false;
+    };
+    let is_closed = mode(own).is_ok_and(|mode| !mode.intersects(Mode::RWXG | Mode::RWXO));
+    is_closed && mode(above).is_ok_and(|mode| mode.contains(Mode::SVTX))
 }

@@ -1,8 +1,10 @@
 use std::fs;
-use std::net::TcpListener;
-use std::os::unix::fs::symlink;
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::process::id;
+use std::io::Read;
+use std::net::{TcpListener, TcpStream};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
+use std::process::{Child, Command, Stdio, id};
 
 use rustix::fs::{MemfdFlags, Mode, memfd_create, mkfifoat};
 use tempfile::TempDir;
@@ -23,8 +25,13 @@ fn made_up(programs: &[&[&str]]) -> (TempDir, Proc) {
     (root, proc)
 }
 
+/// Nothing else runs under cosched.
+fn nobody() -> Vec<i32> {
+    Vec::new()
+}
+
 fn bonds(proc: &Proc, pid: i32) -> Bonds {
-    inspect(proc, &[pid], &HandedOut::default()).unwrap()
+    inspect(proc, &[pid], &nobody, &HandedOut::default()).unwrap()
 }
 
 #[test]
@@ -43,12 +50,23 @@ fn devices_and_terminals_forbid_freezing() {
 }
 
 #[test]
+fn a_terminal_that_a_program_has_made_for_itself_does_not_count() {
+    let (root, proc) = made_up(&[&["/dev/ptmx"], &["/dev/pts/3"], &["/dev/pts/3", "/dev/pts/4"]]);
+    fs::create_dir(root.path().join("1/fdinfo")).unwrap();
+    fs::write(root.path().join("1/fdinfo/0"), "pos:\t0\ntty-index:\t3\n").unwrap();
+    let holds = |pids: &[i32]| inspect(&proc, pids, &nobody, &HandedOut::default()).unwrap();
+    let programs = [&[1][..], &[1, 2], &[2, 1], &[2], &[1, 2, 3]];
+    let holds = programs.map(|pids| holds(pids).holds_terminal);
+    assert_eq!(holds, [false, false, false, true, true]);
+}
+
+#[test]
 fn what_every_program_was_handed_does_not_count() {
     let (_root, proc) = made_up(&[&["/dev/pts/3", "pipe:[7]", "socket:[8]", "pipe:[9]"]]);
     let mut handed_out: HandedOut =
         ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
     handed_out.insert("socket:[8]");
-    let found = inspect(&proc, &[1], &handed_out).unwrap();
+    let found = inspect(&proc, &[1], &nobody, &handed_out).unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(9)].into());
     assert_eq!(found.forbid_freezing(), None);
 }
@@ -56,7 +74,7 @@ fn what_every_program_was_handed_does_not_count() {
 #[test]
 fn all_processes_of_a_program_count_and_ended_ones_do_not_matter() {
     let (_root, proc) = made_up(&[&["pipe:[7]"], &["socket:[8]", "/dev/kfd"]]);
-    let found = inspect(&proc, &[1, 99, 2], &HandedOut::default()).unwrap();
+    let found = inspect(&proc, &[1, 99, 2], &nobody, &HandedOut::default()).unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(7), SharedKey::Socket(8)].into());
     assert!(found.holds_gpu);
 }
@@ -120,7 +138,7 @@ fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
         let unix = "0: 00000003 00000000 00000000 0001 03 1700\n";
         fs::write(net.join("unix"), unix).unwrap();
     }
-    let inspected = |pid| inspect(&proc, &[pid], &HandedOut::default());
+    let inspected = |pid| inspect(&proc, &[pid], &nobody, &HandedOut::default());
     assert!(!inspected(1).unwrap().listens);
     assert!(inspected(2).is_err(), "one that is none of them may be of TCP");
 }
@@ -131,7 +149,7 @@ fn this_process_is_seen_with_what_it_opens() {
     let handed_out = HandedOut::held_by(&proc, me).unwrap();
     let memory = memfd_create("x", MemfdFlags::CLOEXEC).unwrap();
     let (one_end, _other_end) = UnixStream::pair().unwrap();
-    let found = inspect(&proc, &[me], &handed_out).unwrap();
+    let found = inspect(&proc, &[me], &nobody, &handed_out).unwrap();
     let socket = rustix::fs::fstat(&one_end).unwrap().st_ino;
     assert!(found.shared.contains(&SharedKey::Socket(socket)));
     let inode = rustix::fs::fstat(&memory).unwrap().st_ino;
@@ -139,16 +157,107 @@ fn this_process_is_seen_with_what_it_opens() {
     assert!(found.shared.iter().any(is_it), "{found:?}");
 }
 
+/// A process that holds a connection to this port.
+struct Client(Child);
+
+impl Client {
+    fn of(port: u16) -> Client {
+        let script = format!("exec 3<>/dev/tcp/127.0.0.1/{port}; echo; exec sleep 100");
+        let mut bash = Command::new("bash");
+        let mut child = bash.args(["-c", &script]).stdout(Stdio::piped()).spawn().unwrap();
+        let mut line = [0];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        Client(child)
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.0.kill().unwrap();
+        self.0.wait().unwrap();
+    }
+}
+
 #[test]
-fn this_process_listens_once_it_does() {
+fn who_is_connected_tells_whether_a_listening_program_serves_others() {
     let (proc, me) = (Proc::default(), id() as i32);
-    let folder = tempfile::tempdir().unwrap();
-    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
-    assert!(inspect(&proc, &[me], &HandedOut::default()).unwrap().listens);
-    let handed_out = HandedOut::held_by(&proc, me).unwrap();
-    let unix = UnixListener::bind(folder.path().join("socket")).unwrap();
-    let inode = rustix::fs::fstat(&unix).unwrap().st_ino;
-    let found = inspect(&proc, &[me], &handed_out).unwrap();
-    assert!(found.listens && found.shared.contains(&SharedKey::Socket(inode)));
-    drop(tcp);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let found = || inspect(&proc, &[me], &nobody, &HandedOut::default()).unwrap();
+    let listens = || (found().listens, found().listens_within);
+    assert_eq!(listens(), (false, true), "nobody knows the port yet");
+    let own = TcpStream::connect(("127.0.0.1", port)).unwrap();
+    assert_eq!(listens(), (false, true), "this process is connected with itself, not yet accepted");
+    let accepted = listener.accept().unwrap();
+    assert_eq!(listens(), (false, true));
+
+    let client = Client::of(port);
+    assert_eq!(listens(), (true, false), "somebody waits to be accepted");
+    let served = listener.accept().unwrap();
+    assert_eq!(listens(), (true, false));
+
+    let its = [client.0.id() as i32];
+    let under_cosched = || its.to_vec();
+    let server = inspect(&proc, &[me], &under_cosched, &HandedOut::default()).unwrap();
+    assert!(!server.listens && server.listens_within);
+    let client = inspect(&proc, &its, &|| vec![me], &HandedOut::default()).unwrap();
+    assert!(groups(&[server, client]).iter().all(Option::is_some), "they share the connection");
+    drop((own, accepted, served));
+}
+
+#[test]
+fn a_socket_with_a_name_serves_others_where_they_can_know_it() {
+    let (proc, me) = (Proc::default(), id() as i32);
+    let serves = |address: &SocketAddr| {
+        let listener = UnixListener::bind_addr(address).unwrap();
+        let inode = rustix::fs::fstat(&listener).unwrap().st_ino;
+        let found = inspect(&proc, &[me], &nobody, &HandedOut::default()).unwrap();
+        assert!(found.shared.contains(&SharedKey::Socket(inode)));
+        assert!(found.listens != found.listens_within);
+        found.listens
+    };
+    let path = |path: &Path| SocketAddr::from_pathname(path).unwrap();
+    let closed = fs::Permissions::from_mode(0o700);
+    let own = tempfile::Builder::new().permissions(closed).tempdir_in("/tmp").unwrap();
+    let deeper = own.path().join("deeper");
+    fs::create_dir(&deeper).unwrap();
+    assert!(!serves(&path(&own.path().join("socket"))));
+    assert!(serves(&path(&deeper.join("socket"))), "the folder is not one of its own");
+    let name = |name: String| SocketAddr::from_abstract_name(name).unwrap();
+    assert!(!serves(&name(format!("listener-{me}-0"))));
+    assert!(serves(&name(format!("listener-{me}0"))));
+}
+
+#[test]
+fn a_parallel_program_may_use_ports_that_others_know() {
+    let (root, proc) = made_up(&[&["socket:[1]", "socket:[2]", "socket:[3]"], &["socket:[4]"]]);
+    let listener = |line: u32, port: &str, inode| {
+        format!(
+            "{line}: 00000000:{port} 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 {inode} 1\n"
+        )
+    };
+    let connected = |a: &str, b: &str, inode| {
+        format!(
+            "9: 0100007F:{a} 0100007F:{b} 01 00000000:00000000 00:00000000 00000000 0 0 {inode} 1\n"
+        )
+    };
+    // Its first process waits at port 57005, which the kernel has chosen, and at 1024.
+    let tables = [listener(0, "DEAD", 1), listener(1, "0400", 2)].concat();
+    let both_ends = [connected("DEAD", "B0B0", 3), connected("B0B0", "DEAD", 4)].concat();
+    for pid in 1..=2 {
+        let folder = root.path().join(pid.to_string());
+        fs::create_dir(folder.join("net")).unwrap();
+        fs::create_dir(folder.join("ns")).unwrap();
+        symlink("net:[1]", folder.join("ns/net")).unwrap();
+    }
+    let listens = |text: &str| {
+        for pid in 1..=2 {
+            fs::write(root.path().join(format!("{pid}/net/tcp")), text).unwrap();
+        }
+        // One program of two processes; and the first of them alone.
+        [&[1, 2][..], &[1]]
+            .map(|pids| inspect(&proc, pids, &nobody, &HandedOut::default()).unwrap().listens)
+    };
+    assert_eq!(listens(&tables), [true, true]);
+    assert_eq!(listens(&(tables + &both_ends)), [false, true]);
 }

@@ -28,6 +28,8 @@ const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
 const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
+/// The longest for a program that may be frozen only as long as nobody else connects to it.
+const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
 
 /// When to look at whom, and what was seen.
 #[derive(Debug)]
@@ -238,8 +240,12 @@ impl Linux {
         let forbidden = bonds
             .forbid_freezing()
             .filter(|_| !job.freezable_for_sure && !self.ground.is_by_weight());
+        let may_be_connected = bonds.listens_within && !job.freezable_for_sure;
         let Some(watched) = self.inspector.watched.get_mut(&id) else { return Ok(()) };
         watched.traced = traced;
+        if may_be_connected && !self.ground.is_by_weight() {
+            watched.bonds_at = watched.bonds_at.min(self.clock.now() + LONGEST_TO_CONNECTION);
+        }
         let news = watched.bonds.shared != bonds.shared;
         watched.bonds = bonds;
         if let Some(why) = forbidden.filter(|_| !std::mem::replace(&mut watched.reported, true)) {
@@ -256,10 +262,14 @@ impl Linux {
     }
 
     fn bonds_of(&self, live: &Live) -> Result<(Bonds, bool), MachineError> {
-        let pids: Vec<i32> =
-            live.tree.members(&self.proc).iter().map(|process| process.pid).collect();
+        let members = |live: &Live| live.tree.members(&self.proc);
+        let pids: Vec<i32> = members(live).iter().map(|process| process.pid).collect();
         let traced = pids.iter().any(|pid| matches!(self.proc.tracer(*pid), Ok(Some(_))));
-        Ok((bonds::inspect(&self.proc, &pids, &self.inspector.handed_out)?, traced))
+        let others = || {
+            let others = self.live.values().filter(|other| other.id != live.id);
+            others.flat_map(members).map(|process| process.pid).collect()
+        };
+        Ok((bonds::inspect(&self.proc, &pids, &others, &self.inspector.handed_out)?, traced))
     }
 
     /// Finds anew which programs share something, and tells what has changed.
