@@ -25,7 +25,6 @@ mod tables;
 mod terminals;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::Path;
 
 use cosched_core::Refusal;
@@ -37,6 +36,7 @@ use crate::procfs::{Fd, Proc};
 pub use groups::groups;
 pub use locks::contended_locks;
 use sockets::{Contacts, Sockets};
+pub use tables::Tables;
 use terminals::Terminals;
 
 /// What all programs were given alike: names as in `/proc/PID/fd`.
@@ -148,7 +148,7 @@ impl Bonds {
 }
 
 /// Finds out what the processes of one program hold. Processes that end meanwhile are passed over. `others` tells the
-/// processes of all other programs that run under cosched.
+/// processes of all other programs that run under cosched. `tables` are those that were read for other programs just now.
 ///
 /// # Errors
 /// When `/proc` cannot be read.
@@ -157,8 +157,9 @@ pub fn inspect(
     pids: &[i32],
     others: &dyn Fn() -> Vec<i32>,
     handed_out: &HandedOut,
+    tables: &mut Tables,
 ) -> Result<Bonds, FileError> {
-    let (mut bonds, first) = look(proc, pids, handed_out)?;
+    let (mut bonds, first) = look(proc, pids, handed_out, tables)?;
     bonds.shared.extend(first.peers.iter().copied().map(SharedKey::Socket));
     let is_served = serves_others(proc, pids, others, handed_out, &first)?;
     bonds.listens = is_served || first.known && !first.within;
@@ -179,7 +180,7 @@ fn serves_others(
     }
     // Descriptors and tables are not read at one moment, so a new connection of the program's own
     // may have passed for another's. It does not twice.
-    let (_, second) = look(proc, pids, handed_out)?;
+    let (_, second) = look(proc, pids, handed_out, &mut Tables::default())?;
     let mut held_by_others = BTreeSet::new();
     for pid in others() {
         let fds = proc.fds(pid).unwrap_or_default();
@@ -190,10 +191,15 @@ fn serves_others(
 }
 
 /// What the processes hold now.
-fn look(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<(Bonds, Contacts), FileError> {
+fn look(
+    proc: &Proc,
+    pids: &[i32],
+    handed_out: &HandedOut,
+    tables: &mut Tables,
+) -> Result<(Bonds, Contacts), FileError> {
     let mut seen = Look::default();
     for &pid in pids {
-        match seen.add(proc, pid, handed_out) {
+        match seen.add(proc, pid, handed_out, tables) {
             Ok(()) => {}
             Err(error) if error.is_gone() => {}
             Err(error) if error.is_denied() => seen.bonds.unseen.push(pid),
@@ -201,7 +207,7 @@ fn look(proc: &Proc, pids: &[i32], handed_out: &HandedOut) -> Result<(Bonds, Con
         }
     }
     seen.bonds.holds_terminal = seen.terminals.are_of_others();
-    Ok((seen.bonds, seen.sockets.contacts(proc, pids)))
+    Ok((seen.bonds, seen.sockets.contacts(tables, proc, pids)))
 }
 
 /// What was seen of the processes of one program so far.
@@ -213,7 +219,13 @@ struct Look {
 }
 
 impl Look {
-    fn add(&mut self, proc: &Proc, pid: i32, handed_out: &HandedOut) -> Result<(), FileError> {
+    fn add(
+        &mut self,
+        proc: &Proc,
+        pid: i32,
+        handed_out: &HandedOut,
+        tables: &mut Tables,
+    ) -> Result<(), FileError> {
         let folder = proc.folder(pid);
         let mut sockets = BTreeSet::new();
         for fd in proc.fds(pid)?.iter().filter(|fd| !handed_out.0.contains(&fd.target)) {
@@ -223,7 +235,8 @@ impl Look {
             sockets.extend(inode_of(&fd.target, "socket:["));
         }
         if !sockets.is_empty() {
-            self.sockets.add(&sockets, &folder)?;
+            tables.read(&sockets, &folder)?;
+            self.sockets.add(sockets, &folder);
         }
         let shared = &mut self.bonds.shared;
         if let Some(maps) = files::read_if_there(&folder.join("maps"))? {
@@ -264,12 +277,6 @@ fn inode_of(target: &str, prefix: &str) -> Option<u64> {
 
 fn file_id(file: &Statx) -> FileId {
     FileId { device: makedev(file.stx_dev_major, file.stx_dev_minor), inode: file.stx_ino }
-}
-
-/// The network namespace of a process, as far as it can be told.
-fn network_of(folder: &Path) -> Option<String> {
-    let link = fs::read_link(folder.join("ns/net")).ok()?;
-    Some(link.to_string_lossy().into_owned())
 }
 
 #[cfg(test)]

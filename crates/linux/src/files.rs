@@ -102,6 +102,36 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
     }
 }
 
+/// Reads a table that takes the kernel long to walk; an empty one if it is not there. The kernel hands on as many lines as
+/// fit into a page. To be told that there are no more, it would walk the whole table again; so a read that
+/// leaves room for another line is taken for the last one.
+///
+/// # Errors
+/// When the system refuses for another reason.
+pub fn read_table(path: &Path) -> Result<String, FileError> {
+    const PAGE: usize = 4096;
+    const LONGEST_LINE: usize = 512;
+    let error = |source| FileError::io("read", path, source);
+    let mut file = match File::open(path).map_err(error) {
+        Ok(file) => file,
+        Err(error) if error.is_gone() => return Ok(String::new()),
+        Err(error) => return Err(error),
+    };
+    let (mut bytes, mut page) = (Vec::new(), [0; PAGE]);
+    loop {
+        match file.read(&mut page) {
+            Ok(count) => {
+                bytes.extend(&page[..count]);
+                if count < PAGE - LONGEST_LINE {
+                    return Ok(String::from_utf8_lossy(&bytes).into_owned());
+                }
+            }
+            Err(source) if source.kind() == io::ErrorKind::Interrupted => {}
+            Err(source) => return Err(error(source)),
+        }
+    }
+}
+
 /// Reads a file that holds one value; `None` if it is not there.
 ///
 /// # Errors
@@ -171,6 +201,14 @@ mod tests {
         let path = root.path().join("cgroup.freeze");
         assert!(write(&path, "1").unwrap_err().is_gone());
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_long_table_is_read_to_its_end() {
+        let path = Path::new("/proc/kallsyms");
+        let table = read_table(path).unwrap();
+        assert!(table.len() > 100_000 && table == read(path).unwrap());
+        assert_eq!(read_table(Path::new("/proc/no-such-table")).unwrap(), "");
     }
 
     #[test]

@@ -11,26 +11,20 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, StatxFlags, statx};
 
-use super::network_of;
-use super::tables::{self, Doing, End, TcpSocket, UnixSocket};
-use crate::files::{self, FileError};
+use super::tables::{Doing, End, Network, Tables, network_of};
+use crate::files;
 use crate::procfs::Proc;
 
 /// The ports that the kernel chooses from unless it is told otherwise.
 const CHOSEN_BY_THE_KERNEL: RangeInclusive<u16> = 32768..=60999;
 
-/// What is known of the sockets of one program, by network namespace.
+/// The sockets of one program, by network namespace.
 #[derive(Default)]
-pub(super) struct Sockets(BTreeMap<String, Network>);
+pub(super) struct Sockets(BTreeMap<String, Own>);
 
+/// Each socket, and the folder of `/proc` of a process that holds it.
 #[derive(Default)]
-struct Network {
-    own: BTreeSet<u64>,
-    unix: Option<BTreeMap<u64, UnixSocket>>,
-    tcp: Option<Vec<TcpSocket>>,
-    /// The names of the UNIX sockets that accept connections, and by whose folder of `/proc` each can be found.
-    names: BTreeMap<String, PathBuf>,
-}
+struct Own(BTreeMap<u64, PathBuf>);
 
 /// Who is at the other end of a program's sockets.
 #[derive(Debug, Default)]
@@ -56,46 +50,44 @@ pub(super) struct Stranger {
 
 impl Sockets {
     /// The process with this folder of `/proc` holds these sockets.
-    ///
-    /// # Errors
-    /// When the kernel's tables cannot be read.
-    pub(super) fn add(&mut self, held: &BTreeSet<u64>, folder: &Path) -> Result<(), FileError> {
-        let name = network_of(folder).unwrap_or_else(|| folder.display().to_string());
-        let (net, network) = (folder.join("net"), self.0.entry(name).or_default());
-        if network.unix.is_none() {
-            network.unix = Some(tables::unix(&net)?);
+    pub(super) fn add(&mut self, held: BTreeSet<u64>, folder: &Path) {
+        let own = self.0.entry(network_of(folder)).or_default();
+        for socket in held {
+            own.0.entry(socket).or_insert_with(|| folder.to_owned());
         }
-        let unix = network.unix.get_or_insert_default();
-        // TCP's tables take long: they are read only for sockets that are not UNIX'.
-        if network.tcp.is_none() && held.iter().any(|socket| !unix.contains_key(socket)) {
-            network.tcp = Some(tables::tcp(&net)?);
-        }
-        let accepting = held.iter().filter_map(|socket| unix.get(socket)).filter(|one| one.accepts);
-        network.names.extend(accepting.map(|one| (one.name.clone(), folder.to_owned())));
-        network.own.extend(held);
-        Ok(())
     }
 
-    /// What follows for the program with these processes.
-    pub(super) fn contacts(&self, proc: &Proc, pids: &[i32]) -> Contacts {
+    /// What the kernel's tables tell of the program with these processes.
+    pub(super) fn contacts(&self, tables: &Tables, proc: &Proc, pids: &[i32]) -> Contacts {
         let mut contacts = Contacts::default();
-        for network in self.0.values() {
-            let mut names = network.names.iter();
-            contacts.listens |= !network.names.is_empty();
-            contacts.known |= names.any(|(name, folder)| is_known_name(name, folder, pids));
-            network.add_tcp(&mut contacts, proc);
+        for (namespace, own) in &self.0 {
+            let Some(network) = tables.of(namespace) else { continue };
+            own.add_unix(network, pids, &mut contacts);
+            own.add_tcp(network, proc, &mut contacts);
         }
         contacts
     }
 }
 
-impl Network {
-    fn add_tcp(&self, contacts: &mut Contacts, proc: &Proc) {
-        let all = self.tcp.as_deref().unwrap_or_default();
-        let is_own = |socket: &&TcpSocket| self.own.contains(&socket.inode);
+impl Own {
+    fn has(&self, inode: u64) -> bool {
+        self.0.contains_key(&inode)
+    }
+
+    fn add_unix(&self, network: &Network, pids: &[i32], contacts: &mut Contacts) {
+        for (inode, folder) in &self.0 {
+            if let Some(socket) = network.unix.get(inode).filter(|socket| socket.accepts) {
+                contacts.listens = true;
+                contacts.known |= is_known_name(&socket.name, folder, pids);
+            }
+        }
+    }
+
+    fn add_tcp(&self, network: &Network, proc: &Proc, contacts: &mut Contacts) {
+        let all = &network.tcp;
         let listening: BTreeSet<u16> = all
             .iter()
-            .filter(|socket| is_own(socket) && socket.doing == Doing::Listens)
+            .filter(|socket| socket.doing == Doing::Listens && self.has(socket.inode))
             .map(|socket| socket.local.1)
             .collect();
         if !listening.is_empty() {
@@ -109,14 +101,14 @@ impl Network {
             let accepted = listening.contains(&socket.local.1);
             // One that is not accepted yet is held by nobody.
             let waits = accepted && socket.inode == 0;
-            if !waits && !self.own.contains(&socket.inode) {
+            if !waits && !self.has(socket.inode) {
                 continue;
             }
             let inode = by_ends.get(&(socket.remote, socket.local)).copied();
             contacts.peers.extend(inode.filter(|inode| *inode != 0));
             match inode {
                 Some(0) => {}
-                Some(inode) if self.own.contains(&inode) => contacts.within |= accepted,
+                Some(inode) if self.has(inode) => contacts.within |= accepted,
                 _ if accepted => {
                     let ends = (socket.local, socket.remote);
                     contacts.strangers.insert(Stranger { ends, inode });

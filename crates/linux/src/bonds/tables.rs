@@ -2,9 +2,11 @@
 //!
 //! `/proc/PID/net` shows all sockets of a process's network namespace, by inode number. To read TCP's takes milliseconds:
 //! the kernel walks a table that is made for as many connections as the machine has memory for, whether they are
-//! there or not.
+//! there or not. So each is read once for all programs that are looked at together, and TCP's only for sockets that are not
+//! UNIX', such as the one by which a program with the hook inside is connected to cosched.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
 
@@ -44,20 +46,57 @@ pub(super) struct TcpSocket {
     pub inode: u64,
 }
 
-/// All UNIX sockets, by inode number. `net` is a folder `/proc/PID/net`.
-pub(super) fn unix(net: &Path) -> Result<BTreeMap<u64, UnixSocket>, FileError> {
-    let text = files::read_if_there(&net.join("unix"))?.unwrap_or_default();
-    Ok(text.lines().filter_map(unix_line).collect())
+/// The tables that were read, by network namespace: each once.
+#[derive(Debug, Default)]
+pub struct Tables(BTreeMap<String, Network>);
+
+/// The tables of one network namespace, as far as they were needed.
+#[derive(Debug, Default)]
+pub(super) struct Network {
+    pub unix: BTreeMap<u64, UnixSocket>,
+    pub tcp: Vec<TcpSocket>,
+    was_read: [bool; 3],
 }
 
-/// All TCP sockets. An IPv4 address in IPv6's form counts as what it is.
-pub(super) fn tcp(net: &Path) -> Result<Vec<TcpSocket>, FileError> {
-    let mut all = Vec::new();
-    for table in ["tcp", "tcp6"] {
-        let text = files::read_if_there(&net.join(table))?.unwrap_or_default();
-        all.extend(text.lines().filter_map(tcp_line));
+impl Tables {
+    /// Reads what has to be known of these sockets. The process with this folder of `/proc` holds them.
+    ///
+    /// # Errors
+    /// When a table is there and cannot be read.
+    pub(super) fn read(&mut self, held: &BTreeSet<u64>, folder: &Path) -> Result<(), FileError> {
+        let (net, network) = (folder.join("net"), self.0.entry(network_of(folder)).or_default());
+        for (i, table) in ["unix", "tcp", "tcp6"].into_iter().enumerate() {
+            if held.iter().all(|socket| network.has(*socket)) {
+                break;
+            }
+            if std::mem::replace(&mut network.was_read[i], true) {
+                continue;
+            }
+            let text = files::read_table(&net.join(table))?;
+            match table {
+                "unix" => network.unix = text.lines().filter_map(unix_line).collect(),
+                _ => network.tcp.extend(text.lines().filter_map(tcp_line)),
+            }
+        }
+        Ok(())
     }
-    Ok(all)
+
+    /// What was read of the namespace of the process with this folder of `/proc`.
+    pub(super) fn of(&self, namespace: &str) -> Option<&Network> {
+        self.0.get(namespace)
+    }
+}
+
+impl Network {
+    fn has(&self, socket: u64) -> bool {
+        self.unix.contains_key(&socket) || self.tcp.iter().any(|one| one.inode == socket)
+    }
+}
+
+/// The name of a process's network namespace; that of its folder, where it cannot be told.
+pub(super) fn network_of(folder: &Path) -> String {
+    let link = fs::read_link(folder.join("ns/net")).unwrap_or_else(|_| folder.to_owned());
+    link.to_string_lossy().into_owned()
 }
 
 /// `address: references protocol FLAGS type state INODE NAME`

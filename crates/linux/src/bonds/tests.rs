@@ -31,7 +31,7 @@ fn nobody() -> Vec<i32> {
 }
 
 fn bonds(proc: &Proc, pid: i32) -> Bonds {
-    inspect(proc, &[pid], &nobody, &HandedOut::default()).unwrap()
+    inspect(proc, &[pid], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap()
 }
 
 #[test]
@@ -54,7 +54,9 @@ fn a_terminal_that_a_program_has_made_for_itself_does_not_count() {
     let (root, proc) = made_up(&[&["/dev/ptmx"], &["/dev/pts/3"], &["/dev/pts/3", "/dev/pts/4"]]);
     fs::create_dir(root.path().join("1/fdinfo")).unwrap();
     fs::write(root.path().join("1/fdinfo/0"), "pos:\t0\ntty-index:\t3\n").unwrap();
-    let holds = |pids: &[i32]| inspect(&proc, pids, &nobody, &HandedOut::default()).unwrap();
+    let holds = |pids: &[i32]| {
+        inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default()).unwrap()
+    };
     let programs = [&[1][..], &[1, 2], &[2, 1], &[2], &[1, 2, 3]];
     let holds = programs.map(|pids| holds(pids).holds_terminal);
     assert_eq!(holds, [false, false, false, true, true]);
@@ -66,7 +68,7 @@ fn what_every_program_was_handed_does_not_count() {
     let mut handed_out: HandedOut =
         ["/dev/pts/3", "pipe:[7]"].map(str::to_owned).into_iter().collect();
     handed_out.insert("socket:[8]");
-    let found = inspect(&proc, &[1], &nobody, &handed_out).unwrap();
+    let found = inspect(&proc, &[1], &nobody, &handed_out, &mut Tables::default()).unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(9)].into());
     assert_eq!(found.forbid_freezing(), None);
 }
@@ -74,7 +76,8 @@ fn what_every_program_was_handed_does_not_count() {
 #[test]
 fn all_processes_of_a_program_count_and_ended_ones_do_not_matter() {
     let (_root, proc) = made_up(&[&["pipe:[7]"], &["socket:[8]", "/dev/kfd"]]);
-    let found = inspect(&proc, &[1, 99, 2], &nobody, &HandedOut::default()).unwrap();
+    let found = inspect(&proc, &[1, 99, 2], &nobody, &HandedOut::default(), &mut Tables::default())
+        .unwrap();
     assert_eq!(found.shared, [SharedKey::Pipe(7), SharedKey::Socket(8)].into());
     assert!(found.holds_gpu);
 }
@@ -138,7 +141,8 @@ fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
         let unix = "0: 00000003 00000000 00000000 0001 03 1700\n";
         fs::write(net.join("unix"), unix).unwrap();
     }
-    let inspected = |pid| inspect(&proc, &[pid], &nobody, &HandedOut::default());
+    let inspected =
+        |pid| inspect(&proc, &[pid], &nobody, &HandedOut::default(), &mut Tables::default());
     assert!(!inspected(1).unwrap().listens);
     assert!(inspected(2).is_err(), "one that is none of them may be of TCP");
 }
@@ -149,7 +153,7 @@ fn this_process_is_seen_with_what_it_opens() {
     let handed_out = HandedOut::held_by(&proc, me).unwrap();
     let memory = memfd_create("x", MemfdFlags::CLOEXEC).unwrap();
     let (one_end, _other_end) = UnixStream::pair().unwrap();
-    let found = inspect(&proc, &[me], &nobody, &handed_out).unwrap();
+    let found = inspect(&proc, &[me], &nobody, &handed_out, &mut Tables::default()).unwrap();
     let socket = rustix::fs::fstat(&one_end).unwrap().st_ino;
     assert!(found.shared.contains(&SharedKey::Socket(socket)));
     let inode = rustix::fs::fstat(&memory).unwrap().st_ino;
@@ -183,7 +187,8 @@ fn who_is_connected_tells_whether_a_listening_program_serves_others() {
     let (proc, me) = (Proc::default(), id() as i32);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
-    let found = || inspect(&proc, &[me], &nobody, &HandedOut::default()).unwrap();
+    let found =
+        || inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
     let listens = || (found().listens, found().listens_within);
     assert_eq!(listens(), (false, true), "nobody knows the port yet");
     let own = TcpStream::connect(("127.0.0.1", port)).unwrap();
@@ -198,9 +203,12 @@ fn who_is_connected_tells_whether_a_listening_program_serves_others() {
 
     let its = [client.0.id() as i32];
     let under_cosched = || its.to_vec();
-    let server = inspect(&proc, &[me], &under_cosched, &HandedOut::default()).unwrap();
+    let server =
+        inspect(&proc, &[me], &under_cosched, &HandedOut::default(), &mut Tables::default())
+            .unwrap();
     assert!(!server.listens && server.listens_within);
-    let client = inspect(&proc, &its, &|| vec![me], &HandedOut::default()).unwrap();
+    let client =
+        inspect(&proc, &its, &|| vec![me], &HandedOut::default(), &mut Tables::default()).unwrap();
     assert!(groups(&[server, client]).iter().all(Option::is_some), "they share the connection");
     drop((own, accepted, served));
 }
@@ -211,7 +219,8 @@ fn a_socket_with_a_name_serves_others_where_they_can_know_it() {
     let serves = |address: &SocketAddr| {
         let listener = UnixListener::bind_addr(address).unwrap();
         let inode = rustix::fs::fstat(&listener).unwrap().st_ino;
-        let found = inspect(&proc, &[me], &nobody, &HandedOut::default()).unwrap();
+        let found =
+            inspect(&proc, &[me], &nobody, &HandedOut::default(), &mut Tables::default()).unwrap();
         assert!(found.shared.contains(&SharedKey::Socket(inode)));
         assert!(found.listens != found.listens_within);
         found.listens
@@ -255,8 +264,11 @@ fn a_parallel_program_may_use_ports_that_others_know() {
             fs::write(root.path().join(format!("{pid}/net/tcp")), text).unwrap();
         }
         // One program of two processes; and the first of them alone.
-        [&[1, 2][..], &[1]]
-            .map(|pids| inspect(&proc, pids, &nobody, &HandedOut::default()).unwrap().listens)
+        [&[1, 2][..], &[1]].map(|pids| {
+            inspect(&proc, pids, &nobody, &HandedOut::default(), &mut Tables::default())
+                .unwrap()
+                .listens
+        })
     };
     assert_eq!(listens(&tables), [true, true]);
     assert_eq!(listens(&(tables + &both_ends)), [false, true]);

@@ -12,7 +12,7 @@ use cosched_core::{GroupId, Happening, Nanos, ProgramId};
 
 use super::program::{Live, State};
 use super::{Linux, MachineError};
-use crate::bonds::{self, Bonds, HandedOut, SharedKey};
+use crate::bonds::{self, Bonds, HandedOut, SharedKey, Tables};
 use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
@@ -154,10 +154,13 @@ impl Linux {
         }
         self.look_at_cpus();
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
+        let mut tables = Tables::default();
         for id in ids {
             let hidden = self.hides_stops(id);
             let Some(watched) = self.inspector.watched.get_mut(&id) else { continue };
-            let (stops, holds) = (now >= watched.stops_at && !hidden, now >= watched.bonds_at);
+            let stops = now >= watched.stops_at && !hidden;
+            // Those that are nearly due are looked at in one go.
+            let holds = now + watched.pause / 10 >= watched.bonds_at;
             if stops {
                 watched.look_at_stops_after(now);
             }
@@ -169,7 +172,7 @@ impl Linux {
                 self.look_at_stops(id)?;
             }
             if holds {
-                self.look_at_bonds(id)?;
+                self.look_at_bonds(id, &mut tables)?;
             }
         }
         Ok(())
@@ -233,9 +236,9 @@ impl Linux {
         Ok(())
     }
 
-    fn look_at_bonds(&mut self, id: ProgramId) -> Result<(), MachineError> {
+    fn look_at_bonds(&mut self, id: ProgramId, tables: &mut Tables) -> Result<(), MachineError> {
         let Some(live) = self.live.get(&id) else { return Ok(()) };
-        let (bonds, traced) = self.bonds_of(live)?;
+        let (bonds, traced) = self.bonds_of(live, tables)?;
         let job = &self.jobs[usize::from(id.slot)];
         let forbidden = bonds
             .forbid_freezing()
@@ -261,7 +264,7 @@ impl Linux {
         Ok(())
     }
 
-    fn bonds_of(&self, live: &Live) -> Result<(Bonds, bool), MachineError> {
+    fn bonds_of(&self, live: &Live, tables: &mut Tables) -> Result<(Bonds, bool), MachineError> {
         let members = |live: &Live| live.tree.members(&self.proc);
         let pids: Vec<i32> = members(live).iter().map(|process| process.pid).collect();
         let traced = pids.iter().any(|pid| matches!(self.proc.tracer(*pid), Ok(Some(_))));
@@ -269,7 +272,8 @@ impl Linux {
             let others = self.live.values().filter(|other| other.id != live.id);
             others.flat_map(members).map(|process| process.pid).collect()
         };
-        Ok((bonds::inspect(&self.proc, &pids, &others, &self.inspector.handed_out)?, traced))
+        let handed_out = &self.inspector.handed_out;
+        Ok((bonds::inspect(&self.proc, &pids, &others, handed_out, tables)?, traced))
     }
 
     /// Finds anew which programs share something, and tells what has changed.
