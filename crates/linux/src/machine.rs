@@ -130,8 +130,6 @@ pub struct Linux {
     sentinel: Sentinel,
     own_sessions: bool,
     turns: bool,
-    /// The turn of a program has begun, by weight, and its threads have not been moved apart yet.
-    turn_began: bool,
     apart: Spread,
     open_files: Raised,
     count: Option<Events>,
@@ -230,7 +228,6 @@ impl Linux {
             sentinel,
             own_sessions,
             turns: config.turns,
-            turn_began: false,
             apart: Spread::default(),
             open_files,
             count: config.count,
@@ -405,6 +402,7 @@ impl Machine for Linux {
         self.hear_sentinel()?;
         self.adopt()?;
         let _undisturbed = self.punctual.undisturbed(steps);
+        self.begin_turns(steps)?;
         for step in steps {
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,
@@ -425,7 +423,7 @@ impl Machine for Linux {
                 Step::ApplyThread(id, rule) => self.rule(id, rule)?,
             }
         }
-        Ok(self.spread()?)
+        Ok(self.settle_moves()?)
     }
 }
 

@@ -58,6 +58,13 @@ pub struct Membership {
     pub path: String,
 }
 
+/// How often the kernel has run a thread, and how long in all: while both stay, the thread does nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Runs {
+    times: u64,
+    nanoseconds: u64,
+}
+
 impl Proc {
     /// A proc file system mounted, or made up, at `root`.
     pub fn new(root: impl Into<PathBuf>) -> Proc {
@@ -201,6 +208,20 @@ impl Proc {
         let both = count("voluntary_ctxt_switches:").zip(count("nonvoluntary_ctxt_switches:"));
         let wrong = || FileError::malformed(&path, "counts of context switches", &status);
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
+    }
+
+    /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no such account.
+    pub fn runs(&self, tid: i32) -> Option<Runs> {
+        let text = files::read(&self.folder(tid).join("schedstat")).ok()?;
+        let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
+        let (nanoseconds, _waited, times) = (numbers.next()??, numbers.next()?, numbers.next()??);
+        (times > 0).then_some(Runs { times, nanoseconds })
+    }
+
+    /// The number that was given last to a process or thread; `None`: the kernel does not tell.
+    pub fn last_pid(&self) -> Option<i32> {
+        // `0.20 0.18 0.12 1/80 11206`
+        files::read(&self.root.join("loadavg")).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
     }
 
     /// How long a thread was ready and had no CPU.

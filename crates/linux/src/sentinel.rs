@@ -11,9 +11,11 @@
 //! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
 //! all the same, its end of the socket closes, and cosched can start another.
 //!
-//! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. So the sentinel
-//! looks now and then, and lets every program run while cosched is stopped; nothing else is
-//! undone then. It tells when it did so, and cosched takes up its work from there when it goes on.
+//! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. Nor does one that
+//! is *stuck*: it waits for a lock that a program holds which gets no CPU, or gets none itself. So
+//! the sentinel looks now and then, and lets every program run, with the same weight, while cosched is
+//! stopped or stuck; nothing else is undone then. It tells when it did so, and cosched takes up its
+//! work from there when it goes on.
 
 mod refuge;
 
@@ -32,7 +34,7 @@ use rustix::io::Errno;
 use crate::clock::monotonic;
 use crate::helper::{self, Helper, HelperError};
 use crate::onlookers;
-use crate::procfs::{Proc, Stat, State};
+use crate::procfs::{Proc, Runs, State};
 use crate::undo::{self, Log, LogError};
 use refuge::Refuge;
 
@@ -42,7 +44,7 @@ const GOODBYE: u8 = b'.';
 const ON_GUARD: u8 = b'!';
 /// How long the news is that every program may run: when, on the kernel's monotonic clock.
 const NEWS: usize = size_of::<u64>();
-/// How often to look whether cosched is stopped.
+/// How often to look whether cosched is stopped or stuck.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// How often to look whether nobody listens at a killed cosched's sockets any more, and how long after another.
 const GLANCES_AT_SOCKETS: usize = 100;
@@ -165,15 +167,15 @@ fn guard() -> io::Result<()> {
     result.map_err(io::Error::other)
 }
 
-/// Waits until cosched has ended, and thaws everything while it is stopped; whether it said goodbye.
+/// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it said goodbye.
 fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool {
     let proc = Proc::default();
     let mut last_word = [0];
+    let mut watch = Watch::default();
     loop {
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
             Ok(0) => {
-                let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
-                if proc.stat(cosched).is_ok_and(stopped) {
+                if watch.is_held_up(cosched, &proc) {
                     // A log that cannot be read now is tried again at the next glance.
                     if let Ok(book) = Log::load(log, &proc) {
                         // Whoever has little left to do may have ended before all of them run.
@@ -194,6 +196,25 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
             Ok(_) => return last_word[0] == GOODBYE,
             Err(error) if is_for_now(&error) => {}
             Err(_) => return false,
+        }
+    }
+}
+
+/// What the sentinel has seen of cosched.
+#[derive(Debug, Default)]
+struct Watch {
+    runs: Option<Runs>,
+}
+
+impl Watch {
+    /// Whether cosched is stopped, or has something to do and has done nothing since the last glance.
+    fn is_held_up(&mut self, cosched: i32, proc: &Proc) -> bool {
+        let runs = proc.runs(cosched);
+        let before = std::mem::replace(&mut self.runs, runs);
+        match proc.stat(cosched).map(|stat| stat.state) {
+            Ok(State::Stopped | State::Traced) => true,
+            Ok(State::Running | State::DiskSleep) => runs.is_some() && runs == before,
+            _ => false,
         }
     }
 }
@@ -231,5 +252,42 @@ fn read_path(channel: &mut UnixStream) -> io::Result<PathBuf> {
             return Ok(PathBuf::from(std::ffi::OsString::from_vec(path)));
         }
         path.push(byte[0]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_cosched_is_held_up_if_it_is_stopped_or_does_nothing_of_what_it_has_to_do() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("7");
+        fs::create_dir(&folder).unwrap();
+        let proc = Proc::new(root.path());
+        let shows = |state: &str, schedstat: &str| {
+            let rest = "0 ".repeat(49);
+            fs::write(folder.join("stat"), format!("7 (cosched) {state} {rest}\n")).unwrap();
+            fs::write(folder.join("schedstat"), schedstat).unwrap();
+        };
+        let mut watch = Watch::default();
+        let glances = [
+            ("R", "1000 5 10", false),
+            ("R", "1000 5 10", true),
+            ("R", "1000 5 11", false),
+            ("R", "2000 5 11", false),
+            ("D", "2000 5 11", true),
+            ("S", "2000 5 11", false),
+            ("D", "2000 5 12", false),
+            ("T", "2000 5 13", true),
+            ("D", "0 0 0", false),
+            ("D", "0 0 0", false),
+        ];
+        for (state, schedstat, held_up) in glances {
+            shows(state, schedstat);
+            assert_eq!(watch.is_held_up(7, &proc), held_up, "{state} {schedstat}");
+        }
     }
 }

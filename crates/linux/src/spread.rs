@@ -10,15 +10,20 @@
 //! while another CPU has fewer is bound to that one, and gets its own mask back at once. A mask is
 //! never widened: a thread moves only to CPUs of its own mask.
 //!
-//! *Algorithm.* The runnable threads of the programs in turn are counted by CPU. One after another,
-//! a thread moves to the CPU with the fewest, if that has at least two fewer than its own. Mostly
-//! there is none.
+//! *Algorithm.* The runnable threads of the programs whose turn comes are counted by CPU. One after
+//! another, a thread moves to the CPU with the fewest, if that has at least two fewer than its own.
+//! Mostly there is none.
 //!
-//! *A thread that is started in that moment* inherits its mask. The moment of each thread is as short
-//! as two calls. A millisecond later, new threads in the list are looked at, until none has such a
-//! mask. A process that is being started then may take longer until it is in the list. So a thread is
-//! moved only if it has no child process, and has waited for none since the last switch (or ever, if
-//! it was not there then and its process has several threads).
+//! *Between two weights.* The moves are made when the programs already have their weight in turn, and
+//! those whose turn ends have it still. Earlier, a look at a thread may wait for a lock that the thread
+//! holds, and it gets no CPU to let go of it. Later, Linux 6.18 may keep everything else from a CPU for
+//! seconds: a thread of great weight comes to a CPU that has only fillers (`docs/turns.md`).
+//!
+//! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
+//! that the kernel has not run meanwhile has started none. If it has run, the threads that were
+//! started in the program since, by their numbers, are looked at until none has the mask. To make
+//! that rare, a program is left alone if a thread or process of it has come since its last switch, or
+//! one of its processes has waited for a child.
 //!
 //! The masks of the moment are in the undo log.
 
@@ -29,7 +34,6 @@ use cosched_core::{CpuSet, MAX_CPUS, ProgramId};
 
 use crate::affinity::{self, AffinityError};
 use crate::cgroup::{Dir, Version};
-use crate::files;
 use crate::procfs::{Proc, Stat, State};
 use crate::tree::Process;
 use crate::undo::{Log, LogError, Move, Record};
@@ -37,10 +41,19 @@ use crate::undo::{Log, LogError, Move, Record};
 /// So many threads are looked at, or twice as many as there are CPUs: a look costs some five
 /// microseconds.
 const MOST_LOOKS: usize = 64;
-/// How long it takes at most until a thread that is being started can be seen.
+/// How long it takes at most until a thread that is being started has a number.
 const BIRTH: Duration = Duration::from_millis(1);
 /// Threads that start threads that start threads are followed this far.
 const MOST_GENERATIONS: usize = 8;
+
+/// A program whose threads are moved apart.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Candidate<'a> {
+    pub(crate) program: ProgramId,
+    pub(crate) dir: &'a Dir,
+    /// The CPUs that it has from now on.
+    pub(crate) cpus: CpuSet,
+}
 
 /// A runnable thread.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,8 +62,8 @@ struct Runnable {
     thread: Process,
     /// The CPU in whose queue it is.
     cpu: usize,
-    /// Whether it may be moved: it is unlikely to start a process now.
-    may_move: bool,
+    /// The CPUs that its program has from now on.
+    cpus: CpuSet,
 }
 
 /// Moves threads apart, and remembers what it has seen of them.
@@ -58,36 +71,49 @@ struct Runnable {
 pub(crate) struct Spread {
     /// The threads of each program at its last switch, and what each had waited for.
     seen: BTreeMap<ProgramId, HashMap<Process, u64>>,
+    unsettled: Option<Unsettled>,
+}
+
+/// Moves that were announced, and are not yet sure to be over.
+#[derive(Debug, Default)]
+struct Unsettled {
+    /// The number that was given last to a thread before.
+    first: Option<i32>,
+    /// The threads of the programs before.
+    known: BTreeMap<ProgramId, Vec<i32>>,
+    /// The moves of threads that have run meanwhile, and may have started others.
+    have_run: Vec<Move>,
+    /// A mask could not be given back.
+    refused: bool,
 }
 
 impl Spread {
-    /// Moves apart the threads of the programs in turn, each with its cgroup, on these CPUs.
+    /// Moves apart the threads of programs whose turn comes now, or goes on, on a machine with so many CPUs.
     ///
     /// # Errors
     /// When the moves cannot be announced; then none is made.
     pub(crate) fn spread(
         &mut self,
-        in_turn: &[(ProgramId, &Dir)],
-        cpus: &CpuSet,
+        in_turn: &[Candidate<'_>],
+        cpus: usize,
         proc: &Proc,
         log: &mut Log,
     ) -> Result<(), LogError> {
-        let before: Vec<(ProgramId, Vec<i32>)> =
-            in_turn.iter().map(|(program, dir)| (*program, threads(dir))).collect();
-        let count: usize = before.iter().map(|(_, tids)| tids.len()).sum();
-        if count < 2 || count > MOST_LOOKS.max(2 * cpus.len()) {
+        let before: Vec<Vec<i32>> = in_turn.iter().map(|one| threads(one.dir)).collect();
+        let count: usize = before.iter().map(Vec::len).sum();
+        if count < 2 || count > MOST_LOOKS.max(2 * cpus) {
             return Ok(());
         }
         let mut runnable = Vec::new();
-        for (program, tids) in &before {
-            self.look(*program, tids, proc, &mut runnable);
+        for (candidate, tids) in in_turn.iter().zip(&before) {
+            self.look(candidate, tids, proc, &mut runnable);
         }
-        let moves = moves(&runnable, cpus, |thread| affinity::get(thread.pid).ok());
+        let moves = moves(&runnable, |thread| affinity::get(thread.pid).ok());
         if moves.is_empty() {
             return Ok(());
         }
-        let known =
-            before.iter().flat_map(|(program, tids)| tids.iter().map(|tid| (*program, *tid)));
+        let known = in_turn.iter().zip(&before);
+        let known = known.flat_map(|(one, tids)| tids.iter().map(|tid| (one.program, *tid)));
         let kept = kept(
             &moves,
             known,
@@ -96,21 +122,50 @@ impl Spread {
         );
         let announced = moves.iter().chain(&kept).copied().collect();
         log.note(Record::MovesApart { moves: announced })?;
-        let mut settled = true;
+        let known = in_turn.iter().map(|one| one.program).zip(before).collect();
+        let mut unsettled = Unsettled { first: proc.last_pid(), known, ..Unsettled::default() };
         for one in &moves {
             // Its owner may have changed it since.
             if affinity::get(one.thread.pid).is_ok_and(|mask| mask == one.found) {
+                let runs = proc.runs(one.thread.pid);
                 unless_gone(affinity::set(one.thread.pid, &one.set));
-                settled &= give_back(one.thread.pid, one) != Given::Refused;
+                unsettled.refused |= give_back(one.thread.pid, one) == Given::Refused;
+                if runs.is_none() || runs != proc.runs(one.thread.pid) {
+                    unsettled.have_run.push(*one);
+                }
             }
         }
-        for ((program, dir), (_, known)) in in_turn.iter().zip(&before) {
-            let of_it: Vec<&Move> = moves.iter().filter(|one| one.program == *program).collect();
-            settled &= of_it.is_empty()
-                || give_back_to_newborn(known, &of_it, give_back, || {
-                    std::thread::sleep(BIRTH);
-                    threads(dir)
-                });
+        self.unsettled = Some(unsettled);
+        Ok(())
+    }
+
+    /// Makes sure that the last moves are over: no thread that was started meanwhile has a mask of theirs.
+    /// This may take milliseconds, in which the program should have its turn.
+    ///
+    /// # Errors
+    /// When it cannot be written that they are over.
+    pub(crate) fn settle<'a>(
+        &mut self,
+        dir: impl Fn(ProgramId) -> Option<&'a Dir>,
+        proc: &Proc,
+        log: &mut Log,
+    ) -> Result<(), LogError> {
+        let Some(Unsettled { first, known, have_run, refused }) = self.unsettled.take() else {
+            return Ok(());
+        };
+        let mut settled = !refused;
+        for (program, known) in &known {
+            let of_it: Vec<&Move> = have_run.iter().filter(|one| one.program == *program).collect();
+            let Some(dir) = dir(*program).filter(|_| !of_it.is_empty()) else { continue };
+            // What these have started in turn has greater numbers.
+            let mut last = proc.last_pid();
+            settled &= give_back_to_newborn(known, &of_it, give_back, || {
+                std::thread::sleep(BIRTH);
+                let mut newborn = threads(dir);
+                newborn.retain(|tid| is_between(*tid, first, last));
+                last = proc.last_pid();
+                newborn
+            });
         }
         // What could not be given back stays announced.
         if settled { log.note(Record::MovedApart) } else { Ok(()) }
@@ -119,27 +174,25 @@ impl Spread {
     /// Looks at the threads of a program; adds those that are runnable, with whether they may move.
     fn look(
         &mut self,
-        program: ProgramId,
+        candidate: &Candidate<'_>,
         tids: &[i32],
         proc: &Proc,
         runnable: &mut Vec<Runnable>,
     ) {
+        let Candidate { program, cpus, .. } = *candidate;
         let before = self.seen.remove(&program).unwrap_or_default();
         let stats: Vec<Stat> =
             tids.iter().filter_map(|tid| proc.thread_stat(*tid, *tid).ok()).collect();
-        for stat in stats.iter().filter(|stat| stat.state == State::Running) {
-            let thread = Process::from(*stat);
-            let waited_for = stat.faults_of_reaped;
-            let has_waited = match before.get(&thread) {
-                Some(before) => waited_for != *before,
-                // Shells, compilers and `make` have one thread.
-                None => stat.threads < 2 || waited_for > 0,
-            };
-            let may_move = !has_waited && !has_children(stat.pid, proc);
-            runnable.push(Runnable { program, thread, cpu: stat.cpu, may_move });
+        let now: HashMap<Process, u64> =
+            stats.iter().map(|stat| (Process::from(*stat), stat.faults_of_reaped)).collect();
+        if starts_nothing(&before, &now) {
+            let running = stats.iter().filter(|stat| stat.state == State::Running);
+            runnable.extend(running.map(|stat| {
+                let thread = Process::from(*stat);
+                Runnable { program, thread, cpu: stat.cpu, cpus }
+            }));
         }
-        let seen = stats.into_iter().map(|stat| (Process::from(stat), stat.faults_of_reaped));
-        self.seen.insert(program, seen.collect());
+        self.seen.insert(program, now);
     }
 
     /// Forgets all other programs.
@@ -148,10 +201,20 @@ impl Spread {
     }
 }
 
-/// Whether a thread has started processes that it has not waited for.
-fn has_children(tid: i32, proc: &Proc) -> bool {
-    let list = files::read(&proc.folder(tid).join(format!("task/{tid}/children")));
-    list.is_ok_and(|list| !list.trim().is_empty())
+/// Whether a thread with this number was started after one number was given and before another; where one of them is
+/// unknown, it may have been. Numbers begin anew after the greatest.
+fn is_between(tid: i32, first: Option<i32>, last: Option<i32>) -> bool {
+    match (first, last) {
+        (Some(first), Some(last)) if first <= last => tid > first && tid <= last,
+        (Some(first), Some(last)) => tid > first || tid <= last,
+        _ => true,
+    }
+}
+
+/// Whether a program seems to have started no thread and no process since its last switch: all of its threads were there
+/// then, and none has waited for a process since.
+fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -> bool {
+    now.iter().all(|(thread, waited_for)| before.get(thread) == Some(waited_for))
 }
 
 /// Gives the mask that was found to the threads that are not among the known ones and have inherited
@@ -214,25 +277,22 @@ fn threads(dir: &Dir) -> Vec<i32> {
 }
 
 /// Which threads move, and where to.
-fn moves(
-    runnable: &[Runnable],
-    cpus: &CpuSet,
-    mask: impl Fn(Process) -> Option<CpuSet>,
-) -> Vec<Move> {
+fn moves(runnable: &[Runnable], mask: impl Fn(Process) -> Option<CpuSet>) -> Vec<Move> {
     let mut load = [0u32; MAX_CPUS];
     for one in runnable {
         load[one.cpu.min(MAX_CPUS - 1)] += 1;
     }
     let mut moves = Vec::new();
     for one in runnable.iter().filter(|one| one.cpu < MAX_CPUS) {
-        if load[one.cpu] < 2 || !one.may_move {
+        let may_stay = one.cpus.contains(one.cpu);
+        if may_stay && load[one.cpu] < 2 {
             continue;
         }
         let Some(found) = mask(one.thread) else { continue };
-        let Some(to) = found.intersection(cpus).iter().min_by_key(|cpu| load[*cpu]) else {
+        let Some(to) = found.intersection(&one.cpus).iter().min_by_key(|cpu| load[*cpu]) else {
             continue;
         };
-        if load[to] + 2 <= load[one.cpu] {
+        if !may_stay || load[to] + 2 <= load[one.cpu] {
             load[to] += 1;
             load[one.cpu] -= 1;
             let set = [to].into_iter().collect();
@@ -266,13 +326,14 @@ mod tests {
 
     const P: ProgramId = ProgramId::first(0);
 
-    fn on(cpus: &[usize]) -> Vec<Runnable> {
+    /// Threads at these CPUs of so many.
+    fn on(cpus: &[usize], cpus_in_all: usize) -> Vec<Runnable> {
         let thread = |i: usize| Process { pid: i as i32, start_time: 0 };
         let of = |(i, cpu): (usize, &usize)| Runnable {
             program: P,
             thread: thread(i),
             cpu: *cpu,
-            may_move: true,
+            cpus: CpuSet::first(cpus_in_all),
         };
         cpus.iter().enumerate().map(of).collect()
     }
@@ -280,7 +341,7 @@ mod tests {
     /// The threads that move, each with its new CPU.
     fn told(at: &[usize], cpus: usize, mask: impl Fn(i32) -> &'static str) -> Vec<(i32, String)> {
         let mask = |thread: Process| Some(mask(thread.pid).parse().unwrap());
-        let moves = moves(&on(at), &CpuSet::first(cpus), mask);
+        let moves = moves(&on(at, cpus), mask);
         moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect()
     }
 
@@ -293,11 +354,36 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_may_start_a_process_stays() {
-        let mut threads = on(&[1, 1, 1]);
-        (threads[0].may_move, threads[1].may_move) = (false, false);
-        let moves = moves(&threads, &CpuSet::first(2), |_| "0-1".parse().ok());
-        assert_eq!(moves.iter().map(|one| one.thread.pid).collect::<Vec<_>>(), [2]);
+    fn a_program_that_starts_threads_or_processes_is_left_alone() {
+        let threads = |all: &[(i32, u64)]| {
+            let of = |(pid, waited_for): &(i32, u64)| {
+                (Process { pid: *pid, start_time: 0 }, *waited_for)
+            };
+            all.iter().map(of).collect::<HashMap<_, _>>()
+        };
+        let before = threads(&[(1, 0), (2, 30), (3, 0)]);
+        assert!(starts_nothing(&before, &before));
+        assert!(starts_nothing(&before, &threads(&[(1, 0), (2, 30)])), "one has ended");
+        assert!(!starts_nothing(&before, &threads(&[(1, 0), (4, 0)])), "one is new");
+        assert!(!starts_nothing(&before, &threads(&[(1, 0), (2, 31)])), "a child has ended");
+        assert!(!starts_nothing(&HashMap::new(), &before), "it has not been looked at before");
+    }
+
+    #[test]
+    fn a_program_that_is_bound_from_now_on_moves_there_first() {
+        let mut threads = on(&[0, 2, 3], 4);
+        threads.iter_mut().for_each(|one| one.cpus = "2-3".parse().unwrap());
+        let moves = moves(&threads[..2], |_| "0-3".parse().ok());
+        let told: Vec<_> = moves.iter().map(|one| (one.thread.pid, one.set.to_string())).collect();
+        assert_eq!(told, [(0, "3".to_owned())]);
+    }
+
+    #[test]
+    fn numbers_tell_which_threads_were_started_meanwhile() {
+        let between = |tid, first, last| is_between(tid, Some(first), Some(last));
+        assert_eq!([8, 9, 12, 13].map(|tid| between(tid, 8, 12)), [false, true, true, false]);
+        assert_eq!([8, 30, 2, 5].map(|tid| between(tid, 29, 3)), [false, true, true, false]);
+        assert!(is_between(5, None, Some(3)) && is_between(5, Some(8), None));
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Turns by weight: each program's part, and what is done when a turn begins.
 
-use cosched_core::{Aspect, Happening, ProgramId, Refusal, Turn};
+use std::collections::BTreeMap;
+
+use cosched_core::{Aspect, Happening, ProgramId, Refusal, Settings, Step, Turn};
 use rustix::io::Errno;
 
 use super::Linux;
 use super::program::Live;
-use crate::cgroup::Dir;
+use crate::spread::Candidate;
 use crate::undo::LogError;
 
 impl Linux {
@@ -17,10 +19,7 @@ impl Linux {
             None => Err(Errno::NOTSUP),
         };
         match set {
-            Ok(()) => {
-                self.turn_began |= turn == Some(Turn::InTurn) && live.turn != turn;
-                live.turn = turn;
-            }
+            Ok(()) => live.turn = turn,
             Err(errno) => {
                 let why = match errno {
                     Errno::PERM | Errno::ACCESS => Refusal::NotPermitted,
@@ -43,15 +42,41 @@ impl Linux {
         }
     }
 
-    /// Moves the threads of the programs in turn apart, if a turn has just begun.
-    pub(super) fn spread(&mut self) -> Result<(), LogError> {
-        if !std::mem::take(&mut self.turn_began) {
+    /// Begins the turns that these steps order, before others end: weighs the programs, and moves their threads apart.
+    pub(super) fn begin_turns(&mut self, steps: &[Step]) -> Result<(), LogError> {
+        let applied: BTreeMap<ProgramId, Settings> = steps
+            .iter()
+            .filter_map(|step| match *step {
+                Step::Apply(id, settings, _) => Some((id, settings)),
+                _ => None,
+            })
+            .collect();
+        let in_turn = Some(Turn::InTurn);
+        let begins = |id: ProgramId| self.live.get(&id).is_some_and(|live| live.turn != in_turn);
+        let turns = applied.iter().filter(|(_, settings)| settings.turn == in_turn);
+        let begin: Vec<ProgramId> = turns.map(|(id, _)| *id).filter(|id| begins(*id)).collect();
+        if begin.is_empty() {
             return Ok(());
         }
+        for id in begin {
+            self.with(id, |linux, live| linux.weigh(live, in_turn));
+        }
         self.apart.keep_only(|id| self.live.contains_key(&id));
-        let in_turn = self.live.values().filter(|live| live.turn == Some(Turn::InTurn));
-        let in_turn: Vec<(ProgramId, &Dir)> =
-            in_turn.filter_map(|live| Some((live.id, live.share_dir()?))).collect();
-        self.apart.spread(&in_turn, &self.cpus, &self.proc, &mut self.log)
+        let mut candidates = Vec::new();
+        for live in self.live.values() {
+            let settings = applied.get(&live.id);
+            let turn = settings.map_or(live.turn, |settings| settings.turn);
+            if let Some(dir) = live.share_dir().filter(|_| turn == in_turn) {
+                let cpus = settings.and_then(|settings| settings.cpus).unwrap_or(self.cpus);
+                candidates.push(Candidate { program: live.id, dir, cpus });
+            }
+        }
+        self.apart.spread(&candidates, self.cpus.len(), &self.proc, &mut self.log)
+    }
+
+    /// Makes sure that the moves of threads, if there were any, are over.
+    pub(super) fn settle_moves(&mut self) -> Result<(), LogError> {
+        let dir = |id| self.live.get(&id).and_then(Live::share_dir);
+        self.apart.settle(dir, &self.proc, &mut self.log)
     }
 }

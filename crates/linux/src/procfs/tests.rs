@@ -1,6 +1,7 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::{Command, Stdio, id};
+use std::time::Duration;
 
 use tempfile::TempDir;
 
@@ -127,4 +128,23 @@ fn a_child_is_seen_with_its_pipe() {
     drop(child.stdin.take());
     child.wait().unwrap();
     assert!(proc.stat(pid).unwrap_err().is_gone());
+}
+
+#[test]
+fn a_thread_that_has_run_is_seen_to_have() {
+    let (proc, me) = (Proc::default(), rustix::thread::gettid().as_raw_nonzero().get());
+    let before = proc.runs(me);
+    std::thread::sleep(Duration::from_millis(1));
+    assert!(before.is_some() && proc.runs(me) != before);
+    let mut child = Command::new("sleep").arg("100").spawn().unwrap();
+    let it = child.id() as i32;
+    let sleeps = || proc.stat(it).unwrap().state == State::Sleeping;
+    while !sleeps() || proc.name(it).unwrap() != "sleep" {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let before = proc.runs(it);
+    std::thread::sleep(Duration::from_millis(1));
+    assert!(before.is_some() && proc.runs(it) == before);
+    child.kill().unwrap();
+    child.wait().unwrap();
 }

@@ -78,9 +78,10 @@ pub enum NotRestored {
 /// Lets every program run that is frozen or stopped by cosched, gives all the same weight, and leaves the rest as it is.
 pub fn thaw(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
-    owed.take_in_members_of_cgroups(proc);
     let mut work = Work::begin(proc);
+    // First of all what needs no look at a program: that may wait for a lock of one that gets no CPU.
     work.thaw(&owed);
+    owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
         for process in program.tree.members(proc) {
             work.resume(process, &owed.stopped_by_others);
