@@ -28,7 +28,7 @@
 //! comes that was not there before.
 //!
 //! *Costs.* Solo probes leave undone a part of what would be done together, and are in vain where
-//! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of two
+//! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of half
 //! seconds or more.
 //!
 //! *Source.* Ours; none of the papers chooses between policies.
@@ -77,7 +77,7 @@ const PROBE: (Nanos, Nanos) = (Nanos::from_millis(5), Nanos::from_millis(30));
 const CHECK: Nanos = Nanos::from_secs(1);
 const FIRST_CHECK: Nanos = Nanos::from_millis(300);
 /// The first pause after turns were given up, and the longest.
-const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(2), Nanos::from_secs(64));
+const PAUSES: (Nanos, Nanos) = (Nanos::from_millis(500), Nanos::from_secs(64));
 /// CPUs are short if so many threads wait for one, as a part of all CPUs.
 const SHORT: f64 = 0.1;
 /// Where it is unknown how many threads wait, CPUs are short if this part of them is busy.
