@@ -23,6 +23,9 @@ pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
     (libc::SIGALRM, Interruption::Alarm),
 ];
 
+/// The kernel's `struct sigaction` for the default effect: handler, flags, restorer and mask are zero.
+const DEFAULT_ACTION: [u64; 4] = [0; 4];
+
 /// What a signal asks for, if it is one of those.
 pub fn interruption(signal: i32) -> Option<Interruption> {
     INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
@@ -68,9 +71,12 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
 /// When the kernel refuses to change the mask.
 pub fn reset() -> io::Result<()> {
     for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: SIG_DFL is no function. KILL, STOP and the two signals that the C library keeps
-        // to itself are refused, which leaves them as they are: at their default.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // SAFETY: the kernel reads the action, of which all four words are there, and writes nothing.
+        // It refuses KILL and STOP, which are at their default. The C library would refuse 32 and 33, too.
+        unsafe {
+            let (none, set) = (std::ptr::null_mut::<u64>(), size_of::<u64>());
+            libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), none, set);
+        }
     }
     unblock()
 }
