@@ -21,6 +21,7 @@ mod cpuset;
 mod dir;
 mod find;
 mod freeze;
+mod real_time;
 mod weight;
 
 use cosched_core::ProgramId;
@@ -30,6 +31,7 @@ pub use cpuset::bind_to;
 pub use dir::{Dir, Version};
 pub use find::{Hierarchies, Hierarchy};
 pub use freeze::FreezeSwitch;
+pub use real_time::grant_real_time;
 pub use weight::{WeightSwitch, can_be_idle, even_out, weigh_as_threads};
 
 /// The name of a program's cgroup in that of its run.

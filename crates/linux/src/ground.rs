@@ -276,6 +276,7 @@ impl Ground {
                 plot.cpuset = Some(dir.clone());
             }
             if base.roles.contains(&Role::Share) {
+                cgroup::grant_real_time(&dir, &base.dir, 8);
                 plot.share = Some(dir.clone());
             }
             plot.all.push(dir);
@@ -335,7 +336,11 @@ impl Ground {
             return Err(not_here(why));
         };
         try_out(tree, kind, log)?.map_err(|why| not_here(why.to_string()))?;
-        self.claim(Some(tree), kind, role, log)
+        self.claim(Some(tree), kind, role, log)?;
+        for base in self.bases.iter().filter(|base| base.roles.contains(&Role::Share)) {
+            cgroup::grant_real_time(&base.dir, &tree.own, 2);
+        }
+        Ok(())
     }
 
     /// Claims what turns by weight need: a CPU group for each program, which can be idle.

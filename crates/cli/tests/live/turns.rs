@@ -463,3 +463,15 @@ fn short_steps_keep_their_deadlines() {
         three_say_ok("python3", DEADLINES);
     }
 }
+
+#[test]
+fn a_real_time_class_can_be_chosen_as_without_cosched() {
+    let Some(place) = place() else { return };
+    let choose = "chrt -f 1 true";
+    if !Command::new("sh").args(["-c", choose]).status().unwrap().success() {
+        return skip("this user may not choose a real-time class");
+    }
+    let [a, b] = ["a", "b"].map(|name| program(name, "threads = 1", choose));
+    let result = place.run(&[a, b], "").ended().with(0).result();
+    assert_eq!(result.rungs.pinning, "none, turns by weight");
+}
