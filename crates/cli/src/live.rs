@@ -34,7 +34,7 @@ use handover::Handover;
 pub(crate) use request::Request as AskedFor;
 use server::{Door, Server, Serves};
 use sockets::OwnSocket;
-pub(crate) use sockets::{MetricsAt, running};
+pub(crate) use sockets::{MetricsAt, remove_left, running};
 
 /// A run that is shown.
 pub(crate) struct Live {

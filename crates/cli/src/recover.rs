@@ -9,6 +9,7 @@ use cosched_linux::undo::{self, Log, Restored};
 use serde::Serialize;
 
 use crate::failure::Failure;
+use crate::live;
 use crate::session::{print, say};
 
 /// The version of the JSON that is written.
@@ -28,6 +29,8 @@ struct Report {
     schema: &'static str,
     /// One for each cosched that is gone.
     undone: Vec<Undone>,
+    /// Of killed runs, at which they could be looked at.
+    sockets_removed: usize,
 }
 
 /// What was undone of one log.
@@ -46,7 +49,8 @@ struct Undone {
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let folder = undo::log_folder().map_err(Failure::input)?;
-    let mut report = Report { schema: SCHEMA, undone: Vec::new() };
+    let sockets_removed = live::remove_left(&folder);
+    let mut report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed };
     for log in Log::leftovers(&folder, &proc).map_err(Failure::broken)? {
         let restored = undo::restore(&Log::load(&log, &proc).map_err(Failure::broken)?, &proc);
         for failed in &restored.failed {
@@ -82,8 +86,14 @@ impl Undone {
 impl Report {
     /// What a person wants to know.
     fn sentence(&self) -> String {
+        let sockets = match self.sockets_removed {
+            0 => String::new(),
+            1 => " Removed the socket of a killed run.".to_owned(),
+            count => format!(" Removed the sockets of {count} killed runs."),
+        };
         if self.undone.is_empty() {
-            return "Nothing was left behind.".to_owned();
+            let nothing = if sockets.is_empty() { "Nothing" } else { "Nothing else" };
+            return format!("{nothing} was left behind.{sockets}");
         }
         let sum = |count: fn(&Undone) -> usize| self.undone.iter().map(count).sum::<usize>();
         let done = [
@@ -104,8 +114,8 @@ impl Report {
         let logs = self.undone.len();
         let of = format!("After {logs} cosched that {} gone", if logs == 1 { "is" } else { "are" });
         match parts.is_empty() {
-            true => format!("{of}: nothing was left to undo."),
-            false => format!("{of}: {}.", parts.join(", ")),
+            true => format!("{of}: nothing was left to undo.{sockets}"),
+            false => format!("{of}: {}.{sockets}", parts.join(", ")),
         }
     }
 }
@@ -116,7 +126,7 @@ mod tests {
 
     fn told(restored: &[Restored]) -> String {
         let undone = restored.iter().map(|one| Undone::new("/run/log".into(), one)).collect();
-        Report { schema: SCHEMA, undone }.sentence()
+        Report { schema: SCHEMA, undone, sockets_removed: 0 }.sentence()
     }
 
     #[test]
@@ -126,6 +136,9 @@ mod tests {
             told(&[Restored::default()]),
             "After 1 cosched that is gone: nothing was left to undo."
         );
+        let report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed: 2 };
+        let sockets = "Nothing else was left behind. Removed the sockets of 2 killed runs.";
+        assert_eq!(report.sentence(), sockets);
         let one = || Restored { continued: 2, cgroups: 1, ..Restored::default() };
         assert_eq!(
             told(&[one(), Restored { masks: 1, ..Restored::default() }]),

@@ -27,7 +27,7 @@ use cosched_core::workload::{ProgramSpec, Repeat, Workload};
 use cosched_core::{Class, Nanos, Profile, Speedup, Usage};
 use cosched_linux::ground::ByWeight;
 use cosched_policy::Kind;
-use cosched_sim::{Costs, Hardware, Job, Kernel, Model, Sim};
+use cosched_sim::{Costs, Hardware, Job, Kernel, Sim};
 
 use crate::args::{HowArgs, PolicyArgs};
 use crate::failure::{Failure, exit_code};
@@ -296,13 +296,7 @@ impl Simulator {
                      docs/simulator.md describes it"
                 ))
             })?;
-            let mut table = table.clone();
-            if spec.malleable {
-                table.insert("malleable".to_owned(), true.into());
-            }
-            let model = Model::read(&table, self.session.threads(spec)).map_err(|error| {
-                Failure::Input(format!("{place}: model: {}", error.to_string().trim_end()))
-            })?;
+            let model = source::model(spec, table, self.session.threads(spec))?;
             Ok(Job { model, weight: 1.0 })
         };
         workload.programs.iter().map(job).collect()

@@ -5,8 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cosched_core::input;
-use cosched_core::workload::{Workload, WorkloadError, shown, split_commands};
+use cosched_core::workload::{ProgramSpec, Workload, WorkloadError, shown, split_commands};
 use cosched_policy::Placement;
+use cosched_sim::Model;
 
 use crate::args::{HowArgs, SourceArgs};
 use crate::failure::Failure;
@@ -42,7 +43,30 @@ pub(crate) fn workload(args: &SourceArgs) -> Result<Workload, Failure> {
             ));
         }
     };
-    workload.map_err(Failure::input)
+    let workload = workload.map_err(Failure::input)?;
+    // Real programs need no model, but a wrong one is a mistake here, too.
+    for spec in &workload.programs {
+        if let Some(table) = &spec.model {
+            model(spec, table, spec.threads.unwrap_or(1))?;
+        }
+    }
+    Ok(workload)
+}
+
+/// Reads what the simulator is told that a program of so many threads does.
+pub(crate) fn model(
+    spec: &ProgramSpec,
+    table: &toml::Table,
+    threads: u16,
+) -> Result<Model, Failure> {
+    let mut table = table.clone();
+    if spec.malleable {
+        table.insert("malleable".to_owned(), true.into());
+    }
+    Model::read(&table, threads).map_err(|error| {
+        let place = &spec.places.command;
+        Failure::Input(format!("{place}: model: {}", error.to_string().trim_end()))
+    })
 }
 
 /// Reads the workload file that is to be simulated.

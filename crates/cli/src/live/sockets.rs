@@ -35,6 +35,17 @@ pub(crate) fn running(folder: &Path) -> Vec<u32> {
     heard
 }
 
+/// Removes what killed runs have left; how many sockets of theirs were removed.
+pub(crate) fn remove_left(folder: &Path) -> usize {
+    let sockets = || {
+        let names = fs::read_dir(folder).into_iter().flatten().flatten();
+        names.filter(|entry| entry.path().extension().is_some_and(|end| end == "sock")).count()
+    };
+    let before = sockets();
+    running(folder);
+    before.saturating_sub(sockets())
+}
+
 /// A name of a socket, which is removed with this.
 #[derive(Debug)]
 pub(crate) struct OwnSocket(PathBuf);
@@ -162,6 +173,15 @@ mod tests {
         assert_eq!(running(folder.path()), [7]);
         drop((listener, socket));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn sockets_that_are_removed_are_counted() {
+        let folder = tempfile::tempdir().unwrap();
+        let listen = |pid| UnixListener::bind(live_socket(folder.path(), pid)).unwrap();
+        let _alive = listen(1);
+        drop([listen(2), listen(3)]);
+        assert_eq!((remove_left(folder.path()), remove_left(folder.path())), (2, 0));
     }
 
     #[test]
