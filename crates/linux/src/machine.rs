@@ -175,7 +175,7 @@ impl Linux {
         let orphanage = Orphanage::open(&proc, shims)?;
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
-            Sentinel::spawn(&config.executable, log.path()).map_err(MachineError::from).and_then(
+            Sentinel::spawn(&config.executable, &log).map_err(MachineError::from).and_then(
                 |sentinel| match Ground::prepare(&proc, config.wishes, &config.cpus, &mut log) {
                     Ok(ground) => Ok((sentinel, ground)),
                     Err(error) => {
@@ -309,10 +309,16 @@ impl Linux {
         for at in heard.thawed {
             self.was_stopped(self.clock.of_monotonic(at));
         }
-        if heard.has_ended {
+        // One that holds an old file of the log is relieved.
+        if heard.has_ended || self.log.has_moved() {
             self.poll.remove(self.sentinel.as_fd())?;
-            self.sentinel = Sentinel::spawn(&self.executable, self.log.path())?;
+            let relief = Sentinel::spawn(&self.executable, &self.log)?;
+            let relieved = std::mem::replace(&mut self.sentinel, relief);
             self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+            if !heard.has_ended {
+                // If it does not hear us, it is gone already.
+                let _ = relieved.goodbye();
+            }
         }
         Ok(())
     }

@@ -4,10 +4,11 @@
 //! that does nothing but wait at the other end of a socket. The kernel closes cosched's
 //! end whatever way cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye
 //! came before, the sentinel reads the [undo log](crate::undo) and restores everything; it can do so at
-//! once even while every CPU is busy, for a thread that has slept long is served first.
+//! once even while every CPU is busy, for a thread that has slept long is served first. It holds the
+//! log open, so that it needs no file when somebody has removed it.
 //!
 //! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores
-//! what terminals send, carries another name, holds nothing open, and leaves cosched's
+//! what terminals send, carries another name, holds nothing else open, and leaves cosched's
 //! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
 //! all the same, its end of the socket closes, and cosched can start another.
 //!
@@ -19,6 +20,7 @@
 
 mod refuge;
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -35,7 +37,7 @@ use crate::clock::monotonic;
 use crate::helper::{self, Helper, HelperError};
 use crate::onlookers;
 use crate::procfs::{Proc, Runs, State};
-use crate::undo::{self, Log, LogError};
+use crate::undo::{self, Book, Log};
 use refuge::Refuge;
 
 /// What cosched sends when everything is undone.
@@ -67,12 +69,13 @@ impl Sentinel {
     ///
     /// # Errors
     /// When no process can be made, or it does not answer.
-    pub fn spawn(executable: &Path, log: &Path) -> Result<Sentinel, HelperError> {
+    pub fn spawn(executable: &Path, log: &Log) -> Result<Sentinel, HelperError> {
         let failed = |source| HelperError { executable: executable.to_owned(), source };
-        let log = std::path::absolute(log).map_err(failed)?;
+        let path = std::path::absolute(log.path()).map_err(failed)?;
         // Not as an argument: `pkill -f cosched` must not find it there.
-        let path = [log.as_os_str().as_bytes(), &[0]].concat();
-        let outputs = [Stdio::null(), Stdio::null()];
+        let path = [path.as_os_str().as_bytes(), &[0]].concat();
+        // The log itself, too: somebody may remove the file.
+        let outputs = [log.file().map_err(failed)?.into(), Stdio::null()];
         let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
         channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         channel.read_exact(&mut [0]).map_err(failed)?;
@@ -151,7 +154,7 @@ fn guard() -> io::Result<()> {
     let mut channel = helper::begin(Helper::Sentinel)?;
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
-    let log = read_path(&mut channel)?;
+    let log = Kept { path: read_path(&mut channel)?, file: output()? };
     let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read tells.
@@ -161,14 +164,14 @@ fn guard() -> io::Result<()> {
     let said_goodbye = wait_for_the_end(&mut channel, &log, cosched);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
-    if let (false, Some(folder)) = (said_goodbye, log.parent()) {
+    if let (false, Some(folder)) = (said_goodbye, log.path.parent()) {
         remove_sockets(folder, cosched as u32);
     }
-    result.map_err(io::Error::other)
+    result
 }
 
 /// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it said goodbye.
-fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool {
+fn wait_for_the_end(channel: &mut UnixStream, log: &Kept, cosched: i32) -> bool {
     let proc = Proc::default();
     let mut last_word = [0];
     let mut watch = Watch::default();
@@ -177,7 +180,7 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Path, cosched: i32) -> bool 
             Ok(0) => {
                 if watch.is_held_up(cosched, &proc) {
                     // A log that cannot be read now is tried again at the next glance.
-                    if let Ok(book) = Log::load(log, &proc) {
+                    if let Ok(book) = log.book(&proc) {
                         // Whoever has little left to do may have ended before all of them run.
                         let since = monotonic();
                         undo::thaw(&book, &proc);
@@ -224,11 +227,34 @@ fn is_for_now(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::Interrupted | io::ErrorKind::WouldBlock)
 }
 
-fn undo_all(log: &Path) -> Result<(), LogError> {
+fn undo_all(log: &Kept) -> io::Result<()> {
     let proc = Proc::default();
-    let restored = undo::restore(&Log::load(log, &proc)?, &proc);
+    let restored = undo::restore(&log.book(&proc)?, &proc);
     // What could not be undone stays in the log, for another attempt later.
-    if restored.failed.is_empty() { Log::delete_at(log) } else { Ok(()) }
+    if !restored.failed.is_empty() {
+        return Ok(());
+    }
+    Log::delete_at(&log.path).map_err(io::Error::other)
+}
+
+/// The undo log, by its name and as an open file. The file of that name is newer after the log was rewritten;
+/// the open one is there when somebody has removed the other, or its folder.
+struct Kept {
+    path: PathBuf,
+    file: File,
+}
+
+impl Kept {
+    fn book(&self, proc: &Proc) -> io::Result<Book> {
+        Log::load(&self.path, proc).or_else(|_| Log::read(&self.file, proc))
+    }
+}
+
+/// What cosched has handed over as the standard output, which is let go of.
+fn output() -> io::Result<File> {
+    let file = io::stdout().as_fd().try_clone_to_owned()?;
+    helper::drop_outputs()?;
+    Ok(File::from(file))
 }
 
 /// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after the channel; one at

@@ -265,7 +265,7 @@ fn after_a_goodbye_nothing_is_undone() {
     let mut program = Program::start(script("sleep 1000; :"), launch::Output::Inherit);
     let main = program.main();
     let mut log = Log::create(folder.path(), &proc).unwrap();
-    let sentinel = Sentinel::spawn(Path::new(HIDDEN), log.path()).unwrap();
+    let sentinel = Sentinel::spawn(Path::new(HIDDEN), &log).unwrap();
     let id = ProgramId::first(0);
     log.note(Record::Program {
         program: id,
@@ -288,7 +288,7 @@ fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
     let folder = tempfile::tempdir().unwrap();
     let proc = Proc::default();
     let log = Log::create(folder.path(), &proc).unwrap();
-    let mut sentinel = Sentinel::spawn(Path::new(HIDDEN), log.path()).unwrap();
+    let mut sentinel = Sentinel::spawn(Path::new(HIDDEN), &log).unwrap();
     let pid = sentinel.pid();
     let process = Process::find(&proc, pid).unwrap();
 
@@ -299,10 +299,11 @@ fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
     assert_eq!(proc.stat(pid).unwrap().session, pid);
     assert_eq!(fs::read_link(proc.folder(pid).join("cwd")).unwrap(), Path::new("/"));
     let fds = proc.fds(pid).unwrap();
-    assert!(
-        fds.iter().all(|fd| fd.target == "/dev/null" || fd.target.starts_with("socket")),
-        "{fds:?}"
-    );
+    let path = log.path().to_str().unwrap();
+    let is_expected =
+        |target: &str| ["/dev/null", path].contains(&target) || target.starts_with("socket");
+    assert!(fds.iter().all(|fd| is_expected(&fd.target)), "{fds:?}");
+    assert_eq!(fds.iter().filter(|fd| fd.target == path).count(), 1);
 
     for signal in [Signal::HUP, Signal::INT, Signal::TERM, Signal::QUIT, Signal::PIPE] {
         process.signal(&proc, signal).unwrap();

@@ -2,6 +2,7 @@
 //!
 //! `COSCHED_KILLS` says how often cosched is killed on each way of freezing.
 
+use std::fs;
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
@@ -95,6 +96,30 @@ pub(super) fn recovers_nothing(place: &Place) {
     for undone in report["undone"].as_array().unwrap() {
         for (what, count) in undone.as_object().unwrap().iter().filter(|(_, v)| v.is_number()) {
             assert_eq!(count, 0, "{what}");
+        }
+    }
+}
+
+#[test]
+fn the_sentinel_needs_no_file() {
+    for rung in Rung::here() {
+        for removed in ["its log", "the folder"] {
+            let place = Place::new();
+            let cosched = start(&place, rung);
+            let pid = cosched.pid();
+            let held = |place: &Place| {
+                let marked = place.marked();
+                firsts(place).into_iter().any(|process| marked.is_held(process))
+            };
+            eventually("a frozen program", || held(&place));
+            match removed {
+                "its log" => place.undo_logs().iter().for_each(|log| fs::remove_file(log).unwrap()),
+                _ => fs::remove_dir_all(place.path("run")).unwrap(),
+            }
+            eventually("a frozen program", || held(&place));
+            cosched.kill();
+            restored(&place, pid);
+            place.marked().end();
         }
     }
 }

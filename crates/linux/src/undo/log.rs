@@ -8,7 +8,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Book, Record};
@@ -32,6 +32,8 @@ pub struct LogError {
 pub struct Log {
     path: PathBuf,
     file: File,
+    /// It is in another file since [`Log::has_moved`] was asked last.
+    moved: bool,
     size: u64,
     /// Its size after it was last rewritten.
     least: u64,
@@ -53,7 +55,8 @@ impl Log {
         let id = boot_id(proc).map_err(error)?;
         let (path, file) = begin(folder, owner).map_err(error)?;
         let (book, proc) = (Book::default(), proc.clone());
-        let mut log = Log { path, file, size: 0, least: 0, large: LARGE, book, proc };
+        let (moved, size, least) = (false, 0, 0);
+        let mut log = Log { path, file, moved, size, least, large: LARGE, book, proc };
         log.note(Record::Boot { id })?;
         Ok(log)
     }
@@ -61,6 +64,19 @@ impl Log {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The file itself: who holds it can [read](Log::read) it when its name is gone.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Whether it is in another file since this was asked last.
+    pub fn has_moved(&mut self) -> bool {
+        std::mem::take(&mut self.moved)
     }
 
     /// What is still to be undone.
@@ -87,7 +103,11 @@ impl Log {
         }
         self.size += line.len() as u64;
         self.book.add(record);
-        if self.size > self.large.max(2 * self.least) { self.rewrite() } else { Ok(()) }
+        if self.size > self.large.max(2 * self.least) && self.rewrite().is_err() {
+            // It is as good as before, only longer: the disk is full, or somebody has removed the folder.
+            self.large = 2 * self.size;
+        }
+        Ok(())
     }
 
     /// Removes the file: everything is undone.
@@ -118,10 +138,26 @@ impl Log {
     /// When the file cannot be read.
     pub fn load(path: &Path, proc: &Proc) -> Result<Book, LogError> {
         let error = |source| LogError { action: "read", path: path.to_owned(), source };
-        let lines = fs::read(path).map_err(error)?;
+        Log::read(&File::open(path).map_err(error)?, proc).map_err(error)
+    }
+
+    /// The same of a file that is open. Where it was read before does not matter.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub fn read(file: &File, proc: &Proc) -> io::Result<Book> {
+        let (mut lines, mut part) = (Vec::new(), [0; 1 << 16]);
+        loop {
+            match file.read_at(&mut part, lines.len() as u64) {
+                Ok(0) => break,
+                Ok(count) => lines.extend(&part[..count]),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
         let lines = lines.split(|byte| *byte == b'\n');
         let book: Book = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        let now = Record::Boot { id: boot_id(proc).map_err(error)? };
+        let now = Record::Boot { id: boot_id(proc)? };
         Ok(if book.is_news(&now) { Book::default() } else { book })
     }
 
@@ -166,6 +202,7 @@ impl Log {
             .and_then(|()| fs::rename(&fresh, &self.path))
             .map_err(error)?;
         (self.file, self.size, self.least) = (file, text.len() as u64, text.len() as u64);
+        self.moved = true;
         Ok(())
     }
 }
@@ -191,7 +228,7 @@ fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
 
 fn for_appending() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).mode(0o600).custom_flags(libc::O_APPEND);
+    options.read(true).write(true).mode(0o600).custom_flags(libc::O_APPEND);
     options
 }
 
@@ -291,8 +328,23 @@ mod tests {
         }
         log.note(pinned(3)).unwrap();
         assert_eq!(load(&log), [pinned(3)]);
+        assert!(log.has_moved() && !log.has_moved());
         assert!(fs::metadata(log.path()).unwrap().len() < 2500);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_noted_is_read_from_the_open_file_when_its_folder_is_gone() {
+        let (folder, mut log) = log();
+        log.large = 1000;
+        let file = log.file().unwrap();
+        folder.close().unwrap();
+        for cpu in 0..50 {
+            log.note(pinned(cpu)).unwrap();
+        }
+        // It cannot be rewritten, and goes on.
+        assert!(!log.has_moved() && log.size > 2000);
+        assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.book().records());
     }
 
     #[test]

@@ -36,7 +36,7 @@ fn main() {
 fn host(way: &str, folder: &Path) {
     let proc = Proc::default();
     let mut log = Log::create(folder, &proc).unwrap();
-    let sentinel = Sentinel::spawn(Path::new(helper::OWN_EXECUTABLE), log.path()).unwrap();
+    let sentinel = Sentinel::spawn(Path::new(helper::OWN_EXECUTABLE), &log).unwrap();
     let Ok(cgroup) = make_cgroup(way, &mut log, &proc) else {
         sentinel.goodbye().unwrap();
         log.delete().unwrap();
