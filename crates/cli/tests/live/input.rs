@@ -35,7 +35,7 @@ fn refuses(tables: &[String], options: &str, saying: &[&str]) {
 #[test]
 fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
     let second = |keys: &str| vec![program("second", keys, ":")];
-    let cases: [(&str, &[&str]); 9] = [
+    let cases: [(&str, &[&str]); 11] = [
         (
             "thread = 2",
             &["jobs.toml:8:1", "program 2 (second)", "thread", "did you mean 'threads'?"],
@@ -51,6 +51,8 @@ fn a_wrong_value_in_a_workload_file_is_named_with_its_place_and_its_remedy() {
         ("repeat = 'forever'", &["jobs.toml:8:", "repeat", "until-all-finish"]),
         ("env = { 'A=B' = 'c' }", &["jobs.toml:8:", "env", "A=B"]),
         ("= 3", &["jobs.toml:8:", "not valid TOML"]),
+        ("model = { foo = 1 }", &["jobs.toml:", "model", "foo"]),
+        ("model = { repeat = 2 }", &["jobs.toml:", "model", "missing field `phase`"]),
     ];
     for (keys, saying) in cases {
         refuses(&second(keys), "--policy gang", saying);
