@@ -21,6 +21,7 @@ pub mod files;
 mod fork;
 pub mod freezer;
 pub mod ground;
+mod heartbeat;
 pub mod helper;
 pub mod hook;
 pub mod hotplug;

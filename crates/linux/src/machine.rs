@@ -371,8 +371,10 @@ impl Machine for Linux {
             if self.queue.is_empty() {
                 let looks = self.next_look().min(self.observer.next_look());
                 let deadline = until.min(looks).min(self.next_beat());
+                self.sentinel.waits_until(self.clock.monotonic(deadline));
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             }
+            self.sentinel.works();
             // What `submit` queued is told at once, but signals are still looked at. Whoever was stopped while he
             // waited, and goes on, has been told of nothing but that the time has come.
             present = self.clock.now();
@@ -410,6 +412,7 @@ impl Machine for Linux {
         let _undisturbed = self.punctual.undisturbed(steps);
         self.begin_turns(steps)?;
         for step in steps {
+            self.sentinel.works();
             match *step {
                 Step::Start(id, settings) => self.start(id, settings)?,
                 Step::Freeze(id) => self.with(id, Linux::freeze).unwrap_or(Ok(()))?,

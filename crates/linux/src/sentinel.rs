@@ -13,7 +13,7 @@
 //! all the same, its end of the socket closes, and cosched can start another.
 //!
 //! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. Nor does one that
-//! is *stuck*: it waits for a lock that a program holds which gets no CPU, or gets none itself. So
+//! is *stuck*, whose `heartbeat` is missed. So
 //! the sentinel looks now and then, and lets every program run, with the same weight, while cosched is
 //! stopped or stuck; nothing else is undone then. It tells when it did so, and cosched takes up its
 //! work from there when it goes on.
@@ -34,9 +34,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::clock::monotonic;
+use crate::heartbeat::Heartbeat;
 use crate::helper::{self, Helper, HelperError};
 use crate::onlookers;
-use crate::procfs::{Proc, Runs, State};
+use crate::procfs::{Proc, Stat, State};
 use crate::undo::{self, Book, Log};
 use refuge::Refuge;
 
@@ -60,6 +61,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Sentinel {
     child: Child,
     channel: UnixStream,
+    heartbeat: Heartbeat,
 }
 
 impl Sentinel {
@@ -75,17 +77,30 @@ impl Sentinel {
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [path.as_os_str().as_bytes(), &[0]].concat();
         // The log itself, too: somebody may remove the file.
-        let outputs = [log.file().map_err(failed)?.into(), Stdio::null()];
+        let heartbeat = Heartbeat::new().map_err(failed)?;
+        let outputs = [log.file(), heartbeat.memory()];
+        let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
+        let outputs = [log?, memory?];
         let (child, mut channel) = helper::spawn(executable, Helper::Sentinel, outputs, &path)?;
         channel.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         channel.read_exact(&mut [0]).map_err(failed)?;
         channel.set_nonblocking(true).map_err(failed)?;
-        Ok(Sentinel { child, channel })
+        Ok(Sentinel { child, channel, heartbeat })
     }
 
     /// The number of its process.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
+    }
+
+    /// Tells it that cosched waits, until this time on the kernel's monotonic clock at most.
+    pub fn waits_until(&self, at: Nanos) {
+        self.heartbeat.waits_until(at);
+    }
+
+    /// Tells it that cosched works: to be called more often than every half second.
+    pub fn works(&self) {
+        self.heartbeat.works();
     }
 
     /// All that has happened to it and was not heard yet; to be called when it is readable, else there is nothing.
@@ -154,14 +169,16 @@ fn guard() -> io::Result<()> {
     let mut channel = helper::begin(Helper::Sentinel)?;
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
-    let log = Kept { path: read_path(&mut channel)?, file: output()? };
+    let (file, memory) = outputs()?;
+    let log = Kept { path: read_path(&mut channel)?, file };
+    let heartbeat = Heartbeat::of(memory);
     let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let refuge = Refuge::enter(&Proc::default());
     // If cosched is gone already, the next read tells.
     let _ = channel.write_all(&[ON_GUARD]);
     // A cosched that is stopped for hours hears nothing: what does not fit any more is not told.
     channel.set_nonblocking(true)?;
-    let said_goodbye = wait_for_the_end(&mut channel, &log, cosched);
+    let said_goodbye = wait_for_the_end(&mut channel, &log, &heartbeat, cosched);
     let result = if said_goodbye { Ok(()) } else { undo_all(&log) };
     refuge.leave();
     if let (false, Some(folder)) = (said_goodbye, log.path.parent()) {
@@ -171,14 +188,18 @@ fn guard() -> io::Result<()> {
 }
 
 /// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it said goodbye.
-fn wait_for_the_end(channel: &mut UnixStream, log: &Kept, cosched: i32) -> bool {
+fn wait_for_the_end(
+    channel: &mut UnixStream,
+    log: &Kept,
+    heartbeat: &Heartbeat,
+    cosched: i32,
+) -> bool {
     let proc = Proc::default();
     let mut last_word = [0];
-    let mut watch = Watch::default();
     loop {
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
             Ok(0) => {
-                if watch.is_held_up(cosched, &proc) {
+                if is_held_up(cosched, heartbeat, &proc) {
                     // A log that cannot be read now is tried again at the next glance.
                     if let Ok(book) = log.book(&proc) {
                         // Whoever has little left to do may have ended before all of them run.
@@ -203,23 +224,10 @@ fn wait_for_the_end(channel: &mut UnixStream, log: &Kept, cosched: i32) -> bool 
     }
 }
 
-/// What the sentinel has seen of cosched.
-#[derive(Debug, Default)]
-struct Watch {
-    runs: Option<Runs>,
-}
-
-impl Watch {
-    /// Whether cosched is stopped, or has something to do and has done nothing since the last glance.
-    fn is_held_up(&mut self, cosched: i32, proc: &Proc) -> bool {
-        let runs = proc.runs(cosched);
-        let before = std::mem::replace(&mut self.runs, runs);
-        match proc.stat(cosched).map(|stat| stat.state) {
-            Ok(State::Stopped | State::Traced) => true,
-            Ok(State::Running | State::DiskSleep) => runs.is_some() && runs == before,
-            _ => false,
-        }
-    }
+/// Whether cosched thaws nobody: it is stopped, or stuck.
+fn is_held_up(cosched: i32, heartbeat: &Heartbeat, proc: &Proc) -> bool {
+    let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
+    heartbeat.is_missed() || proc.stat(cosched).is_ok_and(stopped)
 }
 
 /// Whether there is just nothing to read.
@@ -250,11 +258,12 @@ impl Kept {
     }
 }
 
-/// What cosched has handed over as the standard output, which is let go of.
-fn output() -> io::Result<File> {
-    let file = io::stdout().as_fd().try_clone_to_owned()?;
+/// What cosched has handed over as the standard outputs, which are let go of: the log, and the heartbeat's memory.
+fn outputs() -> io::Result<(File, File)> {
+    let log = io::stdout().as_fd().try_clone_to_owned()?;
+    let memory = io::stderr().as_fd().try_clone_to_owned()?;
     helper::drop_outputs()?;
-    Ok(File::from(file))
+    Ok((log.into(), memory.into()))
 }
 
 /// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after the channel; one at
@@ -278,42 +287,5 @@ fn read_path(channel: &mut UnixStream) -> io::Result<PathBuf> {
             return Ok(PathBuf::from(std::ffi::OsString::from_vec(path)));
         }
         path.push(byte[0]);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn a_cosched_is_held_up_if_it_is_stopped_or_does_nothing_of_what_it_has_to_do() {
-        let root = tempfile::tempdir().unwrap();
-        let folder = root.path().join("7");
-        fs::create_dir(&folder).unwrap();
-        let proc = Proc::new(root.path());
-        let shows = |state: &str, schedstat: &str| {
-            let rest = "0 ".repeat(49);
-            fs::write(folder.join("stat"), format!("7 (cosched) {state} {rest}\n")).unwrap();
-            fs::write(folder.join("schedstat"), schedstat).unwrap();
-        };
-        let mut watch = Watch::default();
-        let glances = [
-            ("R", "1000 5 10", false),
-            ("R", "1000 5 10", true),
-            ("R", "1000 5 11", false),
-            ("R", "2000 5 11", false),
-            ("D", "2000 5 11", true),
-            ("S", "2000 5 11", false),
-            ("D", "2000 5 12", false),
-            ("T", "2000 5 13", true),
-            ("D", "0 0 0", false),
-            ("D", "0 0 0", false),
-        ];
-        for (state, schedstat, held_up) in glances {
-            shows(state, schedstat);
-            assert_eq!(watch.is_held_up(7, &proc), held_up, "{state} {schedstat}");
-        }
     }
 }

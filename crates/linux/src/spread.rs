@@ -41,7 +41,7 @@ use crate::undo::{Log, LogError, Move, Record};
 /// So many threads are looked at, or twice as many as there are CPUs: a look costs some five
 /// microseconds.
 const MOST_LOOKS: usize = 64;
-/// How long it takes at most until a thread that is being started has a number.
+/// How long it takes at most until a thread that is being started can be seen.
 const BIRTH: Duration = Duration::from_millis(1);
 /// Threads that start threads that start threads are followed this far.
 const MOST_GENERATIONS: usize = 8;

@@ -7,11 +7,15 @@ use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
 use cosched_linux::affinity;
+use cosched_linux::cgroup::{FreezeSwitch, Hierarchies};
+use cosched_linux::procfs::Proc;
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program};
+use super::support::{
+    Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program, skip,
+};
 
 const SPIN: &str = "while :; do :; done";
 /// The latest moment at which cosched is killed.
@@ -383,13 +387,40 @@ fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
 
 #[test]
 fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
+    while_held_up_programs_run(|cosched, stopped| {
+        cosched.signal(Signal::STOP);
+        std::thread::sleep(stopped);
+        cosched.signal(Signal::CONT);
+    });
+}
+
+#[test]
+fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
+        return skip("no cgroup can be frozen here");
+    };
+    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
+        return skip("this user can make no cgroup");
+    };
+    let switch = FreezeSwitch::open(&dir).unwrap();
+    while_held_up_programs_run(|cosched, stopped| {
+        dir.add(cosched.pid()).unwrap();
+        switch.freeze().unwrap();
+        std::thread::sleep(stopped);
+        switch.thaw().unwrap();
+        tree.own.add(cosched.pid()).unwrap();
+    });
+    eventually("an empty cgroup", || dir.remove().is_ok());
+}
+
+/// Holds up cosched for some time, on every way of freezing; no program is frozen for long meanwhile.
+fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
     for rung in Rung::here() {
         let place = Place::new();
         let cosched = two_in_turns(&place, rung.0);
-        cosched.signal(Signal::STOP);
-        std::thread::sleep(stopped);
-        cosched.signal(Signal::CONT);
+        hold_up(&cosched, stopped);
         place.write("go", "");
         let ended = cosched.ended().with(0);
         let result = ended.result();

@@ -1,0 +1,88 @@
+//! The heartbeat: by when cosched will have done something again.
+//!
+//! *Problem.* A cosched that is stuck (it writes to a pipe that nobody reads, somebody has frozen its
+//! cgroup, it gets no CPU, it waits for a lock of a program without a CPU) thaws nobody. From outside
+//! it cannot be told from one that waits for the end of a long quantum.
+//!
+//! *Idea.* Before it waits, cosched writes down until when; while it works, that it works now. These
+//! are eight bytes of memory that the sentinel has open, too, so that nobody waits for anybody. A time
+//! that is past by more than [`SLACK`] means that cosched is stuck.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use cosched_core::Nanos;
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use crate::clock::monotonic;
+
+/// How late cosched may be.
+const SLACK: u64 = 500_000_000;
+/// How long one piece of work takes at most.
+const WORK: u64 = 500_000_000;
+
+/// The time, on the kernel's monotonic clock, and the memory in which it is.
+#[derive(Debug)]
+pub(crate) struct Heartbeat(File);
+
+impl Heartbeat {
+    /// One of a cosched that has promised nothing yet.
+    ///
+    /// # Errors
+    /// When there is no memory, or no descriptor.
+    pub(crate) fn new() -> io::Result<Heartbeat> {
+        let heartbeat = Heartbeat(memfd_create("heartbeat", MemfdFlags::CLOEXEC)?.into());
+        heartbeat.waits_until(Nanos::NEVER);
+        Ok(heartbeat)
+    }
+
+    /// The one in this memory.
+    pub(crate) fn of(memory: File) -> Heartbeat {
+        Heartbeat(memory)
+    }
+
+    /// The memory itself.
+    ///
+    /// # Errors
+    /// When there is no descriptor left.
+    pub(crate) fn memory(&self) -> io::Result<File> {
+        self.0.try_clone()
+    }
+
+    /// Cosched waits, until this time on the kernel's monotonic clock at most.
+    pub(crate) fn waits_until(&self, at: Nanos) {
+        // Where memory cannot be written, nothing else goes on either.
+        let _ = self.0.write_all_at(&at.0.to_ne_bytes(), 0);
+    }
+
+    /// Cosched works.
+    pub(crate) fn works(&self) {
+        self.waits_until(Nanos(monotonic() + WORK));
+    }
+
+    /// Whether cosched is stuck.
+    pub(crate) fn is_missed(&self) -> bool {
+        let mut due = [0; size_of::<u64>()];
+        let read = self.0.read_exact_at(&mut due, 0);
+        read.is_ok() && monotonic() > u64::from_ne_bytes(due).saturating_add(SLACK)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beat_is_missed_when_its_time_is_long_past() {
+        let ours = Heartbeat::new().unwrap();
+        let theirs = Heartbeat::of(ours.memory().unwrap());
+        assert!(!theirs.is_missed(), "nothing was promised");
+        ours.works();
+        assert!(!theirs.is_missed());
+        ours.waits_until(Nanos(monotonic() - SLACK / 2));
+        assert!(!theirs.is_missed(), "a little late");
+        ours.waits_until(Nanos(monotonic() - SLACK));
+        assert!(theirs.is_missed());
+    }
+}
