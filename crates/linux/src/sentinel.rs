@@ -10,7 +10,8 @@
 //! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores
 //! what terminals send, carries another name, holds nothing else open, and leaves cosched's
 //! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
-//! all the same, its end of the socket closes, and cosched can start another.
+//! all the same, its end of the socket closes, and cosched can start another. So it does in place of one
+//! that somebody has stopped.
 //!
 //! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. Nor does one that
 //! is *stuck*, whose `heartbeat` is missed. So
@@ -101,6 +102,14 @@ impl Sentinel {
     /// Tells it that cosched works: to be called more often than every half second.
     pub fn works(&self) {
         self.heartbeat.works();
+    }
+
+    /// Ends one that somebody has stopped, since it guards nothing: [`Sentinel::hear`] tells then that another is needed.
+    pub fn end_if_stopped(&mut self, proc: &Proc) {
+        if proc.stat(self.pid()).is_ok_and(|stat| stat.state == State::Stopped) {
+            // If it has ended meanwhile, that is told, too.
+            let _ = self.child.kill();
+        }
     }
 
     /// All that has happened to it and was not heard yet; to be called when it is readable, else there is nothing.

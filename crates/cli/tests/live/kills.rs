@@ -286,14 +286,15 @@ fn all_started(place: &Place) {
 }
 
 #[test]
-fn a_killed_sentinel_is_replaced_and_the_next_one_is_on_guard() {
-    for rung in Rung::here() {
+fn a_killed_or_stopped_sentinel_is_replaced_and_the_next_one_is_on_guard() {
+    let signals = [Signal::KILL, Signal::STOP];
+    for (rung, signal) in Rung::here().into_iter().flat_map(|rung| signals.map(|it| (rung, it))) {
         let place = Place::new();
         let cosched = start(&place, rung);
         all_started(&place);
         let marked = place.marked();
         let [first] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };
-        marked.signal(first, Signal::KILL);
+        marked.signal(first, signal);
         eventually(
             "another sentinel",
             || matches!(marked.named("csentinel")[..], [second] if second != first),

@@ -153,6 +153,7 @@ impl Linux {
             return Ok(());
         }
         self.look_at_cpus();
+        self.sentinel.end_if_stopped(&self.proc);
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         let mut tables = Tables::default();
         for id in ids {
