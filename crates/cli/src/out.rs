@@ -9,7 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
-use cosched_core::result::{ResultError, RunResult, temporary};
+use cosched_core::result::{ResultError, RunResult};
+use cosched_core::whole_file;
 use cosched_core::workload::{Workload, shown, shown_path};
 use cosched_policy::Kind;
 use rustix::fs::{Access, access};
@@ -154,7 +155,7 @@ pub(crate) fn left(out: &Path, workload: &Workload) -> Vec<PathBuf> {
         .programs
         .iter()
         .flat_map(|spec| ["stdout", "stderr"].map(|stream| output(out, &spec.name, stream)));
-    let part = temporary(&result);
+    let part = whole_file::part(&result);
     [result, part].into_iter().chain(outputs).filter(|file| is_there(file)).collect()
 }
 

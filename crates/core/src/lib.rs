@@ -36,6 +36,7 @@ mod time;
 mod topology;
 mod treatment;
 pub mod waits;
+pub mod whole_file;
 pub mod workload;
 
 pub use actuator::{Actuator, UnknownActuator};

@@ -18,7 +18,6 @@ mod tests;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -34,6 +33,7 @@ use crate::meetings::Meetings;
 use crate::metrics::Metrics;
 use crate::plan::Reason;
 use crate::program::{Exit, ProgramId, Usage};
+use crate::whole_file;
 use crate::workload::{Barrier, shown};
 
 /// The version of the schema that this crate writes and reads.
@@ -426,22 +426,13 @@ impl RunResult {
     /// # Errors
     /// When the folder or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
-        let temporary = temporary(path);
         let text = self.to_json() + "\n";
-        fs::write(&temporary, text).and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
-            // If even that fails, what went wrong first is what the user has to know.
-            let _ = fs::remove_file(&temporary);
-            ResultError::Unwritable { file: path.to_owned(), source }
-        })
+        whole_file::write(path, text.as_bytes())
+            .map_err(|source| ResultError::Unwritable { file: path.to_owned(), source })
     }
 
     /// The result as one line of JSON.
     pub fn to_json(&self) -> String {
         serde_json::to_string(self).expect("a result has no map whose keys are not strings")
     }
-}
-
-/// Where [`RunResult::save`] writes before the file gets its name.
-pub fn temporary(path: &Path) -> PathBuf {
-    path.with_extension("json.part")
 }

@@ -15,13 +15,14 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use cosched_core::CpuSet;
+use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
 pub use reports::{Report, ReportError, Reports, StartStep};
@@ -230,12 +231,31 @@ fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
         }
         Output::File { path, append } => (path, append),
     };
-    let mut options = OpenOptions::new();
-    // A FIFO that nobody reads is an error, not a wait.
-    options.custom_flags(libc::O_NONBLOCK);
-    options.create(true).write(true).append(*append).truncate(!append);
-    match options.open(path) {
+    match open_file(path, *append) {
         Ok(file) => Ok(Some((path.clone(), file))),
         Err(source) => Err(LaunchError::Output { path: path.clone(), source }),
     }
+}
+
+/// Opens a new file, or one of the user's own, or a pipe or a device. A link could lead to any file where others may
+/// write to its folder, so none is followed.
+fn open_file(path: &Path, append: bool) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).append(append);
+    match options.clone().create_new(true).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        new => return new,
+    }
+    // A FIFO that nobody reads is an error, not a wait.
+    let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
+    let found = file.metadata()?;
+    if found.is_file() {
+        if found.uid() != geteuid().as_raw() || found.nlink() > 1 {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        if !append {
+            file.set_len(0)?;
+        }
+    }
+    Ok(file)
 }

@@ -7,11 +7,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
-use std::fs;
 use std::path::{Path, PathBuf};
 
-use cosched_core::input;
 use cosched_core::workload::{ProgramSpec, Repeat, Workload, shown_path};
+use cosched_core::{input, whole_file};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -172,8 +171,7 @@ impl Record {
     pub(super) fn save(&self, folder: &Path) -> Result<(), Failure> {
         let file = file(folder);
         let text = serde_json::to_string_pretty(self).map_err(Failure::broken)? + "\n";
-        let part = file.with_extension("json.part");
-        fs::write(&part, text).and_then(|()| fs::rename(&part, &file)).map_err(|error| {
+        whole_file::write(&file, text.as_bytes()).map_err(|error| {
             Failure::Input(format!(
                 "--out {}: nothing can be written there: {error}; choose another folder",
                 shown_path(folder)

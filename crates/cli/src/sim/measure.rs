@@ -14,7 +14,7 @@ mod threads;
 use std::path::Path;
 use std::process::ExitCode;
 
-use cosched_core::{CpuSet, Nanos, statistics};
+use cosched_core::{CpuSet, Nanos, statistics, whole_file};
 use cosched_linux::affinity;
 use cosched_linux::procfs::Proc;
 use cosched_linux::rights::Rights;
@@ -67,7 +67,7 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
         Err(Stop::Interrupted(ended)) => return Ok(exit_code(ended, false)),
     };
     let text = description::text(&figures, &session);
-    let kept = std::fs::write(&path, &text);
+    let kept = whole_file::write(&path, text.as_bytes());
     if kept.is_ok() {
         say(format_args!("kept in {}", path.display()));
     }

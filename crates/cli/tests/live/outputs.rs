@@ -106,16 +106,31 @@ fn commands_can_be_given_without_a_file() {
 }
 
 #[test]
-fn a_disk_that_is_full_at_the_end_costs_the_file_and_not_the_table() {
+fn a_file_that_cannot_be_written_at_the_end_costs_the_file_and_not_the_table() {
     let place = Place::new();
     let ended = place
-        .run(&[program("a", "", "ln -s /dev/full out/run.json.part")], "--policy linux")
+        .run(&[program("a", "", "mkdir out/run.json.part")], "--policy linux")
         .ended()
         .with(1)
-        .saying(&["out/run.json: cannot be written: No space left", "free some space"]);
+        .saying(&["out/run.json: cannot be written: Is a directory"]);
     assert!(ended.stdout.contains("linux: "), "{}", ended.stdout);
     assert!(!place.path("out/run.json").exists());
-    assert!(place.path("out/run.json.part").symlink_metadata().is_err());
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn a_link_that_appears_in_the_output_folder_is_not_followed() {
+    let place = Place::new();
+    let links = "for name in run.json run.json.part b.stdout; do ln -s ../precious out/$name; done; echo > made";
+    let [first, second] =
+        [("a", links), ("b", "echo b")].map(|(name, script)| program(name, "", script));
+    place.write("precious", "precious");
+    let ended = place.run(&[first, second], "--policy fcfs").ended();
+    assert!(place.path("made").exists());
+    assert_eq!(place.read("precious"), "precious");
+    assert!(ended.stderr.contains("b.stdout"), "{}", ended.stderr);
+    assert!(!place.path("out/run.json").is_symlink());
+    ended.result();
     place.nothing_is_left_of(&ended);
 }
 
