@@ -1,4 +1,4 @@
-//! Files that are written whole or not at all: whoever looks never finds half a file.
+//! Files that are written whole or not at all: a reader never finds half a file.
 //!
 //! The content goes into a new file beside it, which then takes the name. No link is followed, neither
 //! under the name nor under that of the new file: in a folder that others may write to, a link could lead

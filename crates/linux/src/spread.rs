@@ -14,16 +14,17 @@
 //! another, a thread moves to the CPU with the fewest, if that has at least two fewer than its own.
 //! Mostly there is none.
 //!
-//! *Between two weights.* The moves are made when the programs already have their weight in turn, and
-//! those whose turn ends have it still. Earlier, a look at a thread may wait for a lock that the thread
-//! holds, and it gets no CPU to let go of it. Later, Linux 6.18 may keep everything else from a CPU for
-//! seconds: a thread of great weight comes to a CPU that has only fillers (`docs/turns.md`).
+//! *Between two weights.* The moves are made when the programs already have their weight in turn,
+//! and those whose turn ends have it still. Earlier, a look at a thread may wait for a lock that
+//! the thread holds, and it gets no CPU to let go of it. Later, Linux 6.18 may keep everything else
+//! from a CPU for seconds: a thread of great weight comes to a CPU that has only fillers
+//! (`docs/turns.md`).
 //!
 //! *A thread that is started in that moment* inherits its mask. Mostly there can be none: a thread
 //! that the kernel has not run meanwhile has started none. If it has run, the threads that were
 //! started in the program since, by their numbers, are looked at until none has the mask. To make
-//! that rare, a program is left alone if a thread or process of it has come since its last switch, or
-//! one of its processes has waited for a child.
+//! that rare, a program is left alone if a thread or process of it has come since its last switch,
+//! or one of its processes has waited for a child.
 //!
 //! The masks of the moment are in the undo log.
 
@@ -88,7 +89,8 @@ struct Unsettled {
 }
 
 impl Spread {
-    /// Moves apart the threads of programs whose turn comes now, or goes on, on a machine with so many CPUs.
+    /// Moves apart the threads of programs whose turn comes now, or goes on, on a machine with so
+    /// many CPUs.
     ///
     /// # Errors
     /// When the moves cannot be announced; then none is made.
@@ -139,8 +141,8 @@ impl Spread {
         Ok(())
     }
 
-    /// Makes sure that the last moves are over: no thread that was started meanwhile has a mask of theirs.
-    /// This may take milliseconds, in which the program should have its turn.
+    /// Makes sure that the last moves are over: no thread that was started meanwhile has a mask of
+    /// theirs. This may take milliseconds, in which the program should have its turn.
     ///
     /// # Errors
     /// When it cannot be written that they are over.
@@ -201,8 +203,8 @@ impl Spread {
     }
 }
 
-/// Whether a thread with this number was started after one number was given and before another; where one of them is
-/// unknown, it may have been. Numbers begin anew after the greatest.
+/// Whether a thread with this number was started after one number was given and before another;
+/// where one of them is unknown, it may have been. Numbers begin anew after the greatest.
 fn is_between(tid: i32, first: Option<i32>, last: Option<i32>) -> bool {
     match (first, last) {
         (Some(first), Some(last)) if first <= last => tid > first && tid <= last,
@@ -211,14 +213,14 @@ fn is_between(tid: i32, first: Option<i32>, last: Option<i32>) -> bool {
     }
 }
 
-/// Whether a program seems to have started no thread and no process since its last switch: all of its threads were there
-/// then, and none has waited for a process since.
+/// Whether a program seems to have started no thread and no process since its last switch: all of
+/// its threads were there then, and none has waited for a process since.
 fn starts_nothing(before: &HashMap<Process, u64>, now: &HashMap<Process, u64>) -> bool {
     now.iter().all(|(thread, waited_for)| before.get(thread) == Some(waited_for))
 }
 
-/// Gives the mask that was found to the threads that are not among the known ones and have inherited
-/// that of a moment; whether all have it.
+/// Gives the mask that was found to the threads that are not among the known ones and have
+/// inherited that of a moment; whether all have it.
 fn give_back_to_newborn(
     known: &[i32],
     moves: &[&Move],

@@ -1,9 +1,10 @@
 //! Who may be waiting at the sockets of a program.
 //!
-//! A listening socket alone says little: the processes of one parallel program find each other by sockets, too (MPI, a
-//! fork server, a notebook's kernels). It serves others if somebody outside is connected to it. Where nobody is yet, what
-//! counts is whether anybody outside could know its address: a port that the kernel has chosen and a socket in a
-//! folder of the program's own are known only to those who are told.
+//! A listening socket alone says little: the processes of one parallel program find each other by
+//! sockets, too (MPI, a fork server, a notebook's kernels). It serves others if somebody outside is
+//! connected to it. Where nobody is yet, what counts is whether anybody outside could know its
+//! address: a port that the kernel has chosen and a socket in a folder of the program's own are
+//! known only to those who are told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -129,10 +130,12 @@ fn chosen_by_the_kernel(proc: &Proc) -> RangeInclusive<u16> {
     }
 }
 
-/// Whether others may know this name of a UNIX socket. The processes with these numbers are the program's.
+/// Whether others may know this name of a UNIX socket. The processes with these numbers are the
+/// program's.
 fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     match name.strip_prefix('@') {
-        // The kernel chooses five digits. Names with the number of a process are made up for that process.
+        // The kernel chooses five digits. Names with the number of a process are made up for that
+        // process.
         Some(name) => {
             let made_up = name.split(|letter: char| !letter.is_ascii_digit());
             let chosen = name.len() == 5 && name.bytes().all(|letter| letter.is_ascii_hexdigit());
@@ -143,8 +146,8 @@ fn is_known_name(name: &str, folder: &Path, pids: &[i32]) -> bool {
     }
 }
 
-/// Whether only its owner may enter the folder of this socket, and that is one among files for the time being, as
-/// mkdtemp(3) makes them.
+/// Whether only its owner may enter the folder of this socket, and that is one among files for the
+/// time being, as mkdtemp(3) makes them.
 fn is_in_own_folder(socket: &Path, process: &Path) -> bool {
     let path = match socket.strip_prefix("/") {
         Ok(below) => process.join("root").join(below),

@@ -1,9 +1,10 @@
 //! The kernel's tables of sockets: who listens, who is connected with whom.
 //!
-//! `/proc/PID/net` shows all sockets of a process's network namespace, by inode number. To read TCP's takes milliseconds:
-//! the kernel walks a table that is made for as many connections as the machine has memory for, whether they are
-//! there or not. So each is read once for all programs that are looked at together, and TCP's only for sockets that are not
-//! UNIX', such as the one by which a program with the hook inside is connected to cosched.
+//! `/proc/PID/net` shows all sockets of a process's network namespace, by inode number. To read
+//! TCP's takes milliseconds: the kernel walks a table that is made for as many connections as the
+//! machine has memory for, whether they are there or not. So each is read once for all programs
+//! that are looked at together, and TCP's only for sockets that are not UNIX', such as the one by
+//! which a program with the hook inside is connected to cosched.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -59,7 +60,8 @@ pub(super) struct Network {
 }
 
 impl Tables {
-    /// Reads what has to be known of these sockets. The process with this folder of `/proc` holds them.
+    /// Reads what has to be known of these sockets. The process with this folder of `/proc` holds
+    /// them.
     ///
     /// # Errors
     /// When a table is there and cannot be read.
@@ -81,7 +83,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What was read of the namespace of the process with this folder of `/proc`.
+    /// What was read of this namespace.
     pub(super) fn of(&self, namespace: &str) -> Option<&Network> {
         self.0.get(namespace)
     }

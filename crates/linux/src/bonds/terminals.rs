@@ -1,7 +1,8 @@
 //! Which terminals somebody else waits at.
 //!
-//! A pseudo-terminal has two ends. What is written to the one is read at its master, `/dev/ptmx`. A program that holds the
-//! master, too, has made the terminal for its own processes, as mpirun and test runners do: nobody waits there.
+//! A pseudo-terminal has two ends. What is written to the one is read at its master, `/dev/ptmx`. A
+//! program that holds the master, too, has made the terminal for its own processes, as mpirun and
+//! test runners do: nobody waits there.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,7 +21,8 @@ pub(super) struct Terminals {
 }
 
 impl Terminals {
-    /// Whether this descriptor is one of a terminal. The process with this folder of `/proc` holds it.
+    /// Whether this descriptor is one of a terminal. The process with this folder of `/proc` holds
+    /// it.
     pub(super) fn note(&mut self, process: &Path, fd: &Fd) -> bool {
         let target = fd.target.as_str();
         if matches!(target, "/dev/ptmx" | "/dev/pts/ptmx") {

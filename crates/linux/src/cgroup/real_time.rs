@@ -1,10 +1,11 @@
 //! Time for real-time threads in a CPU group of version 1.
 //!
-//! Where the kernel has `CONFIG_RT_GROUP_SCHED`, each group has a budget for its threads of the classes
-//! FIFO and RR. A new group has none: no thread in it may choose such a class, and none that has one
-//! may join. So the run's group asks for half of the budget above it, and each program for an eighth of
-//! the run's, or for less where that is taken. A program may be asked to do with less than alone (95 %
-//! of each CPU, usually); one whose real-time threads need so much leaves nothing to others anyway.
+//! Where the kernel has `CONFIG_RT_GROUP_SCHED`, each group has a budget for its threads of the
+//! classes FIFO and RR. A new group has none: no thread in it may choose such a class, and none
+//! that has one may join. So the run's group asks for half of the budget above it, and each program
+//! for an eighth of the run's, or for less where that is taken. A program may be asked to do with
+//! less than alone (95 % of each CPU, usually); one whose real-time threads need so much leaves
+//! nothing to others anyway.
 
 use super::Dir;
 
@@ -13,8 +14,8 @@ const BUDGET: &str = "cpu.rt_runtime_us";
 /// Less than this is not worth asking for.
 const LEAST: i64 = 1000;
 
-/// Gives a group a part of the budget of the one above it, or the most that is left. Nothing happens
-/// where groups have no budgets.
+/// Gives a group a part of the budget of the one above it, or the most that is left. Nothing
+/// happens where groups have no budgets.
 pub fn grant_real_time(dir: &Dir, above: &Dir, part: i64) {
     let Ok(all) = above.read(BUDGET) else { return };
     let mut budget = all.trim().parse().unwrap_or(0) / part;
