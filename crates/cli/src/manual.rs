@@ -4,7 +4,7 @@
 //! `~/.local/share`: shells and `man` look at the same places below both.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -12,6 +12,7 @@ use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
+use cosched_core::whole_file;
 
 use crate::args::Cli;
 use crate::failure::{EXIT_CODES, Failure};
@@ -56,7 +57,9 @@ fn write(share: &Path) -> io::Result<()> {
     for (shell, file) in COMPLETIONS {
         let file = share.join(file);
         file.parent().map_or(Ok(()), fs::create_dir_all)?;
-        clap_complete::generate(shell, &mut complete, NAME, &mut fs::File::create(file)?);
+        let mut script = Vec::new();
+        clap_complete::generate(shell, &mut complete, NAME, &mut script);
+        whole_file::write(&file, &script)?;
     }
     Ok(())
 }
@@ -65,8 +68,7 @@ fn write(share: &Path) -> io::Result<()> {
 fn write_pages(command: &Command, folder: &Path) -> io::Result<()> {
     let source = concat!("cosched ", env!("CARGO_PKG_VERSION"));
     let man = Man::new(command.clone()).manual(COLLECTION).source(source);
-    let mut file = fs::File::create(folder.join(man.get_filename()))?;
-    file.write_all(&page(&man, command)?)?;
+    whole_file::write(&folder.join(man.get_filename()), &page(&man, command)?)?;
     shown(command).try_for_each(|subcommand| write_pages(subcommand, folder))
 }
 

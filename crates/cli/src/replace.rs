@@ -5,14 +5,15 @@
 //!
 //! *Idea.* What is there is read, and known by its content whether cosched made it; a name or an ending proves nothing.
 //! The new file is written beside it and takes its name when it is complete, so that nobody ever finds half a file.
-//! Links are followed first: a link to an earlier file is kept and leads to the new one.
+//! A link is refused: in a folder that others may write to, it could lead to any file of the user.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use cosched_core::workload::shown_path;
+use rustix::fs::OFlags;
 use tempfile::NamedTempFile;
 
 use crate::failure::Failure;
@@ -28,49 +29,60 @@ pub(crate) struct Kind {
     pub(crate) is_one: fn(&[u8]) -> bool,
 }
 
+/// Links that only the system makes, and devices.
+const STREAMS: [&str; 4] = ["/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/null"];
 /// So much of a file tells its kind.
 const BEGINNING: u64 = 4096;
 
 /// Writes a file, but over nothing of another kind.
 pub(crate) fn replace(file: &Path, content: &[u8], kind: Kind) -> Result<(), Failure> {
-    if holds_nothing(file) {
-        return File::options()
-            .write(true)
-            .open(file)
-            .and_then(|mut open| open.write_all(content))
-            .map_err(|error| refused(file, kind, &error));
-    }
-    write(&target(file, kind)?, content).map_err(|error| refused(file, kind, &error))
+    let written = match open_stream(file) {
+        Some(mut stream) => stream.write_all(content),
+        None => check_kind(file, kind).map(|()| write(file, content))?,
+    };
+    written.map_err(|error| refused(file, kind, &error))
 }
 
 /// Checks that a file can be written later, before the work of hours that is to go into it.
 pub(crate) fn check(file: &Path, kind: Kind) -> Result<(), Failure> {
-    if holds_nothing(file) {
+    if open_stream(file).is_some() {
         return Ok(());
     }
-    part(&target(file, kind)?).map(drop).map_err(|error| refused(file, kind, &error))
+    check_kind(file, kind)?;
+    part(file).map(drop).map_err(|error| refused(file, kind, &error))
 }
 
-/// A pipe or a terminal holds nothing that could be lost.
-fn holds_nothing(file: &Path) -> bool {
-    fs::metadata(file)
-        .is_ok_and(|found| found.file_type().is_char_device() || found.file_type().is_fifo())
+/// Opens a pipe or a terminal, which hold nothing that could be lost; `None`: it is neither. No link is followed but
+/// those of the system, such as `/dev/stdout`.
+fn open_stream(file: &Path) -> Option<File> {
+    let followed = STREAMS.iter().any(|name| file == Path::new(name)) || is_descriptor(file);
+    let mut options = File::options();
+    options.write(true).custom_flags(if followed { 0 } else { OFlags::NOFOLLOW.bits() as i32 });
+    let is_stream =
+        |found: &Metadata| found.file_type().is_char_device() || found.file_type().is_fifo();
+    let found = if followed { fs::metadata(file) } else { fs::symlink_metadata(file) };
+    let open = found.ok().filter(is_stream).and_then(|_| options.open(file).ok())?;
+    open.metadata().ok().filter(is_stream).map(|_| open)
 }
 
-/// Where it is to be written, behind links.
-fn target(file: &Path, kind: Kind) -> Result<PathBuf, Failure> {
-    match file.symlink_metadata() {
-        Err(_) => Ok(file.to_owned()),
-        Ok(_) if is_of(file, kind) => {
-            file.canonicalize().map_err(|error| refused(file, kind, &error))
-        }
-        Ok(_) => Err(Failure::Input(format!(
-            "{}: is there and was not made by `{}`; choose another place with {}, or move it away",
-            shown_path(file),
-            kind.made_by,
-            kind.option
-        ))),
-    }
+fn is_descriptor(file: &Path) -> bool {
+    let number = file.strip_prefix("/dev/fd").ok().and_then(Path::to_str);
+    number.is_some_and(|number| number.parse::<u32>().is_ok())
+}
+
+/// Checks that nothing is there but an earlier file of this kind.
+fn check_kind(file: &Path, kind: Kind) -> Result<(), Failure> {
+    let what = match file.symlink_metadata() {
+        Err(_) => return Ok(()),
+        Ok(found) if found.is_symlink() => "is a link, which is not followed".to_owned(),
+        Ok(_) if is_of(file, kind) => return Ok(()),
+        Ok(_) => format!("is there and was not made by `{}`", kind.made_by),
+    };
+    Err(Failure::Input(format!(
+        "{}: {what}; choose another place with {}, or move it away",
+        shown_path(file),
+        kind.option
+    )))
 }
 
 fn refused(file: &Path, kind: Kind, error: &io::Error) -> Failure {
@@ -112,36 +124,44 @@ mod tests {
     };
 
     #[test]
-    fn an_earlier_file_is_replaced_also_behind_a_link_and_nothing_is_left_beside_it() {
+    fn an_earlier_file_is_replaced_and_nothing_is_left_beside_it() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        let file = folder.path().join("file");
         replace(&file, b"ours 1", KIND).unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        replace(&link, b"ours 2", KIND).unwrap();
+        replace(&file, b"ours 2", KIND).unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"ours 2");
-        assert!(link.is_symlink());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         replace(Path::new("/dev/null"), b"gone", KIND).unwrap();
     }
 
     #[test]
-    fn anything_else_is_refused_also_behind_a_link_and_stays_as_it_is() {
+    fn anything_else_is_refused_and_stays_as_it_is() {
         let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("notes"), folder.path().join("link"));
-        let nowhere = folder.path().join("nowhere");
-        fs::write(&file, "precious").unwrap();
-        std::os::unix::fs::symlink(&file, &link).unwrap();
-        std::os::unix::fs::symlink("gone", &nowhere).unwrap();
-        for place in [&file, &link, &nowhere, &folder.path().to_owned()] {
-            let refusal = replace(place, b"ours", KIND).unwrap_err();
-            let Failure::Input(refusal) = refusal else { panic!("{refusal:?}") };
-            assert!(
-                refusal
-                    .contains("was not made by `cosched test`; choose another place with --place"),
-                "{refusal}"
-            );
+        let place = |name| folder.path().join(name);
+        let [notes, ours, link, nowhere, null] =
+            ["notes", "ours", "link", "nowhere", "null"].map(place);
+        fs::write(&notes, "precious").unwrap();
+        replace(&ours, b"ours 1", KIND).unwrap();
+        for (name, to) in [(&link, "ours"), (&nowhere, "gone"), (&null, "/dev/null")] {
+            std::os::unix::fs::symlink(to, name).unwrap();
         }
-        assert_eq!(fs::read(&file).unwrap(), b"precious");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3);
+        let other = "was not made by `cosched test`; choose another place with --place";
+        let followed = "is a link, which is not followed; choose another place with --place";
+        let folder_itself = folder.path().to_owned();
+        let places = [
+            (&notes, other),
+            (&folder_itself, other),
+            (&link, followed),
+            (&nowhere, followed),
+            (&null, followed),
+        ];
+        for (place, why) in places {
+            let refusal = replace(place, b"ours 2", KIND).unwrap_err();
+            let Failure::Input(refusal) = refusal else { panic!("{refusal:?}") };
+            assert!(refusal.contains(why), "{refusal}");
+        }
+        assert_eq!(fs::read(&notes).unwrap(), b"precious");
+        assert_eq!(fs::read(&ours).unwrap(), b"ours 1");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
     }
 }

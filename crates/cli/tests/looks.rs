@@ -121,7 +121,11 @@ fn a_trace_goes_where_it_is_wanted_and_replaces_only_a_trace_of_that_name() {
     std::os::unix::fs::symlink("jobs.toml", folder.path().join("link.pftrace")).unwrap();
     for place in ["out/run.json", "jobs.toml", "link.pftrace", "out"] {
         let told = refused(folder.path(), &format!("trace out --out {place}"));
-        let expected = format!("{place}: is there and was not made by `cosched trace`; choose");
+        let what = match place {
+            "link.pftrace" => "is a link, which is not followed",
+            _ => "is there and was not made by `cosched trace`",
+        };
+        let expected = format!("{place}: {what}; choose");
         assert!(told.contains(&expected), "{told}");
     }
     let workload = std::fs::read_to_string(folder.path().join("jobs.toml")).unwrap();

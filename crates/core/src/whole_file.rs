@@ -2,7 +2,8 @@
 //!
 //! The content goes into a new file beside it, which then takes the name. No link is followed, neither
 //! under the name nor under that of the new file: in a folder that others may write to, a link could lead
-//! to any file of the user.
+//! to any file of the user. The folder itself could become such a link, so results of runs replace
+//! nothing ([`create`]).
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -13,6 +14,38 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// When the folder or the file cannot be written.
 pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
+    put(path, content, |part| fs::rename(part, path))
+}
+
+/// Writes a file where there is none, or a link.
+///
+/// # Errors
+/// When there is one, or the folder or the file cannot be written.
+pub fn create(path: &Path, content: &[u8]) -> io::Result<()> {
+    if path.is_symlink() {
+        // A link holds nothing that could be lost.
+        fs::remove_file(path)?;
+    }
+    put(path, content, |part| match fs::hard_link(part, path) {
+        // A second name that cannot be removed does no harm.
+        Ok(()) => Ok(_ = fs::remove_file(part)),
+        // Not every file system has hard links.
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists && !is_there(path) => {
+            fs::rename(part, path)
+        }
+        Err(error) => Err(error),
+    })
+}
+
+fn is_there(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+fn put(
+    path: &Path,
+    content: &[u8],
+    give_the_name: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let part = part(path);
     // What a crash has left, or a link that somebody has put there.
     match fs::remove_file(&part) {
@@ -20,7 +53,7 @@ pub fn write(path: &Path, content: &[u8]) -> io::Result<()> {
         _ => {}
     }
     let mut file = File::create_new(&part)?;
-    let written = file.write_all(content).and_then(|()| fs::rename(&part, path));
+    let written = file.write_all(content).and_then(|()| give_the_name(&part));
     if written.is_err() {
         // If even that fails, what went wrong first is what the user has to know.
         let _ = fs::remove_file(&part);
@@ -40,6 +73,21 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
+
+    #[test]
+    fn what_is_there_is_not_replaced_by_a_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("run.json"), folder.path().join("link"));
+        create(&file, b"one").unwrap();
+        assert_eq!(create(&file, b"two").unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        symlink(&file, &link).unwrap();
+        create(&link, b"two").unwrap();
+        assert_eq!(
+            (fs::read(&file).unwrap(), fs::read(&link).unwrap()),
+            (b"one".into(), b"two".into())
+        );
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
 
     #[test]
     fn no_link_is_followed_and_what_a_crash_has_left_is_in_nobodys_way() {
