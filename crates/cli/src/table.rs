@@ -94,6 +94,7 @@ fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
             }
         });
     }
+    lines.extend(words::kept_from(result));
     if let Some(signal) = &result.interrupted_by {
         lines.push(format!("Interrupted ({signal}) before every program had ended."));
     }
@@ -170,7 +171,7 @@ mod tests {
         let end = Completion { at: SECOND, exit: Exit::Code(0), usage: Usage::default() };
         let program = ProgramOutcome {
             started: Some(Nanos::ZERO),
-            completions: vec![end],
+            completions: vec![end].into(),
             done: Some(SECOND),
             ran: SECOND,
             ..ProgramOutcome::default()
@@ -186,11 +187,11 @@ mod tests {
             total: SECOND,
             cpus: 2,
             programs: vec![program; solo.len()],
-            decisions: vec![],
+            decisions: vec![].into(),
             deviations: deviations.iter().map(deviation).collect(),
-            wake_lateness: vec![],
-            switches: vec![],
-            switch_gaps: vec![],
+            wake_lateness: vec![].into(),
+            switches: vec![].into(),
+            switch_gaps: vec![].into(),
         };
         let context = Context {
             policy: "some".into(),

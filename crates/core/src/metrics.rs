@@ -14,19 +14,20 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::engine::outcome::Gaps;
 use crate::time::Nanos;
 
 /// What a run was for one program.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct ProgramTimes<'a> {
+pub struct ProgramTimes {
     /// From its arrival until it was done, t(i); `None` if it never was.
     pub turnaround: Option<Nanos>,
     /// How long it was allowed to run until then.
     pub running: Nanos,
     /// How long it waited until then: before its first start, and frozen.
     pub waiting: Nanos,
-    /// Each span in which it was frozen until then.
-    pub frozen_gaps: &'a [Nanos],
+    /// The spans in which it was frozen until then.
+    pub frozen: Gaps,
     /// The time that the same work takes alone, t_alone(i), where it was measured and the work was done.
     pub solo: Option<Nanos>,
     /// The same with the threads with which it was started, where these were fewer than it asks for.
@@ -35,7 +36,7 @@ pub struct ProgramTimes<'a> {
     pub cpu_seconds: f64,
 }
 
-impl ProgramTimes<'_> {
+impl ProgramTimes {
     /// How many times longer it took than alone, t(i) / t_alone(i). \[F\] eq. 1.
     pub fn slowdown(&self) -> Option<f64> {
         let (turnaround, solo) = self.turnaround_and_solo()?;
@@ -61,13 +62,12 @@ impl ProgramTimes<'_> {
     /// How long it was frozen at a time on average, in seconds, R_i = average of T_i,j. \[T\] eq. 4.4.
     /// Zero if it was never frozen.
     pub fn responsiveness_seconds(&self) -> f64 {
-        let frozen: Nanos = self.frozen_gaps.iter().copied().sum();
-        frozen.as_secs_f64() / self.frozen_gaps.len().max(1) as f64
+        self.frozen.total.as_secs_f64() / self.frozen.count.max(1) as f64
     }
 
     /// The longest time that it was frozen at a stretch, in seconds; zero if it never was.
     pub fn longest_frozen_seconds(&self) -> f64 {
-        self.frozen_gaps.iter().max().map_or(0.0, |gap| gap.as_secs_f64())
+        self.frozen.longest.as_secs_f64()
     }
 
     fn turnaround_and_solo(&self) -> Option<(f64, f64)> {
@@ -101,7 +101,7 @@ pub struct Metrics {
 
 impl Metrics {
     /// The metrics of a run that took `total` on `cpus` CPUs.
-    pub fn of(programs: &[ProgramTimes<'_>], total: Nanos, cpus: usize) -> Metrics {
+    pub fn of(programs: &[ProgramTimes], total: Nanos, cpus: usize) -> Metrics {
         let fairness = of_all(programs, ProgramTimes::fairness);
         let slowdowns = of_all(programs, ProgramTimes::slowdown);
         let turnarounds = of_all(programs, |p| p.turnaround.map(Nanos::as_secs_f64));
@@ -122,9 +122,9 @@ impl Metrics {
 }
 
 /// A value of every program; `None` if one lacks it, or if there is no program.
-fn of_all<'a, 'b>(
-    programs: &'a [ProgramTimes<'b>],
-    value: impl Fn(&'a ProgramTimes<'b>) -> Option<f64>,
+fn of_all<'a>(
+    programs: &'a [ProgramTimes],
+    value: impl Fn(&'a ProgramTimes) -> Option<f64>,
 ) -> Option<Vec<f64>> {
     programs.iter().map(value).collect::<Option<Vec<_>>>().filter(|all| !all.is_empty())
 }
@@ -150,7 +150,7 @@ fn max_over_min(values: &[f64]) -> f64 {
 }
 
 /// Zero for a run that ended as it began.
-fn cpu_utilisation(programs: &[ProgramTimes<'_>], total: Nanos, cpus: usize) -> f64 {
+fn cpu_utilisation(programs: &[ProgramTimes], total: Nanos, cpus: usize) -> f64 {
     let available = total.as_secs_f64() * cpus as f64;
     let used: f64 = programs.iter().map(|p| p.cpu_seconds).sum();
     if available > 0.0 { used / available } else { 0.0 }
@@ -177,14 +177,14 @@ mod tests {
     }
 
     /// Alone 4 s and 6 s; together 8 s (half speed) and 10 s (0.6 of its speed).
-    fn pair() -> [ProgramTimes<'static>; 2] {
+    fn pair() -> [ProgramTimes; 2] {
         let seconds = Nanos::from_secs;
         [
             ProgramTimes {
                 turnaround: Some(seconds(8)),
                 running: seconds(4),
                 waiting: seconds(4),
-                frozen_gaps: &GAPS,
+                frozen: GAPS.into_iter().collect(),
                 solo: Some(seconds(4)),
                 molded_solo: None,
                 cpu_seconds: 8.0,
@@ -193,7 +193,7 @@ mod tests {
                 turnaround: Some(seconds(10)),
                 running: seconds(7),
                 waiting: seconds(3),
-                frozen_gaps: &GAPS[..1],
+                frozen: GAPS.into_iter().take(1).collect(),
                 solo: Some(seconds(6)),
                 molded_solo: None,
                 cpu_seconds: 7.0,

@@ -133,6 +133,21 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// What both have used.
+    pub fn and(&self, other: &Usage) -> Usage {
+        Usage {
+            user_seconds: self.user_seconds + other.user_seconds,
+            system_seconds: self.system_seconds + other.system_seconds,
+            voluntary_switches: self.voluntary_switches + other.voluntary_switches,
+            involuntary_switches: self.involuntary_switches + other.involuntary_switches,
+            max_rss_kib: self.max_rss_kib.max(other.max_rss_kib),
+            counts: self.counts + other.counts,
+            waits: self
+                .waits
+                .map_or(other.waits, |waits| Some(waits + other.waits.unwrap_or_default())),
+        }
+    }
+
     /// All CPU time.
     pub fn cpu(&self) -> Nanos {
         Nanos(((self.user_seconds + self.system_seconds) * 1e9).round() as u64)

@@ -75,6 +75,10 @@ pub struct RunResult {
     pub interrupted_by: Option<String>,
     /// From the start of the run until every program was done, or it was interrupted.
     pub total_seconds: f64,
+    /// From when on decisions, deviations, timelines, turns and complete runs are here one by one;
+    /// left out: from the beginning. Sums have all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept_from_seconds: Option<f64>,
     /// What it ran on.
     pub machine: MachineDescription,
     /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older files.
@@ -182,6 +186,9 @@ pub struct ProgramResult {
     pub exit: Option<Exit>,
     /// Its complete runs in the whole run; programs that repeat have several.
     pub completions: Vec<CompletionResult>,
+    /// How many complete runs came before those, and are not kept one by one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub earlier_completions: u64,
     /// What its complete runs used together.
     pub usage: Usage,
     /// When it was allowed to run in the whole run, and where.
@@ -379,6 +386,10 @@ pub enum ResultError {
     },
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 impl RunResult {
     /// Reads a `run.json`.
     ///
@@ -427,7 +438,7 @@ impl RunResult {
     /// When the folder or the file cannot be written.
     pub fn save(&self, path: &Path) -> Result<(), ResultError> {
         let text = self.to_json() + "\n";
-        whole_file::write(path, text.as_bytes())
+        whole_file::create(path, text.as_bytes())
             .map_err(|source| ResultError::Unwritable { file: path.to_owned(), source })
     }
 

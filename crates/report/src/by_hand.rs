@@ -68,14 +68,15 @@ pub(crate) fn outcome() -> Outcome {
         total: ms(300),
         cpus: 4,
         programs: vec![a, b, c],
-        decisions,
+        decisions: decisions.into(),
         deviations: vec![
             deviation(210, Refusal::TimedOut, Aspect::Frozen),
             deviation(270, Refusal::StoppedByOther, Aspect::Running),
-        ],
-        wake_lateness: vec![Nanos::from_micros(50)],
-        switches: vec![ms(100), ms(200)],
-        switch_gaps: vec![ms(2), ms(3)],
+        ]
+        .into(),
+        wake_lateness: vec![Nanos::from_micros(50)].into(),
+        switches: vec![ms(100), ms(200)].into(),
+        switch_gaps: vec![ms(2), ms(3)].into(),
     }
 }
 

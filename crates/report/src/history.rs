@@ -209,7 +209,8 @@ impl<'a> History<'a> {
     /// Which of a program's runs is under way, or awaited, at a time; from 0.
     fn generation(&self, slot: usize, at: Nanos) -> u32 {
         let ended = |run: &CompletionResult| nanos(run.at_seconds) <= at;
-        self.result.programs[slot].completions.partition_point(ended) as u32
+        let program = &self.result.programs[slot];
+        program.earlier_completions as u32 + program.completions.partition_point(ended) as u32
     }
 
     /// What was not as wanted for a program, latest first, from one time to another (both included).

@@ -158,7 +158,8 @@ fn section(i: usize, shown: &Shown<'_>, data: &mut Vec<Value>) -> String {
             shown.run.total_seconds
         ))
     });
-    let caution: String = caution.collect();
+    let lacks = words::kept_from(shown.run).map(|lacks| paragraph(&lacks));
+    let caution: String = caution.chain(lacks).collect();
     format!(
         "<section id=\"way-{i}\"><h2>{}</h2>\n{caution}{rounds}{}<div class=\"plots\">{figures}</div></section>\n",
         escaped(&shown.way.name),

@@ -302,6 +302,15 @@ pub fn cpu_use(result: &RunResult) -> String {
     }
 }
 
+/// That a long run is not kept whole.
+pub fn kept_from(result: &RunResult) -> Option<String> {
+    let from = result.kept_from_seconds?;
+    Some(format!(
+        "Decisions, turns and complete runs before {from:.0} s are not kept one by one, since the run was long; \
+         all sums have them."
+    ))
+}
+
 /// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum is one.
 pub fn place(round: u64, gang: u16, gangs: u16) -> String {
     match gangs {

@@ -145,7 +145,7 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
     let end = Completion { at: took, exit: Exit::Code(0), usage: Usage::default() };
     let program = ProgramOutcome {
         started: Some(Nanos::ZERO),
-        completions: vec![end],
+        completions: vec![end].into(),
         done: Some(took),
         ran: took,
         ..ProgramOutcome::default()
@@ -155,11 +155,11 @@ fn result(turn: &Turn<'_>, took: Nanos, ended: Ended, machine: &MachineDescripti
         total: took,
         cpus: 2,
         programs: vec![program],
-        decisions: vec![],
-        deviations: vec![],
-        switches: vec![],
-        wake_lateness: vec![],
-        switch_gaps: vec![],
+        decisions: vec![].into(),
+        deviations: vec![].into(),
+        switches: vec![].into(),
+        wake_lateness: vec![].into(),
+        switch_gaps: vec![].into(),
     };
     RunResult::new(&outcome, &context(turn, machine))
 }

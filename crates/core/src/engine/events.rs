@@ -130,7 +130,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             return;
         }
         if let Some(began) = self.switch_began.take().filter(|_| thawed) {
-            self.outcome.switch_gaps.push(at - began);
+            self.outcome.switch_gaps.add(at - began);
         }
     }
 

@@ -4,6 +4,7 @@
 //! machine gave, never from what was asked for: a program counts as running
 //! until its last thread is known to be stopped.
 
+use super::latest::Latest;
 use super::outcome::{Completion, ProgramOutcome, Span, Stretch, Totals};
 use super::setup::Entry;
 use crate::cpuset::CpuSet;
@@ -11,6 +12,9 @@ use crate::plan::Turn;
 use crate::program::{Exit, Program, Usage};
 use crate::time::Nanos;
 use crate::workload::Repeat;
+
+/// So many spans, turns and complete runs each are kept of every program at least.
+const LEAST_SPANS: usize = 256;
 
 /// The account of one slot of the workload.
 #[derive(Debug)]
@@ -29,8 +33,16 @@ pub(super) struct Account {
 }
 
 impl Account {
-    pub(super) fn new(entry: &Entry) -> Account {
-        let outcome = ProgramOutcome { arrived: entry.arrives, ..ProgramOutcome::default() };
+    /// One that keeps so many spans.
+    pub(super) fn new(entry: &Entry, spans: usize) -> Account {
+        let most = spans.max(LEAST_SPANS);
+        let outcome = ProgramOutcome {
+            arrived: entry.arrives,
+            completions: Latest::of(most),
+            timeline: Latest::of(most),
+            turns: Latest::of(most),
+            ..ProgramOutcome::default()
+        };
         Account {
             repeat: entry.repeat,
             outcome,
@@ -65,7 +77,7 @@ impl Account {
         let failed = |last: &Completion| matches!(last.exit, Exit::Failed(_));
         match self.repeat {
             _ if self.outcome.completions.last().is_some_and(failed) => false,
-            Repeat::Times(n) => self.outcome.completions.len() < n as usize,
+            Repeat::Times(n) => self.outcome.completions.count() < u64::from(n),
             Repeat::UntilAllFinish => true,
         }
     }
@@ -90,8 +102,9 @@ impl Account {
     }
 
     fn ends_turn(&mut self, at: Nanos) {
-        let since = self.in_turn_since.take();
-        self.outcome.turns.extend(since.map(|from| Stretch { from, to: at }));
+        if let Some(from) = self.in_turn_since.take() {
+            self.outcome.turns.push(Stretch { from, to: at });
+        }
     }
 
     /// Its waiting, whether for its start or frozen, is over.
@@ -102,7 +115,7 @@ impl Account {
         self.totals.waited += waited.unwrap_or_default();
         if !self.done() {
             self.outcome.waited += waited.unwrap_or_default();
-            self.outcome.frozen_gaps.extend(frozen);
+            frozen.into_iter().for_each(|gap| self.outcome.frozen.add(gap));
         }
     }
 
@@ -162,11 +175,13 @@ impl Account {
     pub(super) fn ends(&mut self, program: &mut Program, at: Nanos, exit: Exit, usage: Usage) {
         self.stops_waiting(program, at);
         self.rests(at);
-        self.outcome.completions.push(Completion { at, exit, usage });
+        for old in self.outcome.completions.push(Completion { at, exit, usage }) {
+            self.outcome.earlier.take_in(&old, self.outcome.done);
+        }
         let enough = match self.repeat {
             // What cannot be started once is not tried again and again.
             _ if matches!(exit, Exit::Failed(_)) => true,
-            Repeat::Times(n) => self.outcome.completions.len() >= n as usize,
+            Repeat::Times(n) => self.outcome.completions.count() >= u64::from(n),
             Repeat::UntilAllFinish => true,
         };
         if enough {

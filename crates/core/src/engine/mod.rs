@@ -19,6 +19,7 @@ mod awake;
 mod check;
 mod ending;
 mod events;
+pub mod latest;
 mod ledger;
 pub mod outcome;
 mod reconcile;
@@ -43,8 +44,9 @@ use crate::sample::Arena;
 use crate::time::Nanos;
 use awake::Awake;
 use ending::Closing;
+use latest::Latest;
 use ledger::Account;
-use outcome::{Decision, Ended, Outcome};
+use outcome::{Decision, Ended, Outcome, Samples};
 use reconcile::Control;
 use rules::Rules;
 use timers::Timers;
@@ -109,16 +111,17 @@ impl<M: Machine, P: Policy> Engine<M, P> {
     /// An engine for one run.
     pub fn new(machine: M, policy: P, setup: Setup) -> Engine<M, P> {
         let slots = setup.programs.len();
+        let most = setup.limits.history;
         let outcome = Outcome {
             ended: Ended::Complete,
             total: Nanos::ZERO,
             cpus: setup.cpus.len(),
             programs: Vec::new(),
-            decisions: Vec::new(),
-            deviations: Vec::new(),
-            wake_lateness: Vec::new(),
-            switches: Vec::new(),
-            switch_gaps: Vec::new(),
+            decisions: Latest::of(most),
+            deviations: Latest::of(most),
+            wake_lateness: Samples::of(most),
+            switches: Latest::of(most),
+            switch_gaps: Samples::of(most),
         };
         Engine {
             machine,
@@ -126,7 +129,11 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             programs: Vec::with_capacity(slots),
             controls: Vec::with_capacity(slots),
             awake: Awake::default(),
-            accounts: setup.programs.iter().map(Account::new).collect(),
+            accounts: setup
+                .programs
+                .iter()
+                .map(|entry| Account::new(entry, most / 2 / slots.max(1)))
+                .collect(),
             expected: (0..slots).map(|slot| slot as u16).collect(),
             timers: Timers::default(),
             turns: Turns::new(slots),
@@ -263,8 +270,9 @@ impl<M: Machine, P: Policy> Engine<M, P> {
             self.causes.extend(tokens.into_iter().map(Cause::Woke));
         }
         let due = self.timers.due(self.now);
-        let lateness = due.iter().map(|wake| self.now - wake.at);
-        self.outcome.wake_lateness.extend(lateness);
+        for wake in &due {
+            self.outcome.wake_lateness.add(self.now - wake.at);
+        }
         let tokens = due.iter().map(|wake| wake.token);
         if timers::freezes(&due) {
             let deadline = self.now + self.setup.limits.freeze_patience;

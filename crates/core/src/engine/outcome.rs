@@ -1,5 +1,6 @@
 //! What a run gave: the accounts that the engine kept, before any metric is computed.
 
+use super::latest::Latest;
 use crate::cause::{Aspect, Refusal};
 use crate::cpuset::CpuSet;
 use crate::machine::Interruption;
@@ -19,18 +20,34 @@ pub struct Outcome {
     /// One per program of the workload, in its order.
     pub programs: Vec<ProgramOutcome>,
     /// The plans that changed anything, in order of time.
-    pub decisions: Vec<Decision>,
+    pub decisions: Latest<Decision>,
     /// What the machine could not do, or somebody undid.
-    pub deviations: Vec<Deviation>,
+    pub deviations: Latest<Deviation>,
     /// How late each wake-up of the policy came, nanoseconds after it was due.
-    pub wake_lateness: Vec<Nanos>,
+    pub wake_lateness: Samples,
     /// When a decision changed which programs run: see `engine/turns.rs`.
-    pub switches: Vec<Nanos>,
+    pub switches: Latest<Nanos>,
     /// Of those that froze one program and thawed another: from the first freeze step of a switch to the last program of the new gang running.
-    pub switch_gaps: Vec<Nanos>,
+    pub switch_gaps: Samples,
 }
 
 impl Outcome {
+    /// From when on all decisions, spans and runs are kept; `None`: from the beginning.
+    pub fn kept_from(&self) -> Option<Nanos> {
+        let of_programs = self.programs.iter().flat_map(|program| {
+            [
+                program.completions.first_after_a_gap().map(|completion| completion.at),
+                program.timeline.first_after_a_gap().map(|span| span.from),
+                program.turns.first_after_a_gap().map(|turn| turn.from),
+            ]
+        });
+        let own = [
+            self.decisions.first_after_a_gap().map(|decision| decision.at),
+            self.deviations.first_after_a_gap().map(|deviation| deviation.at),
+        ];
+        own.into_iter().chain(of_programs).flatten().max()
+    }
+
     /// Cuts off what came after the end: programs that run again only to keep the others company
     /// are still being ended then.
     pub(super) fn end_at(&mut self, total: Nanos) {
@@ -69,7 +86,9 @@ pub struct ProgramOutcome {
     /// When it was first started.
     pub started: Option<Nanos>,
     /// Its complete runs, in order; programs that repeat have several.
-    pub completions: Vec<Completion>,
+    pub completions: Latest<Completion>,
+    /// Those of them that are not kept.
+    pub earlier: Earlier,
     /// What a run used that was no complete one, because it was ended when every program was done.
     pub unfinished: Usage,
     /// When the program counts as done (see the workload's `repeat`); `None` if it never was.
@@ -78,14 +97,97 @@ pub struct ProgramOutcome {
     pub ran: Nanos,
     /// Up to `done`: how long it waited, before its first start and frozen.
     pub waited: Nanos,
-    /// Up to `done`: each span in which it was frozen.
-    pub frozen_gaps: Vec<Nanos>,
+    /// Up to `done`: the spans in which it was frozen.
+    pub frozen: Gaps,
     /// Every span in which it was allowed to run, with its CPUs.
-    pub timeline: Vec<Span>,
+    pub timeline: Latest<Span>,
     /// Where programs take turns by weight: its turns. It may run outside of them, too.
-    pub turns: Vec<Stretch>,
+    pub turns: Latest<Stretch>,
     /// Processes of it that were still alive when the run ended, and were left running.
     pub left_running: bool,
+}
+
+/// Complete runs of a program that are not kept one by one.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Earlier {
+    /// What they used.
+    pub usage: Usage,
+    /// How many of them count for the turnaround: they ended before the program was done, or with it.
+    pub counted: u64,
+    /// How the first of these ended that failed.
+    pub failed: Option<Exit>,
+    /// How the last of these ended.
+    pub last: Option<Exit>,
+}
+
+impl Earlier {
+    /// Takes in a run that is not kept one by one any more, of a program that was done then or not.
+    pub(super) fn take_in(&mut self, run: &Completion, done: Option<Nanos>) {
+        self.usage = self.usage.and(&run.usage);
+        if done.is_none_or(|done| run.at <= done) {
+            self.counted += 1;
+            self.last = Some(run.exit);
+            let failed = Some(run.exit).filter(|exit| *exit != Exit::Code(0));
+            self.failed = self.failed.or(failed);
+        }
+    }
+}
+
+/// Spans of time, summed up.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    /// How many.
+    pub count: u64,
+    /// All together.
+    pub total: Nanos,
+    /// The longest.
+    pub longest: Nanos,
+}
+
+impl Gaps {
+    /// Adds one.
+    pub fn add(&mut self, gap: Nanos) {
+        self.count += 1;
+        self.total += gap;
+        self.longest = self.longest.max(gap);
+    }
+}
+
+impl FromIterator<Nanos> for Gaps {
+    fn from_iter<I: IntoIterator<Item = Nanos>>(gaps: I) -> Gaps {
+        let mut all = Gaps::default();
+        gaps.into_iter().for_each(|gap| all.add(gap));
+        all
+    }
+}
+
+/// Times of which the latest are kept, and the longest of all.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    /// The latest.
+    pub latest: Latest<Nanos>,
+    /// The longest of all.
+    pub longest: Nanos,
+}
+
+impl Samples {
+    /// None yet, of which at most this many are kept.
+    pub(super) fn of(most: usize) -> Samples {
+        Samples { latest: Latest::of(most), longest: Nanos::ZERO }
+    }
+
+    /// Adds one.
+    pub(super) fn add(&mut self, time: Nanos) {
+        self.latest.push(time);
+        self.longest = self.longest.max(time);
+    }
+}
+
+impl From<Vec<Nanos>> for Samples {
+    fn from(times: Vec<Nanos>) -> Samples {
+        let longest = times.iter().copied().max().unwrap_or_default();
+        Samples { latest: times.into(), longest }
+    }
 }
 
 /// What all runs of one program have come to so far, also those after it was done.

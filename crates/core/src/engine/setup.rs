@@ -71,6 +71,8 @@ pub struct Limits {
     /// How often an observer is told the state of things; while nobody looks, half as often at least.
     /// [`Nanos::NEVER`] for never.
     pub heartbeat: Nanos,
+    /// How many decisions are kept, and half as many spans of all programs together.
+    pub history: usize,
 }
 
 impl Default for Limits {
@@ -80,6 +82,7 @@ impl Default for Limits {
             freeze_patience: Nanos::from_millis(50),
             grace: Nanos::from_secs(5),
             heartbeat: Nanos::NEVER,
+            history: usize::MAX,
         }
     }
 }

@@ -91,8 +91,8 @@ impl Board {
             at_seconds: seconds(beat.world.now),
             cpus: *beat.world.cpus,
             quantum: self.quantum,
-            switches: beat.outcome.switches.len() as u64,
-            deviations: beat.outcome.deviations.len() as u64,
+            switches: beat.outcome.switches.count(),
+            deviations: beat.outcome.deviations.count(),
             own_cpu_seconds,
             programs: slots.map(|slot| self.standing(slot, beat)).collect(),
         }
@@ -104,9 +104,11 @@ impl Board {
         let (program, account, totals) =
             (beat.program(slot), beat.account(slot), beat.totals(slot));
         let used = |usage: &Usage| usage.user_seconds + usage.system_seconds;
-        let complete: f64 = account.completions.iter().map(|run| used(&run.usage)).sum();
+        let earlier = account.earlier.usage;
+        let runs = || account.completions.iter().map(|run| &run.usage).chain([&earlier]);
+        let complete: f64 = runs().map(used).sum();
         let switched = |usage: &Usage| usage.voluntary_switches + usage.involuntary_switches;
-        let switches = account.completions.iter().map(|run| switched(&run.usage)).sum();
+        let switches = runs().map(switched).sum();
         let state = match program {
             Some(program) => program.state.into(),
             None if now < entry.arrives => State::Expected,
@@ -116,7 +118,7 @@ impl Board {
             name: self.about.names[usize::from(slot)].clone(),
             state,
             generation: program
-                .map_or(account.completions.len().saturating_sub(1) as u32, |p| p.id.generation),
+                .map_or(account.completions.count().saturating_sub(1) as u32, |p| p.id.generation),
             threads: program.map_or(entry.asked, |p| p.requested),
             granted: program.map_or(entry.asked, |p| p.granted),
             cpus: program.and_then(|p| p.cpus),
@@ -130,7 +132,7 @@ impl Board {
             cpu_seconds: Some(to_microseconds(complete)),
             context_switches: Some(switches),
             turns: totals.turns,
-            completions: account.completions.len() as u64,
+            completions: account.completions.count(),
             exit: account.completions.last().map(|completion| completion.exit),
             why: self.whys[usize::from(slot)],
             slice: treatment.chosen.map(ChosenSlice::from),

@@ -7,7 +7,7 @@ use super::{
     BarrierResult, CompletionResult, DecisionResult, DeviationResult, Instead, MachineDescription,
     Own, ProgramResult, Quantiles, RunResult, Rungs, SCHEMA, Simulation, Terms, TimelineEntry,
 };
-use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome};
+use crate::engine::outcome::{Completion, Ended, Outcome, ProgramOutcome, Samples};
 use crate::metrics::{Metrics, ProgramTimes, quantile};
 use crate::program::{Exit, Molding, Usage};
 use crate::time::Nanos;
@@ -82,6 +82,7 @@ impl RunResult {
             started_at: context.started_at.clone(),
             interrupted_by: interruption(outcome.ended).map(str::to_owned),
             total_seconds: seconds(outcome.total),
+            kept_from_seconds: outcome.kept_from().map(seconds),
             machine: context.machine.clone(),
             simulation: context.simulation.clone(),
             rungs: context.rungs.clone(),
@@ -107,7 +108,7 @@ impl RunResult {
                     Nanos::ZERO => 0.0,
                     total => 100.0 * context.own_cpu_seconds / total.as_secs_f64(),
                 },
-                switches: outcome.switches.len(),
+                switches: outcome.switches.count() as usize,
                 wake_lateness: quantiles(&outcome.wake_lateness),
                 switch_gap: quantiles(&outcome.switch_gaps),
             },
@@ -120,18 +121,19 @@ fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
     outcome.completions.iter().filter(|c| outcome.done.is_none_or(|done| c.at <= done))
 }
 
-fn times<'a>(outcome: &'a ProgramOutcome, context: &ProgramContext) -> ProgramTimes<'a> {
-    let complete = usage(&outcome.completions);
+fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
+    let complete = usage(outcome);
     // Who was never started has taken no time, and who failed has not done what takes so long alone.
     let done = outcome.done.filter(|_| outcome.started.is_some());
-    let succeeded = counted(outcome).all(|completion| completion.exit == Exit::Code(0));
+    let succeeded = outcome.earlier.failed.is_none()
+        && counted(outcome).all(|completion| completion.exit == Exit::Code(0));
     let cpu = |usage: &Usage| usage.user_seconds + usage.system_seconds;
-    let all = |run: Nanos| run * counted(outcome).count() as u64;
+    let all = |run: Nanos| run * (outcome.earlier.counted + counted(outcome).count() as u64);
     ProgramTimes {
         turnaround: done.map(|done| done.since(outcome.arrived)),
         running: outcome.ran,
         waiting: outcome.waited,
-        frozen_gaps: &outcome.frozen_gaps,
+        frozen: outcome.frozen,
         solo: context.solo.filter(|_| succeeded).map(all),
         molded_solo: context.molded.filter(|_| succeeded).map(|molded| all(molded.solo)),
         cpu_seconds: cpu(&complete) + cpu(&outcome.unfinished),
@@ -141,12 +143,13 @@ fn times<'a>(outcome: &'a ProgramOutcome, context: &ProgramContext) -> ProgramTi
 fn program(
     outcome: &ProgramOutcome,
     context: &ProgramContext,
-    times: &ProgramTimes<'_>,
+    times: &ProgramTimes,
 ) -> ProgramResult {
     let failed = |exit: &Exit| *exit != Exit::Code(0);
     let exits = || counted(outcome).map(|completion| completion.exit);
-    let exit = exits().find(failed).or(exits().last());
-    let usage = usage(&outcome.completions);
+    let failed = outcome.earlier.failed.or(exits().find(failed));
+    let exit = failed.or(exits().last()).or(outcome.earlier.last);
+    let usage = usage(outcome);
     ProgramResult {
         name: context.name.clone(),
         command: context.command.clone(),
@@ -176,6 +179,7 @@ fn program(
             waits: usage.waits.map(to_the_microsecond),
             ..usage
         },
+        earlier_completions: outcome.completions.dropped(),
         timeline: outcome
             .timeline
             .iter()
@@ -202,17 +206,10 @@ fn rounded(metrics: Metrics) -> Metrics {
     }
 }
 
-fn usage(completions: &[Completion]) -> Usage {
-    let sum = completions.iter().map(|c| c.usage).reduce(|sum, one| Usage {
-        user_seconds: sum.user_seconds + one.user_seconds,
-        system_seconds: sum.system_seconds + one.system_seconds,
-        voluntary_switches: sum.voluntary_switches + one.voluntary_switches,
-        involuntary_switches: sum.involuntary_switches + one.involuntary_switches,
-        max_rss_kib: sum.max_rss_kib.max(one.max_rss_kib),
-        counts: sum.counts + one.counts,
-        waits: sum.waits.map_or(one.waits, |waits| Some(waits + one.waits.unwrap_or_default())),
-    });
-    sum.unwrap_or_default()
+/// What all its complete runs have used.
+fn usage(outcome: &ProgramOutcome) -> Usage {
+    let earlier = outcome.earlier.usage;
+    outcome.completions.iter().fold(earlier, |sum, completion| sum.and(&completion.usage))
 }
 
 /// What is a time is written like every other time.
@@ -234,9 +231,10 @@ fn interruption(ended: Ended) -> Option<&'static str> {
     }
 }
 
-fn quantiles(values: &[Nanos]) -> Option<Quantiles> {
-    let at = |share| quantile(values, share).map(seconds);
-    Some(Quantiles { p50_seconds: at(0.5)?, p99_seconds: at(0.99)?, max_seconds: at(1.0)? })
+fn quantiles(samples: &Samples) -> Option<Quantiles> {
+    let at = |share| quantile(&samples.latest, share).map(seconds);
+    let max_seconds = seconds(samples.longest);
+    Some(Quantiles { p50_seconds: at(0.5)?, p99_seconds: at(0.99)?, max_seconds })
 }
 
 pub(crate) fn seconds(time: Nanos) -> f64 {

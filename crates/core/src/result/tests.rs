@@ -5,8 +5,9 @@ use std::fs;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::engine::latest::Latest;
 use crate::engine::outcome::{
-    Completion, Decision, Deviation, Ended, Outcome, ProgramOutcome, Span,
+    Completion, Decision, Deviation, Earlier, Ended, Outcome, ProgramOutcome, Span,
 };
 use crate::machine::Interruption;
 use crate::plan::Why;
@@ -31,15 +32,16 @@ fn outcome() -> Outcome {
     let program = ProgramOutcome {
         arrived: seconds(1),
         started: Some(seconds(2)),
-        completions: vec![completion(seconds(6), Exit::Code(0))],
+        completions: vec![completion(seconds(6), Exit::Code(0))].into(),
         done: Some(seconds(6)),
         ran: seconds(2),
         waited: seconds(3),
-        frozen_gaps: vec![seconds(2)],
+        frozen: [seconds(2)].into_iter().collect(),
         timeline: vec![
             Span { from: seconds(2), to: Nanos(3_000_000_499), cpus },
             Span { from: seconds(5), to: seconds(6), cpus: None },
-        ],
+        ]
+        .into(),
         ..ProgramOutcome::default()
     };
     let gang = Why::Quantum { round: 1, gang: 0, gangs: 2, length: Nanos::from_millis(100) };
@@ -52,16 +54,18 @@ fn outcome() -> Outcome {
         decisions: vec![Decision {
             at: seconds(2),
             reasons: vec![Reason { program: None, why: gang }, turn],
-        }],
+        }]
+        .into(),
         deviations: vec![Deviation {
             at: seconds(3),
             program: ProgramId::first(0),
             wanted: Aspect::Frozen,
             why: Refusal::TimedOut,
-        }],
-        wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)],
-        switches: vec![Nanos::from_millis(100)],
-        switch_gaps: vec![Nanos::from_millis(1)],
+        }]
+        .into(),
+        wake_lateness: vec![Nanos::from_micros(50), Nanos::from_micros(150)].into(),
+        switches: vec![Nanos::from_millis(100)].into(),
+        switch_gaps: vec![Nanos::from_millis(1)].into(),
     }
 }
 
@@ -142,7 +146,7 @@ fn what_waiting_cost_is_summed_over_runs_and_left_out_where_nobody_told() {
         longest_latency_seconds: 0.5,
         ..Waits::default()
     });
-    told.programs[0].completions = vec![completion; 2];
+    told.programs[0].completions = vec![completion; 2].into();
     let expected = json!({
         "useful_seconds": 2.0, "spun_seconds": 0.0, "lag_seconds": 0.0, "barriers": 6,
         "latency_seconds": 0.0, "longest_latency_seconds": 0.5, "donations": 0
@@ -269,7 +273,7 @@ fn every_time_is_rounded_to_microseconds() {
     let mut outcome = outcome();
     let third = Nanos(1_333_333_333);
     let program = &mut outcome.programs[0];
-    program.frozen_gaps = vec![third, Nanos(1), Nanos(1)];
+    program.frozen = [third, Nanos(1), Nanos(1)].into_iter().collect();
     program.done = Some(Nanos::from_secs(1) + third);
     program.completions.push(completion(third, Exit::Code(0)));
     program.completions[0].usage.user_seconds = 0.1;
@@ -402,4 +406,25 @@ fn every_field_is_described_in_the_documentation() {
     for key in found.into_iter().filter(|key| *key != "code") {
         assert!(documentation.contains(&format!("`{key}`")), "`{key}` is not in docs/run-json.md");
     }
+}
+
+#[test]
+fn sums_have_the_runs_that_are_not_kept_one_by_one() {
+    let mut outcome = outcome();
+    let program = &mut outcome.programs[0];
+    let usage = Usage { user_seconds: 5.0, max_rss_kib: 9999, ..Usage::default() };
+    let mut runs = Latest::of(2);
+    let earlier = completion(Nanos::from_secs(3), Exit::Code(4));
+    for run in [Completion { usage, ..earlier }, program.completions[0], program.completions[0]] {
+        runs.push(run);
+    }
+    program.completions = runs;
+    program.earlier =
+        Earlier { usage, counted: 1, failed: Some(earlier.exit), last: Some(earlier.exit) };
+    let run = RunResult::new(&outcome, &context());
+    let told = &run.programs[0];
+    assert_eq!((told.completions.len(), told.earlier_completions), (2, 1));
+    assert_eq!((told.exit, told.usage.max_rss_kib), (Some(Exit::Code(4)), 9999));
+    assert!(told.usage.user_seconds >= 5.0 && told.slowdown.is_none());
+    assert_eq!(run.kept_from_seconds, Some(6.0));
 }

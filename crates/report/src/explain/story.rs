@@ -181,6 +181,7 @@ fn sentences(history: &History<'_>) -> Vec<String> {
     lines.extend(result.simulation.iter().map(|Simulation { machine, kernel, seed }| {
         format!("It was simulated: machine {machine}, kernel {kernel}, seed {seed}.")
     }));
+    lines.extend(words::kept_from(result));
     let interruption = interruption(result);
     let interrupted = interruption.is_some();
     lines.extend(interruption);

@@ -120,7 +120,7 @@ fn a_quantum_ends_where_nobody_waits_any_more_and_no_other_follows() {
         outcome.deviations.clear();
         let whole = Span { from: ms(102), to: ms(300), cpus: None };
         let until = Span { to: ms(280), ..whole };
-        outcome.programs[B].timeline = vec![if frozen_again { until } else { whole }];
+        outcome.programs[B].timeline = vec![if frozen_again { until } else { whole }].into();
         outcome.decisions.pop();
         let last = outcome.decisions.last_mut().expect("there are some");
         last.reasons[0].why = Why::Quantum { round: 1, gang: 0, gangs: 2, length: ms(length) };

@@ -8,7 +8,7 @@ fn a_time_in_which_cosched_was_stopped_is_told_as_such() {
     fake.deaf = Some((MS(150), MS(1950)));
     let (_, outcome) = run(fake, in_turn(), setup(vec![Entry::new(1), Entry::new(1)]));
     let told: Vec<_> = outcome.deviations.iter().map(|d| (d.at, d.program, d.why)).collect();
-    let frozen = outcome.programs.iter().position(|p| p.frozen_gaps.contains(&MS(1850)));
+    let frozen = outcome.programs.iter().position(|p| p.frozen.longest == MS(1850));
     let frozen = p(frozen.unwrap() as u16);
     assert_eq!(told, [(MS(1950), frozen, Refusal::CoschedStopped)]);
 }

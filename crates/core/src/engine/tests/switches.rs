@@ -13,7 +13,7 @@ fn a_switch_that_starts_a_program_or_follows_an_end_counts_too() {
         run(Fake::new([MS(250), MS(250)]), in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
     assert_eq!(at(&outcome), [100, 200, 300, 400, 450]);
     // At 100 ms a program was started, at 450 ms one had ended: there was no gap to measure.
-    assert_eq!(outcome.switch_gaps.len(), 3);
+    assert_eq!(outcome.switch_gaps.latest.len(), 3);
 }
 
 #[test]
@@ -26,7 +26,7 @@ fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
     });
     let (_, outcome) =
         run(Fake::new([MS(100), MS(300)]), together, setup(vec![Entry::new(1), Entry::new(1)]));
-    assert_eq!(outcome.switches, vec![]);
+    assert_eq!(outcome.switches.count(), 0);
 }
 
 /// One after the other, in the order of the workload; whoever has ended and comes again is last.
