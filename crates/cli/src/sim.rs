@@ -9,6 +9,7 @@ mod calibrate;
 mod check;
 mod compared;
 mod measure;
+mod pace;
 mod replay;
 mod slowdowns;
 mod sweep;
@@ -17,6 +18,7 @@ mod watch;
 
 use std::path::Path;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use cosched_core::engine::Engine;
 use cosched_core::engine::outcome::{Completion, Ended, Outcome};
@@ -39,6 +41,7 @@ pub(crate) use args::SimArgs;
 use args::{SimCommand, SimMachineArgs, SimRunArgs};
 pub(crate) use compared::Simulated;
 pub(crate) use measure::memory_peak;
+use pace::Pace;
 pub(crate) use this::THIS;
 
 /// The seed where none is given.
@@ -69,7 +72,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     let scene = Scene::of(args)?;
     scene.how.check_use(&[scene.policy])?;
     let workload = source::simulated(args.workload.as_deref())?;
-    let simulator = Simulator::new(&scene)?;
+    let mut simulator = Simulator::new(&scene)?;
+    simulator.pace.most_events = args.max_events;
     let Prepared { jobs, mut profiles } = simulator.prepare(&workload)?;
     if args.no_solo {
         tell_unscaled(&workload, &[scene.policy]);
@@ -80,6 +84,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     if let Some(file) = &args.watch {
         watch::check(file)?;
     }
+    let shown = simulator.pace.show();
     if !args.no_solo {
         for ((spec, job), profile) in workload.programs.iter().zip(&jobs).zip(&mut profiles) {
             simulator.alone(spec, job)?.note_in(profile);
@@ -88,6 +93,7 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     }
     let (sim, outcome, result) =
         simulator.run_on(&workload, scene.policy, &jobs, &profiles, args.watch.is_some())?;
+    drop(shown);
     let saved = args.out.as_ref().map(|folder| result.save(&out::result(folder)));
     match args.json {
         true => print(&result.to_json())?,
@@ -186,6 +192,7 @@ struct Simulator {
     session: Session,
     hardware: Hardware,
     scene: Scene,
+    pace: Pace,
 }
 
 /// This machine, one that comes along, by name, a file's, by its path, or one described in a few words.
@@ -225,7 +232,7 @@ impl Simulator {
             scene.how.measure.usual_class = Some(Class::FixedPriority(0));
         }
         scene.how.policy.fair.usual_peak = hardware.peak_lines_per_microsecond();
-        Simulator { session, hardware, scene }
+        Simulator { session, hardware, scene, pace: Pace::default() }
     }
 
     /// Checks everything that can be wrong before anything is simulated.
@@ -356,6 +363,8 @@ impl Simulator {
         let Costs { start, join, .. } = self.hardware.own;
         let costs = Costs { start: if joins { start + join } else { start }, ..self.hardware.own };
         let mut sim = Sim::new(hardware, kernel, jobs.to_vec(), costs, seed);
+        sim.stop_after(self.pace.most_events);
+        sim.tell_time(Arc::clone(&self.pace.time));
         if watched {
             sim.watch(watch::INTERVAL);
         }

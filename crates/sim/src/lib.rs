@@ -50,7 +50,7 @@ mod world;
 
 pub use hardware::Hardware;
 pub use kernel::{Kernel, Order};
-pub use machine::{Costs, Job, Sim, Stuck};
+pub use machine::{Costs, Halted, Job, Sim};
 pub use model::{Model, ModelError};
 pub use tally::{Interval, Tally};
 pub use world::Switch;

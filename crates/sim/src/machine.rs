@@ -1,6 +1,8 @@
 //! The simulated machine as the engine sees it: steps in, events out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 use cosched_core::{
     Arena, Counts, Event, Exit, Happening, Machine, Nanos, Observe, ProgramId, Quality, Settings,
@@ -53,17 +55,31 @@ impl Costs {
     };
 }
 
-/// Nobody can go on any more, and programs have not ended.
+/// Why a simulation has ended before its programs.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "at {at} no thread can ever go on: a program of the workload deadlocks, or computes for longer than 500 years \
-     ({left} threads are left)"
-)]
-pub struct Stuck {
-    /// When it was found.
-    pub at: Nanos,
-    /// How many threads have not ended.
-    pub left: usize,
+pub enum Halted {
+    /// No thread can go on any more.
+    #[error(
+        "at {at} no thread can ever go on: a program of the workload deadlocks, or computes for longer than 500 years \
+         ({left} threads are left)"
+    )]
+    Stuck {
+        /// When it was found.
+        at: Nanos,
+        /// How many threads have not ended.
+        left: usize,
+    },
+    /// It took more events than it may take.
+    #[error(
+        "after {events} events the simulation is at {at} and has not ended: does a model repeat something too often? \
+         `cosched sim --max-events` allows more"
+    )]
+    TooLong {
+        /// How far it came.
+        at: Nanos,
+        /// After how many events.
+        events: u64,
+    },
 }
 
 /// A simulated machine.
@@ -86,6 +102,16 @@ impl Sim {
     /// How many events were worked off so far.
     pub fn events(&self) -> u64 {
         self.world.events
+    }
+
+    /// Ends the simulation with an error soon after so many events.
+    pub fn stop_after(&mut self, events: u64) {
+        self.world.most_events = events;
+    }
+
+    /// Tells from now on how far the simulated time has come, in nanoseconds.
+    pub fn tell_time(&mut self, to: Arc<AtomicU64>) {
+        self.world.told_to = Some(to);
     }
 
     /// Keeps from now on who is on which CPU.
@@ -187,28 +213,32 @@ impl Sim {
 }
 
 impl Machine for Sim {
-    type Error = Stuck;
+    type Error = Halted;
 
     fn now(&self) -> Nanos {
         Nanos(self.world.now)
     }
 
-    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Stuck> {
+    fn wait(&mut self, until: Nanos, out: &mut Vec<Event>) -> Result<Nanos, Halted> {
         let others = self.runs.len() < self.jobs.len() && until != Nanos::NEVER;
         let more = self.world.advance(until.0, others);
+        let (at, events) = (self.now(), self.events());
+        if events > self.world.most_events {
+            return Err(Halted::TooLong { at, events });
+        }
         out.append(&mut self.world.out);
         if more || !out.is_empty() {
-            return Ok(self.now());
+            return Ok(at);
         }
-        Err(Stuck { at: self.now(), left: self.world.left().count() })
+        Err(Halted::Stuck { at, left: self.world.left().count() })
     }
 
-    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Stuck> {
+    fn read(&mut self, what: &[Observe], into: &mut Arena) -> Result<(), Halted> {
         self.world.read(what, into);
         Ok(())
     }
 
-    fn submit(&mut self, steps: &[Step]) -> Result<(), Stuck> {
+    fn submit(&mut self, steps: &[Step]) -> Result<(), Halted> {
         for step in steps {
             if let Step::Start(id, settings) = *step {
                 self.start(id, settings);

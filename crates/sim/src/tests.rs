@@ -7,7 +7,7 @@ use cosched_policy::{Kind, Options};
 
 use crate::hardware::{Bus, Hardware, Scope, topology};
 use crate::model::{Mix, Model, Op};
-use crate::{Costs, Job, Kernel, Sim, Stuck};
+use crate::{Costs, Halted, Job, Kernel, Sim};
 
 /// A machine on which nothing costs anything but computing.
 pub(crate) fn ideal(shape: &str) -> Hardware {
@@ -63,13 +63,18 @@ impl Scenario {
         (outcome.unwrap(), sim.events())
     }
 
-    fn try_run(&self) -> (Sim, Result<Outcome, Error<Stuck>>) {
+    fn try_run(&self) -> (Sim, Result<Outcome, Error<Halted>>) {
+        self.try_run_within(u64::MAX)
+    }
+
+    fn try_run_within(&self, events: u64) -> (Sim, Result<Outcome, Error<Halted>>) {
         let entries = self.models.iter().map(|model| Entry::new(model.threads)).collect();
         let topology = self.hardware.topology.clone();
         let limits = Limits::default();
         let setup = Setup { cpus: topology.all(), topology, programs: entries, limits };
         let jobs = self.models.iter().map(|model| Job { model: model.clone(), weight: 1.0 });
-        let sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
+        let mut sim = Sim::new(self.hardware.clone(), self.kernel, jobs.collect(), FREE, self.seed);
+        sim.stop_after(events);
         let policy: Box<dyn Policy + Send> = self.policy.build(&Options::default()).unwrap();
         Engine::new(sim, policy, setup).run(&mut ())
     }
@@ -383,10 +388,27 @@ fn a_deadlock_is_an_error_and_no_hang_whatever_else_happens_for_ever() {
         on(Kind::Linux, &interrupted, vec![Model::parallel(1, 1e20, plain())]),
     ];
     for scenario in scenarios {
-        let Err(Error::Machine(stuck)) = scenario.try_run().1 else { panic!("not stuck") };
-        assert!((1..=2).contains(&stuck.left), "{stuck}");
-        assert!(stuck.at >= Nanos::ZERO && stuck.at < Nanos::from_secs(3600), "{stuck}");
+        let Err(Error::Machine(Halted::Stuck { at, left })) = scenario.try_run().1 else {
+            panic!("not stuck")
+        };
+        assert!((1..=2).contains(&left), "{left} threads are left");
+        assert!(at < Nanos::from_secs(3600), "{at}");
     }
+}
+
+#[test]
+fn a_simulation_ends_soon_after_as_many_events_as_it_may_take() {
+    let scenario = Scenario::new("core:2", vec![Model::parallel(2, WORK, plain()); 3]);
+    let (sim, outcome) = scenario.try_run();
+    assert!(outcome.is_ok() && sim.events() > 100, "{} events", sim.events());
+    for most in [0, 1, sim.events() / 2] {
+        let (limited, outcome) = scenario.try_run_within(most);
+        let Err(Error::Machine(Halted::TooLong { events, .. })) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(events > most && events <= most + 1 && limited.events() == events);
+    }
+    assert!(scenario.try_run_within(sim.events()).1.is_ok());
 }
 
 #[test]

@@ -5,6 +5,9 @@
 //! anew, which gives each thread the time at which it will be done. Choosing can make things happen in the same instant
 //! (a thread that gets a CPU finds its barrier open), so the first two repeat until nothing is left.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use cosched_core::{CpuSet, Event, Exit, Happening, Level, Nanos, ProgramId, Settings};
 
 use crate::agenda::Agenda;
@@ -71,6 +74,10 @@ pub(crate) struct World {
     pub(crate) out: Vec<Event>,
     /// How many events were worked off.
     pub(crate) events: u64,
+    /// How many may be worked off, about.
+    pub(crate) most_events: u64,
+    /// Who wants to know how far the time has come.
+    pub(crate) told_to: Option<Arc<AtomicU64>>,
     /// After how many instants it is looked whether anybody can still go on.
     pub(crate) patience: usize,
     /// When priorities were last raised (Solaris), nanoseconds.
@@ -237,6 +244,8 @@ impl World {
             seed,
             out: Vec::new(),
             events: 0,
+            most_events: u64::MAX,
+            told_to: None,
             patience: 0,
             raised: 0,
             watch: None,
@@ -251,7 +260,8 @@ impl World {
         self.settle();
         while self.out.is_empty() {
             let due = self.next_time().filter(|at| *at < u64::MAX);
-            if (due.is_none() && until == u64::MAX) || !(others || self.gets_on()) {
+            let ends = self.events > self.most_events;
+            if ends || (due.is_none() && until == u64::MAX) || !(others || self.gets_on()) {
                 return false;
             }
             let Some(at) = due.filter(|at| *at <= until) else {
@@ -261,13 +271,20 @@ impl World {
             debug_assert!(at >= self.now, "time goes back from {} to {at}", self.now);
             self.keep_watch(at);
             self.now = at;
-            while self.next_time() == Some(at) {
+            self.tell_time();
+            while self.next_time() == Some(at) && self.events <= self.most_events {
                 self.events += 1;
                 self.happen();
             }
             self.settle();
         }
         true
+    }
+
+    fn tell_time(&self) {
+        if let Some(to) = &self.told_to {
+            to.store(self.now, Ordering::Relaxed);
+        }
     }
 
     /// When something is due.

@@ -141,6 +141,9 @@ pub(crate) struct SimRunArgs {
     /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
     pub(crate) sweep: Vec<String>,
+    /// End with an error if a simulation takes more events than this: some minutes to an hour.
+    #[arg(long, value_name = "N", default_value_t = super::pace::MOST_EVENTS)]
+    pub(crate) max_events: u64,
     /// Do not find how long each program takes alone: that is quicker, slowdowns are not told, and moldable
     /// programs keep their threads.
     #[arg(long)]

@@ -98,6 +98,11 @@ impl Record {
                  name one that ran to its end"
             ));
         }
+        if let Some(from) = result.kept_from_seconds {
+            return refused(&format!(
+                "what was decided before {from:.0} s of the run is not kept, so it cannot be replayed; name a shorter run"
+            ));
+        }
         if result.programs.iter().all(|program| program.completions.is_empty()) {
             return refused(
                 "no program ran to its end, so there is nothing to replay; run the workload again",
@@ -171,7 +176,9 @@ impl Stage<'_> {
             seed: self.args.seed.unwrap_or(1),
             how,
         };
-        Simulator::of(self.hardware.clone(), &scene)
+        let mut simulator = Simulator::of(self.hardware.clone(), &scene);
+        simulator.pace.most_events = self.args.max_events;
+        simulator
     }
 
     fn workload(&self) -> Workload {

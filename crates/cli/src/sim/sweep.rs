@@ -30,8 +30,10 @@ pub(super) fn sweep(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     super::how(args).check_use(&kinds)?;
     axis::check_use(&axes, &kinds)?;
     let workload = source::simulated(args.workload.as_deref())?;
-    let points =
-        scenes.iter().map(|scene| Point::new(scene, &workload)).collect::<Result<Vec<_>, _>>()?;
+    let points = scenes
+        .iter()
+        .map(|scene| Point::new(scene, &workload, args.max_events))
+        .collect::<Result<Vec<_>, _>>()?;
 
     if args.no_solo {
         super::tell_unscaled(&workload, &kinds);
@@ -84,8 +86,9 @@ struct Point {
 }
 
 impl Point {
-    fn new(scene: &Scene, workload: &Workload) -> Result<Point, Failure> {
-        let simulator = Simulator::new(scene)?;
+    fn new(scene: &Scene, workload: &Workload, max_events: u64) -> Result<Point, Failure> {
+        let mut simulator = Simulator::new(scene)?;
+        simulator.pace.most_events = max_events;
         let prepared = simulator.prepare(workload)?;
         Ok(Point { simulator, prepared })
     }
