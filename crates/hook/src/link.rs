@@ -28,6 +28,9 @@ const FALLS: u64 = 10;
 /// How often it is looked whether the socket is closed, milliseconds.
 const LOOK: u64 = 100;
 
+/// How often to try to enter the gate, in which a thread is for microseconds.
+const TRIES: u32 = 10_000;
+
 const NEW: u8 = 0;
 const BUSY: u8 = 1;
 const ON: u8 = 2;
@@ -41,6 +44,9 @@ static FD: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
 /// Held by whoever uses the socket.
 static IN_USE: AtomicBool = AtomicBool::new(false);
+/// The thread that makes a socket, or forks, by its number; 0: none. While a socket is made, the process does
+/// not fork: its child would have a socket of which it knows nothing.
+static GATE: AtomicU32 = AtomicU32::new(0);
 /// Whether the C library knows what to do at a fork.
 static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
 
@@ -169,20 +175,56 @@ fn connect() -> Option<&'static Page> {
 pub(crate) fn watch_forks() -> bool {
     // SAFETY: the function stays where it is as long as this library does, and the C library forgets it with that.
     WATCHES_FORKS.swap(true, Relaxed)
-        || unsafe { libc::pthread_atfork(None, None, Some(in_child)) == 0 }
+        || unsafe {
+            libc::pthread_atfork(Some(before_a_fork), Some(after_a_fork), Some(in_child)) == 0
+        }
+}
+
+/// Waits until no other thread is in the gate, though not for long; says whether this thread is in it now.
+fn enter_gate() -> bool {
+    let own = sys::tid();
+    for _ in 0..TRIES {
+        if GATE.compare_exchange(0, own, Acquire, Relaxed).is_ok() {
+            return true;
+        }
+        sys::give_way();
+    }
+    false
+}
+
+/// A thread that is not in the gate changes nothing.
+fn leave_gate() {
+    let _ = GATE.compare_exchange(sys::tid(), 0, Release, Relaxed);
+}
+
+unsafe extern "C" fn before_a_fork() {
+    let _errno = Errno::keep();
+    // A child that is made all the same has at worst a socket that it never uses.
+    let _ = enter_gate();
+}
+
+unsafe extern "C" fn after_a_fork() {
+    let _errno = Errno::keep();
+    leave_gate();
 }
 
 fn open() -> Option<&'static Page> {
     let name = sys::variable(c"COSCHED_HOOK").filter(|name| !name.is_empty())?;
     watch_forks().then_some(())?;
-    let socket = Socket::connect(name)?;
+    enter_gate().then_some(())?;
+    let socket = Socket::connect(name);
+    if let Some(socket) = socket {
+        FD.store(socket.fd, Relaxed);
+        INODE.store(socket.inode, Relaxed);
+    }
+    leave_gate();
+    let socket = socket?;
     let welcome = if socket.wait(WELCOME) { socket.page() } else { None };
     let Some((page, table)) = welcome else {
+        FD.store(-1, Relaxed);
         socket.close();
         return None;
     };
-    FD.store(socket.fd, Relaxed);
-    INODE.store(socket.inode, Relaxed);
     LOOKED.store(sys::coarse_now(), Relaxed);
     ASKED.store(0, Relaxed);
     TABLE.store(table.map_or(null_mut(), |table| (&raw const *table).cast_mut()), Release);
@@ -271,15 +313,19 @@ unsafe extern "C" fn in_child() {
     crate::blas::in_child();
     crate::barrier::in_child();
     IN_USE.store(false, Relaxed);
+    GATE.store(0, Relaxed);
     STATE.store(NEW, Release);
 }
 
 fn drop_all() {
+    let fd = FD.swap(-1, Relaxed);
+    if fd >= 0 {
+        Socket { fd, inode: INODE.load(Relaxed) }.close();
+    }
     let page = PAGE.swap(null_mut(), Relaxed);
     if page.is_null() {
         return;
     }
-    Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }.close();
     sys::cover(page);
     let table = TABLE.swap(null_mut(), Relaxed);
     if !table.is_null() {
