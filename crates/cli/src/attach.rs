@@ -61,7 +61,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<ExitCode, Failure> {
     };
     let live = Live::open(&session, &request, args.place.metrics.as_ref())?;
     let names: Vec<&str> = workload.programs.iter().map(|spec| spec.name.as_str()).collect();
-    say(format_args!("attached to {}; Ctrl-C lets go", names.join(", ")));
+    say(format_args!("attaching to {}; Ctrl-C lets go", names.join(", ")));
     let ran = session.show(&request, live)?;
     match args.json {
         true => print(&ran.result.to_json())?,

@@ -5,13 +5,13 @@
 
 use std::collections::HashMap;
 use std::io::Write;
-use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::Nanos;
+use cosched_linux::onlookers;
 use cosched_linux::procfs::Proc;
 use cosched_linux::sched_attr::{self, SchedAttr, default_slice};
 use cosched_linux::tree::Process;
@@ -75,7 +75,7 @@ pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
              end, or end it (`kill {owner}`): either way everything is put back as it was found"
         ))
     };
-    let mut socket = UnixStream::connect(socket_of(&folder, owner as u32)).map_err(refused)?;
+    let mut socket = onlookers::connect_to(&socket_of(&folder, owner as u32)).map_err(refused)?;
     socket.write_all(AskedFor::detach(args.pid).line().as_bytes()).map_err(refused)?;
     let until = Instant::now() + PATIENCE;
     while !held.owed(&proc).is_empty() {

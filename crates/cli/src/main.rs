@@ -50,6 +50,7 @@ fn main() -> ExitCode {
     cosched_linux::helper::become_one_if_asked();
     // Where it is refused, such a write ends cosched, as it did before.
     let _ = cosched_linux::signals::outlive_file_size_limit();
+    let _ = cosched_linux::signals::hear_of_children();
     let arguments = match source::utf8_arguments(std::env::args_os()) {
         Ok(arguments) => arguments,
         Err(failure) => return failure.report(),
@@ -58,6 +59,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli.command,
         Err(error) => args::with_remedy(error, &arguments).exit(),
     };
+    if !matches!(command, args::Command::Recover(_) | args::Command::Spin(_)) {
+        recover::offer();
+    }
     let result = match command {
         args::Command::Run(args) => run::run(&args),
         args::Command::Exec(args) => exec::exec(&args),

@@ -1,5 +1,8 @@
-//! What the terminal shows while programs run: one line that tells who runs, who waits, who is done. Where the
-//! programs write to the terminal themselves, it would be torn apart; there a line for each end must do.
+//! What the terminal shows while programs run: one line with the programs that run, wait and have
+//! ended. Where the programs themselves write to the terminal, they would tear it apart; there a line
+//! for each end must do. Nothing here waits for the terminal: see [`teller`].
+
+mod teller;
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Receiver;
@@ -9,16 +12,19 @@ use cosched_core::workload::ProgramSpec;
 use cosched_core::{Aspect, Event, Ground, Happening, Plan, ProgramState, Why, World};
 use cosched_linux::machine::Note;
 use cosched_report::words;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::session::{say, watched};
+use crate::failure::Failure;
+use crate::session::watched;
+use teller::Teller;
 
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;
 
 /// Follows a run; silent where nobody looks.
 pub(crate) struct Progress {
-    bar: Option<ProgressBar>,
+    teller: Teller,
+    /// Whether there is a bar that shows who runs.
+    has_bar: bool,
     /// Whether each end is told in a line of its own.
     tells_ends: bool,
     /// Whether it is told how the programs are run, where the policy chooses that by itself.
@@ -31,56 +37,55 @@ pub(crate) struct Progress {
     notes: Receiver<Note>,
 }
 
+/// What is told of a run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Telling {
+    /// More than what the machine notices: programs' ends, and who runs.
+    pub(crate) course: bool,
+    /// What the policy chooses.
+    pub(crate) choices: bool,
+    /// Whether the outputs of programs go elsewhere.
+    pub(crate) outputs_go_elsewhere: bool,
+}
+
 impl Progress {
+    /// Begins. Has to be called before there is a machine.
+    ///
+    /// # Errors
+    /// When the kernel gives no further thread.
     pub(crate) fn new(
         programs: &[ProgramSpec],
-        outputs_go_elsewhere: bool,
+        telling: Telling,
         notes: Receiver<Note>,
-    ) -> Progress {
-        let bar = (outputs_go_elsewhere && watched()).then(|| {
-            let bar = ProgressBar::new(programs.len() as u64);
-            let style =
-                ProgressStyle::with_template("{elapsed:>4} {bar:20} {pos}/{len} {wide_msg}");
-            bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-            bar
-        });
-        let tells_ends = !outputs_go_elsewhere && watched();
-        Progress { bar, tells_ends, ..Progress::of_notes(programs, notes) }
+    ) -> Result<Progress, Failure> {
+        let is_watched = telling.course && watched();
+        let has_bar = is_watched && telling.outputs_go_elsewhere;
+        Ok(Progress {
+            teller: Teller::start(has_bar.then_some(programs.len() as u64))?,
+            has_bar,
+            tells_ends: is_watched && !has_bar,
+            tells_choices: telling.choices,
+            names: programs.iter().map(|spec| spec.name.clone()).collect(),
+            done: BTreeSet::new(),
+            out_of_turns: BTreeSet::new(),
+            notes,
+        })
     }
 
-    /// Tells nothing but what the machine has noticed.
-    pub(crate) fn of_notes(programs: &[ProgramSpec], notes: Receiver<Note>) -> Progress {
-        let names = programs.iter().map(|spec| spec.name.clone()).collect();
-        let (done, out_of_turns) = (BTreeSet::new(), BTreeSet::new());
-        let (bar, tells_ends, tells_choices) = (None, false, false);
-        Progress { bar, tells_ends, tells_choices, names, done, out_of_turns, notes }
-    }
-
-    /// The same, telling what the policy chooses.
-    pub(crate) fn telling_choices(self, tells_choices: bool) -> Progress {
-        Progress { tells_choices, ..self }
-    }
-
-    pub(crate) fn finish(&self) {
+    /// Waits until everything is told, though not for long.
+    pub(crate) fn finish(mut self) {
         self.tell();
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.teller.finish();
     }
 
     /// Tells what the machine has noticed, while it can still be mended.
-    fn tell(&self) {
+    fn tell(&mut self) {
         for note in self.notes.try_iter() {
-            self.say(&format!("{} {}", self.names[usize::from(note.program.slot)], note.text));
-        }
-    }
-
-    /// A line of its own.
-    fn say(&self, text: &str) {
-        let tell = || say(format_args!("{text}"));
-        match &self.bar {
-            Some(bar) => bar.suspend(tell),
-            None => tell(),
+            let name = note.program.map(|program| &self.names[usize::from(program.slot)]);
+            self.teller.line(match name {
+                Some(name) => format!("{name} {}", note.text),
+                None => note.text,
+            });
         }
     }
 
@@ -89,7 +94,7 @@ impl Progress {
         let names: Vec<&str> =
             matching.map(|program| self.names[usize::from(program.id.slot)].as_str()).collect();
         match names.len() {
-            0 => "nobody".to_owned(),
+            0 => "none".to_owned(),
             n if n > NAMES => format!("{} and {} more", names[..NAMES].join(" "), n - NAMES),
             _ => names.join(" "),
         }
@@ -101,7 +106,7 @@ impl Watch for Progress {
         for reason in plan.reasons.iter().filter(|_| self.tells_choices) {
             match reason.why {
                 Why::Chosen { ground: Ground::Begins, .. } => {}
-                why @ Why::Chosen { .. } => self.say(&words::reason(&why)),
+                why @ Why::Chosen { .. } => self.teller.line(words::reason(&why)),
                 _ => {}
             }
         }
@@ -112,37 +117,37 @@ impl Watch for Progress {
         match event.what {
             Happening::Refused(id, Aspect::Turn, why) if self.out_of_turns.insert(id.slot) => {
                 let name = &self.names[usize::from(id.slot)];
-                self.say(&format!("{name} {} {}", words::effect(Aspect::Turn), words::cause(why)));
+                let (effect, cause) = (words::effect(Aspect::Turn), words::cause(why));
+                self.teller.line(format!("{name} {effect} {cause}"));
+            }
+            Happening::Exited(id, ..) if self.done.insert(id.slot) => {
+                let done = self.done.len();
+                self.teller.done(done as u64);
+                if self.tells_ends {
+                    let name = &self.names[usize::from(id.slot)];
+                    self.teller.line(format!("{name} has ended ({done} of {})", self.names.len()));
+                }
             }
             _ => {}
-        }
-        if let Happening::Exited(id, ..) = event.what {
-            let first = self.done.insert(id.slot);
-            if self.tells_ends && first {
-                let name = &self.names[usize::from(id.slot)];
-                say(format_args!("{name} has ended ({} of {})", self.done.len(), self.names.len()));
-            }
-            if let Some(bar) = &self.bar {
-                bar.set_position(self.done.len() as u64);
-            }
         }
     }
 
     fn beat(&mut self, beat: &Beat<'_>) {
-        if let Some(bar) = &self.bar {
-            let world = &beat.world;
-            let running = self.list(world, ProgramState::may_run);
-            let stopped = |state| matches!(state, ProgramState::StoppedByOther);
-            let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
-            let mut message = format!("running: {running} · waiting: {waiting}");
-            if world.programs.iter().any(|program| stopped(program.state)) {
-                message += &format!(" · stopped: {}", self.list(world, stopped));
-            }
-            bar.set_message(message);
+        if !self.has_bar {
+            return;
         }
+        let world = &beat.world;
+        let running = self.list(world, ProgramState::may_run);
+        let stopped = |state| matches!(state, ProgramState::StoppedByOther);
+        let waiting = self.list(world, |state| !state.may_run() && !stopped(state));
+        let mut message = format!("running: {running} · waiting: {waiting}");
+        if world.programs.iter().any(|program| stopped(program.state)) {
+            message += &format!(" · stopped: {}", self.list(world, stopped));
+        }
+        self.teller.doing(message);
     }
 
     fn looks(&self) -> bool {
-        self.bar.is_some()
+        self.has_bar
     }
 }

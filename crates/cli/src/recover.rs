@@ -1,11 +1,11 @@
 //! `cosched recover`: undoes what a killed cosched and its killed sentinel have left behind.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
 use cosched_linux::procfs::Proc;
-use cosched_linux::undo::{self, Log, Restored};
+use cosched_linux::undo::{self, Book, Log, Restored};
 use serde::Serialize;
 
 use crate::failure::Failure;
@@ -48,18 +48,23 @@ struct Undone {
 /// Undoes every log whose cosched is gone.
 pub(crate) fn recover(args: &RecoverArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
-    let folder = undo::log_folder().map_err(Failure::input)?;
-    let sockets_removed = live::remove_left(&folder);
+    let folders = undo::own_log_folders().map_err(Failure::input)?;
+    let sockets_removed = folders.iter().map(|folder| live::remove_left(folder)).sum();
     let mut report = Report { schema: SCHEMA, undone: Vec::new(), sockets_removed };
-    for log in Log::leftovers(&folder, &proc).map_err(Failure::broken)? {
-        let restored = undo::restore(&Log::load(&log, &proc).map_err(Failure::broken)?, &proc);
-        for failed in &restored.failed {
-            say(format_args!("{}: {failed}", log.display()));
-        }
-        if restored.failed.is_empty() {
+    let mut logs = Vec::new();
+    for folder in &folders {
+        logs.extend(Log::leftovers(folder, &proc).map_err(Failure::broken)?);
+    }
+    for log in logs {
+        let undone = report.undo(&Log::load(&log, &proc).map_err(Failure::broken)?, &log, &proc);
+        if undone {
             Log::delete_at(&log).map_err(Failure::broken)?;
         }
-        report.undone.push(Undone::new(log, &restored));
+    }
+    for kept in undo::kept_by_shims(&undo::possible_log_folders(), &proc) {
+        if report.undo(&kept.book(&proc).map_err(Failure::broken)?, &kept.path, &proc) {
+            kept.forget().map_err(Failure::broken)?;
+        }
     }
     match args.json {
         true => print(&serde_json::to_string_pretty(&report).map_err(Failure::broken)?)?,
@@ -84,6 +89,16 @@ impl Undone {
 }
 
 impl Report {
+    /// Undoes what a log holds; whether all of it could be.
+    fn undo(&mut self, book: &Book, log: &Path, proc: &Proc) -> bool {
+        let restored = undo::restore(book, proc);
+        for failed in &restored.failed {
+            say(format_args!("{}: {failed}", log.display()));
+        }
+        self.undone.push(Undone::new(log.to_owned(), &restored));
+        restored.failed.is_empty()
+    }
+
     /// What a person wants to know.
     fn sentence(&self) -> String {
         let sockets = match self.sockets_removed {
@@ -117,6 +132,18 @@ impl Report {
             true => format!("{of}: nothing was left to undo.{sockets}"),
             false => format!("{of}: {}.{sockets}", parts.join(", ")),
         }
+    }
+}
+
+/// Tells the user of every other command that there is something to undo.
+pub(crate) fn offer() {
+    // What is wrong with the folder is told by the commands that need it.
+    let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return };
+    let left = |folder: &PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| !logs.is_empty());
+    if folders.iter().any(left) || !undo::kept_by_shims(&folders, &proc).is_empty() {
+        say(format_args!(
+            "a killed cosched may have left something behind: `cosched recover` puts it back as it was"
+        ));
     }
 }
 

@@ -4,16 +4,18 @@
 //! notice whether somebody looks or how long it takes to draw.
 
 mod keys;
+mod lines;
 mod terminal;
 
-use std::io::{BufRead, BufReader, ErrorKind, IsTerminal};
+use std::io::{ErrorKind, IsTerminal};
 use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use cosched_core::live::Snapshot;
-use cosched_linux::onlookers::{Run, everybodys};
+use cosched_linux::onlookers::{self, Run, everybodys};
 use cosched_linux::open_files::VISITORS;
 use cosched_linux::procfs::Proc;
 use cosched_linux::undo;
@@ -24,9 +26,12 @@ use crate::args::pid;
 use crate::failure::Failure;
 use crate::live::{running, socket_of};
 use crate::session::print;
+use lines::Lines;
 
 /// A run tells how it stands several times a second; one that is stopped, or gets no CPU, may not.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// The same of what another user runs, who may hold it up.
+const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(2);
 /// The width of a frame that is no terminal's, where nobody says it.
 const WIDTH: usize = 80;
 
@@ -47,10 +52,11 @@ pub(crate) struct TopArgs {
 /// Shows a run.
 pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     let run = chosen(args.pid, own()?, others()?)?;
-    let stream = UnixStream::connect(&run.socket).map_err(Failure::broken)?;
+    let stream = onlookers::connect_to(&run.socket).map_err(Failure::broken)?;
     let pid = run.pid;
     if args.json || args.once {
-        let snapshot = one(stream, pid)?;
+        let patience = if run.uid == geteuid().as_raw() { PATIENCE } else { PATIENCE_WITH_OTHERS };
+        let snapshot = one(stream, pid, patience)?;
         match args.json {
             true => print(&snapshot.to_json())?,
             false => print(&text(&snapshot))?,
@@ -66,12 +72,14 @@ pub(crate) fn top(args: &TopArgs) -> Result<ExitCode, Failure> {
     terminal::show(stream, pid)
 }
 
-/// The runs in the user's own folder.
+/// The runs in the user's own folders.
 fn own() -> Result<Vec<Run>, Failure> {
-    let folder = undo::log_folder().map_err(Failure::input)?;
     let uid = geteuid().as_raw();
-    let run = |pid| Run { pid, uid, socket: socket_of(&folder, pid) };
-    Ok(running(&folder).into_iter().map(run).collect())
+    let runs = |folder: &PathBuf| {
+        let run = |pid| Run { pid, uid, socket: socket_of(folder, pid) };
+        running(folder).into_iter().map(run).collect::<Vec<Run>>()
+    };
+    Ok(undo::own_log_folders().map_err(Failure::input)?.iter().flat_map(runs).collect())
 }
 
 /// The runs of everybody, for root, who may look on at all of them.
@@ -120,17 +128,33 @@ fn no_run(further: &str) -> Failure {
 }
 
 /// The next snapshot.
-fn one(stream: UnixStream, pid: u32) -> Result<Snapshot, Failure> {
-    stream.set_read_timeout(Some(PATIENCE)).map_err(Failure::broken)?;
-    let mut line = String::new();
-    match BufReader::new(stream).read_line(&mut line) {
-        Ok(0) => Err(Failure::Broken(format!("the run of process {pid} has just ended"))),
-        Ok(_) => snapshot(&line, pid),
-        Err(error) if error.kind() == ErrorKind::WouldBlock => Err(Failure::Broken(format!(
-            "process {pid} has told nothing for {} s: is it stopped, or do {VISITORS} others look on already?",
-            PATIENCE.as_secs()
-        ))),
-        Err(error) => Err(Failure::broken(error)),
+fn one(mut stream: UnixStream, pid: u32, patience: Duration) -> Result<Snapshot, Failure> {
+    let until = Instant::now() + patience;
+    let mut lines = Lines::default();
+    loop {
+        if let Some(line) = lines.next().map_err(Failure::broken)? {
+            return snapshot(&line, pid);
+        }
+        let silent = || {
+            Failure::Broken(format!(
+                "process {pid} has told nothing for {} s: is it stopped, or do {VISITORS} others look on already?",
+                patience.as_secs()
+            ))
+        };
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(silent());
+        }
+        stream.set_read_timeout(Some(left)).map_err(Failure::broken)?;
+        match lines.read(&mut stream) {
+            Ok(true) => {}
+            Ok(false) => {
+                return Err(Failure::Broken(format!("the run of process {pid} has just ended")));
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Err(silent()),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => return Err(Failure::broken(error)),
+        }
     }
 }
 

@@ -77,15 +77,21 @@ pub fn attachable(
                 return Err((other.pid, Unattachable::Twice { above: *pid }));
             }
         }
-        let taken = held.iter().find(|held| {
-            below.contains(&held.owner) || held.members(proc).iter().any(|had| below.contains(had))
-        });
-        if let Some(held) = taken {
-            return Err((*pid, Unattachable::Held { cosched: held.owner.pid }));
+        if let Some(cosched) = holder(&below, held, proc) {
+            return Err((*pid, Unattachable::Held { cosched }));
         }
         found.push((process, below));
     }
     Ok(found.into_iter().map(|(process, _)| process).collect())
+}
+
+/// Another cosched that has one of these processes, or is one.
+pub(crate) fn holder(processes: &[Process], held: &[Held], proc: &Proc) -> Option<i32> {
+    let taken = held.iter().find(|held| {
+        processes.contains(&held.owner)
+            || held.members(proc).iter().any(|had| processes.contains(had))
+    });
+    taken.map(|held| held.owner.pid)
 }
 
 fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
@@ -124,12 +130,12 @@ fn may_change(proc: &Proc, status: &str) -> bool {
     let users = status_field(status, "Uid").unwrap_or_default();
     let mut users = users.split_whitespace().take(2).filter_map(|uid| uid.parse().ok());
     let own = geteuid().as_raw();
-    users.any(|uid: u32| uid == own) || may_change_any(proc)
+    users.any(|uid: u32| uid == own) || may_change_any(proc, std::process::id() as i32)
 }
 
-/// Whether the caller has the right to change anybody's scheduling, in any direction.
-pub(crate) fn may_change_any(proc: &Proc) -> bool {
-    let status = files::read(&proc.root().join("self/status")).unwrap_or_default();
+/// Whether a process has the right to change the scheduling of all others, in any direction.
+pub(crate) fn may_change_any(proc: &Proc, pid: i32) -> bool {
+    let status = files::read(&proc.folder(pid).join("status")).unwrap_or_default();
     let capabilities = status_field(&status, "CapEff").unwrap_or("0");
     u64::from_str_radix(capabilities, 16).unwrap_or(0) & CAP_SYS_NICE != 0
 }

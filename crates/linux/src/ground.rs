@@ -122,6 +122,9 @@ impl GroundError {
 
 const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
 
+/// Those beside the programs': the run's, one for what else is in cosched's cgroup, and one to try out.
+const OWN_CGROUPS: usize = 3;
+
 /// The cgroups of a run.
 #[derive(Debug)]
 pub struct Ground {
@@ -178,17 +181,18 @@ impl Plot {
 }
 
 impl Ground {
-    /// Chooses the rungs and makes the run's cgroups.
+    /// Chooses the rungs and makes the run's cgroups, which have room for so many programs.
     ///
     /// # Errors
     /// When a wish cannot be met, or a cgroup that can be had cannot be made.
     pub fn prepare(
         proc: &Proc,
         wishes: Wishes,
+        programs: usize,
         all: &CpuSet,
         log: &mut Log,
     ) -> Result<Ground, GroundError> {
-        let trees = Hierarchies::find(proc)?;
+        let trees = Hierarchies::find(proc)?.with_room_for(programs + OWN_CGROUPS);
         let pinning = wishes.pinning.unwrap_or(PinningRung::Affinity);
         let mut ground = Ground {
             freezer: FreezerRung::Signals,
@@ -411,6 +415,7 @@ fn choose_freezer(
         let why = match tree.map(|tree| try_out(tree, kind, log)).transpose()? {
             Some(Ok(())) => return Ok(rung),
             Some(Err(why)) => why.to_string(),
+            None if rung == FreezerRung::CgroupV2 => trees.no_v2().to_owned(),
             None => "no such cgroup tree is mounted".to_owned(),
         };
         if wish.is_some() {

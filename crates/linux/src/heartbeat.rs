@@ -5,15 +5,16 @@
 //! outside it cannot be told from one that waits for the end of a long quantum.
 //!
 //! *Idea.* Before it waits, cosched writes down until when; while it works, that it works now.
-//! These are eight bytes of memory that the sentinel has open, too, so that nobody waits for
-//! anybody. A time that is past by more than [`SLACK`] means that cosched is stuck.
+//! These are eight bytes of memory that the sentinel has open, too, so that neither waits for
+//! the other. A time that is past by more than [`SLACK`] means that cosched is stuck. Eight bytes
+//! more are for the other direction: when the sentinel looked last. A sentinel that is stopped, or
+//! frozen with its cgroup, guards nothing.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
 use cosched_core::Nanos;
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use crate::clock::monotonic;
 
@@ -21,20 +22,23 @@ use crate::clock::monotonic;
 const SLACK: u64 = 500_000_000;
 /// How long one piece of work takes at most.
 const WORK: u64 = 500_000_000;
+/// How long a sentinel that looks every half second may be silent.
+const SILENCE: u64 = 2_000_000_000;
+/// Where the two times are in memory.
+const DUE: u64 = 0;
+const GLANCE: u64 = 8;
 
 /// The time, on the kernel's monotonic clock, and the memory in which it is.
 #[derive(Debug)]
 pub(crate) struct Heartbeat(File);
 
 impl Heartbeat {
-    /// One of a cosched that has promised nothing yet.
-    ///
-    /// # Errors
-    /// When there is no memory, or no descriptor.
-    pub(crate) fn new() -> io::Result<Heartbeat> {
-        let heartbeat = Heartbeat(memfd_create("heartbeat", MemfdFlags::CLOEXEC)?.into());
+    /// One of a cosched that has promised nothing yet, at the beginning of this memory.
+    pub(crate) fn new(memory: File) -> Heartbeat {
+        let heartbeat = Heartbeat(memory);
         heartbeat.waits_until(Nanos::NEVER);
-        Ok(heartbeat)
+        heartbeat.glances();
+        heartbeat
     }
 
     /// The one in this memory.
@@ -53,7 +57,7 @@ impl Heartbeat {
     /// Cosched waits, until this time on the kernel's monotonic clock at most.
     pub(crate) fn waits_until(&self, at: Nanos) {
         // Where memory cannot be written, nothing else goes on either.
-        let _ = self.0.write_all_at(&at.0.to_ne_bytes(), 0);
+        let _ = self.0.write_all_at(&at.0.to_ne_bytes(), DUE);
     }
 
     /// Cosched works.
@@ -63,9 +67,23 @@ impl Heartbeat {
 
     /// Whether cosched is stuck.
     pub(crate) fn is_missed(&self) -> bool {
-        let mut due = [0; size_of::<u64>()];
-        let read = self.0.read_exact_at(&mut due, 0);
-        read.is_ok() && monotonic() > u64::from_ne_bytes(due).saturating_add(SLACK)
+        self.is_past(DUE, SLACK)
+    }
+
+    /// The sentinel looks now.
+    pub(crate) fn glances(&self) {
+        let _ = self.0.write_all_at(&monotonic().to_ne_bytes(), GLANCE);
+    }
+
+    /// Whether the sentinel looks no more.
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.is_past(GLANCE, SILENCE)
+    }
+
+    fn is_past(&self, place: u64, slack: u64) -> bool {
+        let mut time = [0; size_of::<u64>()];
+        let read = self.0.read_exact_at(&mut time, place);
+        read.is_ok() && monotonic() > u64::from_ne_bytes(time).saturating_add(slack)
     }
 }
 
@@ -75,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_beat_is_missed_when_its_time_is_long_past() {
-        let ours = Heartbeat::new().unwrap();
+        let ours = Heartbeat::new(tempfile::tempfile().unwrap());
         let theirs = Heartbeat::of(ours.memory().unwrap());
         assert!(!theirs.is_missed(), "nothing was promised");
         ours.works();

@@ -118,6 +118,7 @@ pub(crate) fn begin(helper: Helper) -> io::Result<UnixStream> {
     {
         signals::ignore(signal)?;
     }
+    signals::hear_of_children()?;
     let channel = std::io::stdin().as_fd().try_clone_to_owned()?;
     rustix::stdio::dup2_stdin(null()?)?;
     Ok(UnixStream::from(channel))

@@ -70,6 +70,10 @@ pub struct Order {
     pub new_session: bool,
     /// How many files it may hold open; `None`: as many as cosched.
     pub open_files: Option<FileLimit>,
+    /// Signals that it ignores, since cosched's caller does.
+    pub ignored: Vec<i32>,
+    /// The undo log, which the shim holds open.
+    pub log: Option<PathBuf>,
 }
 
 /// Where an output of a program goes.

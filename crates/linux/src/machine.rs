@@ -48,6 +48,7 @@ use cosched_core::{
 
 use crate::affinity::{self, AffinityError};
 use crate::asks::Asks;
+use crate::attachable::Unattachable;
 use crate::autogroup;
 use crate::bonds::HandedOut;
 use crate::clock::Clock;
@@ -106,6 +107,14 @@ pub enum MachineError {
     /// Our own CPUs cannot be read.
     #[error(transparent)]
     Affinity(#[from] AffinityError),
+    /// A process that was to be attached to has been taken meanwhile.
+    #[error("process {pid}: {}", Unattachable::Held { cosched: *cosched })]
+    Held {
+        /// Which process.
+        pid: i32,
+        /// The cosched that has it.
+        cosched: i32,
+    },
 }
 
 /// This machine, running one workload.
@@ -176,7 +185,13 @@ impl Linux {
         let mut log = Log::create(&config.log_folder, &proc)?;
         let prepared =
             Sentinel::spawn(&config.executable, &log).map_err(MachineError::from).and_then(
-                |sentinel| match Ground::prepare(&proc, config.wishes, &config.cpus, &mut log) {
+                |sentinel| match Ground::prepare(
+                    &proc,
+                    config.wishes,
+                    config.jobs.len(),
+                    &config.cpus,
+                    &mut log,
+                ) {
                     Ok(ground) => Ok((sentinel, ground)),
                     Err(error) => {
                         undo::restore(log.book(), &proc);
@@ -245,7 +260,11 @@ impl Linux {
             last_beat: Nanos::ZERO,
         };
         linux.tell_of_lacking_states();
-        linux.attach_all()?;
+        if let Err(error) = linux.attach_all() {
+            // What went wrong first is what the user has to know.
+            let _ = linux.close();
+            return Err(error);
+        }
         Ok(linux)
     }
 
@@ -300,7 +319,15 @@ impl Linux {
     /// Something that the user should be told.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
         // Whoever has stopped listening does not want to know.
-        let _ = self.notes.send(Note { program, text: text.into() });
+        let _ = self.notes.send(Note { program: Some(program), text: text.into() });
+    }
+
+    /// Says that the log is kept in memory, if that is news.
+    fn tell_of_the_log(&mut self) {
+        if let Some(refusal) = self.log.refusal() {
+            let text = format!("{refusal}; it is kept in memory until there is room");
+            let _ = self.notes.send(Note { program: None, text });
+        }
     }
 
     /// Learns whether the sentinel let everybody run since cosched was stopped, and replaces a sentinel that has ended.
@@ -310,17 +337,34 @@ impl Linux {
             self.was_stopped(self.clock.of_monotonic(at));
         }
         // One that holds an old file of the log is relieved.
-        if heard.has_ended || self.log.has_moved() {
-            self.poll.remove(self.sentinel.as_fd())?;
-            let relief = Sentinel::spawn(&self.executable, &self.log)?;
-            let relieved = std::mem::replace(&mut self.sentinel, relief);
-            self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
-            if !heard.has_ended {
-                // If it does not hear us, it is gone already.
-                let _ = relieved.goodbye();
-            }
+        let has_moved = self.log.has_moved();
+        if heard.has_ended {
+            self.relieve_sentinel()?.dismiss();
+        } else if has_moved {
+            // If it does not hear us, it is gone already.
+            let _ = self.relieve_sentinel()?.goodbye();
+        }
+        if has_moved {
+            self.log.forget_former();
         }
         Ok(())
+    }
+
+    /// Replaces a sentinel that guards nothing.
+    fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
+        if self.sentinel.is_held_up(&self.proc) {
+            self.relieve_sentinel()?.dismiss();
+        }
+        Ok(())
+    }
+
+    /// Starts another sentinel; gives the one that was there.
+    fn relieve_sentinel(&mut self) -> Result<Sentinel, MachineError> {
+        self.poll.remove(self.sentinel.as_fd())?;
+        let relief = Sentinel::spawn(&self.executable, &self.log)?;
+        let relieved = std::mem::replace(&mut self.sentinel, relief);
+        self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
+        Ok(relieved)
     }
 
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {

@@ -12,6 +12,7 @@ use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
@@ -55,6 +56,16 @@ pub fn is_heard(path: &Path) -> bool {
         }
         Err(_) => false,
     }
+}
+
+/// Connects to a run, without waiting where its queue is full.
+///
+/// # Errors
+/// When nothing listens there, or too many wait already.
+pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
+    let stream = UnixStream::from(knock(path)?);
+    stream.set_nonblocking(false)?;
+    Ok(stream)
 }
 
 fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {

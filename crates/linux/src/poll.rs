@@ -16,6 +16,8 @@ use rustix::time::{
     timerfd_settime,
 };
 
+use crate::signals::is_ignored;
+
 /// What became ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ready {
@@ -38,7 +40,7 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits for these signals, which from now on no longer interrupt the calling thread.
+    /// Waits for these signals, which from now on no longer interrupt the calling thread; not for those that are ignored.
     ///
     /// # Errors
     /// When the kernel has no more descriptors for us.
@@ -138,7 +140,8 @@ fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     // descriptor returned by signalfd belongs to nobody else.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        for signal in signals {
+        // What the caller has had ignored (`nohup`) goes on being ignored: a signal that is waited for is not.
+        for signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
             if libc::sigaddset(set.as_mut_ptr(), *signal) != 0 {
                 return Err(io::Error::last_os_error());
             }

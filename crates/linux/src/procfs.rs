@@ -210,6 +210,12 @@ impl Proc {
         both.map(|(own, forced)| own + forced).ok_or_else(wrong)
     }
 
+    /// The user with whose rights a process acts; `None`: it is gone.
+    pub fn user(&self, pid: i32) -> Option<u32> {
+        let status = files::read(&self.folder(pid).join("status")).ok()?;
+        status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
+    }
+
     /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no such account.
     pub fn runs(&self, tid: i32) -> Option<Runs> {
         let text = files::read(&self.folder(tid).join("schedstat")).ok()?;

@@ -216,7 +216,7 @@ fn siblings(thread: Process, proc: &Proc) -> Vec<Process> {
 
 /// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but never be put back.
 fn least_nice(proc: &Proc) -> i32 {
-    if may_change_any(proc) {
+    if may_change_any(proc, std::process::id() as i32) {
         return LEAST_NICE;
     }
     // The limit counts from 20 downwards: 40 stands for -20.

@@ -5,13 +5,13 @@
 //! end whatever way cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye
 //! came before, the sentinel reads the [undo log](crate::undo) and restores everything; it can do so at
 //! once even while every CPU is busy, for a thread that has slept long is served first. It holds the
-//! log open, so that it needs no file when somebody has removed it.
+//! log open, so that it needs no file when that was removed.
 //!
 //! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores
 //! what terminals send, carries another name, holds nothing else open, and leaves cosched's
 //! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
 //! all the same, its end of the socket closes, and cosched can start another. So it does in place of one
-//! that somebody has stopped.
+//! that is stopped or frozen.
 //!
 //! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. Nor does one that
 //! is *stuck*, whose `heartbeat` is missed. So
@@ -78,7 +78,7 @@ impl Sentinel {
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [path.as_os_str().as_bytes(), &[0]].concat();
         // The log itself, too: somebody may remove the file.
-        let heartbeat = Heartbeat::new().map_err(failed)?;
+        let heartbeat = Heartbeat::new(log.memory().map_err(failed)?);
         let outputs = [log.file(), heartbeat.memory()];
         let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
         let outputs = [log?, memory?];
@@ -104,12 +104,18 @@ impl Sentinel {
         self.heartbeat.works();
     }
 
-    /// Ends one that somebody has stopped, since it guards nothing: [`Sentinel::hear`] tells then that another is needed.
-    pub fn end_if_stopped(&mut self, proc: &Proc) {
-        if proc.stat(self.pid()).is_ok_and(|stat| stat.state == State::Stopped) {
-            // If it has ended meanwhile, that is told, too.
-            let _ = self.child.kill();
-        }
+    /// Whether it guards nothing, since it is stopped, or frozen: then another is needed.
+    pub fn is_held_up(&self, proc: &Proc) -> bool {
+        let is_stopped = |stat: Stat| stat.state == State::Stopped;
+        self.heartbeat.is_unwatched() || proc.stat(self.pid()).is_ok_and(is_stopped)
+    }
+
+    /// Sends away one that is held up or has ended, without waiting for it.
+    pub fn dismiss(mut self) {
+        // If it is frozen, it reads this before it sees that the socket is closed, and undoes nothing.
+        let _ = self.channel.write_all(&[GOODBYE]);
+        let _ = self.child.kill();
+        let _ = self.child.try_wait();
     }
 
     /// All that has happened to it and was not heard yet; to be called when it is readable, else there is nothing.
@@ -179,7 +185,7 @@ fn guard() -> io::Result<()> {
     rustix::process::setsid()?;
     std::env::set_current_dir("/")?;
     let (file, memory) = outputs()?;
-    let log = Kept { path: read_path(&mut channel)?, file };
+    let log = Kept { path: read_path(&mut channel)?, file, memory: memory.try_clone()? };
     let heartbeat = Heartbeat::of(memory);
     let cosched = rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get());
     let refuge = Refuge::enter(&Proc::default());
@@ -206,6 +212,7 @@ fn wait_for_the_end(
     let proc = Proc::default();
     let mut last_word = [0];
     loop {
+        heartbeat.glances();
         match poll(&mut [PollFd::new(channel, PollFlags::IN)], Some(&GLANCE)) {
             Ok(0) => {
                 if is_held_up(cosched, heartbeat, &proc) {
@@ -249,25 +256,35 @@ fn undo_all(log: &Kept) -> io::Result<()> {
     let restored = undo::restore(&log.book(&proc)?, &proc);
     // What could not be undone stays in the log, for another attempt later.
     if !restored.failed.is_empty() {
-        return Ok(());
+        return log.keep_memory();
     }
     Log::delete_at(&log.path).map_err(io::Error::other)
 }
 
-/// The undo log, by its name and as an open file. The file of that name is newer after the log was rewritten;
-/// the open one is there when somebody has removed the other, or its folder.
+/// The undo log, by its name, as an open file, and what is in memory of it. The file of that name is
+/// newer after the log was rewritten; the open one is there when somebody has removed the other, or
+/// its folder.
 struct Kept {
     path: PathBuf,
     file: File,
+    memory: File,
 }
 
 impl Kept {
+    /// Puts what is in memory alone into the file, since memory ends with this process.
+    fn keep_memory(&self) -> io::Result<()> {
+        (&self.file).write_all(&Log::lines_in(&self.memory)?)
+    }
+
     fn book(&self, proc: &Proc) -> io::Result<Book> {
-        Log::load(&self.path, proc).or_else(|_| Log::read(&self.file, proc))
+        let named =
+            undo::open(&self.path).and_then(|file| Log::read_both(&file, &self.memory, proc));
+        named.or_else(|_| Log::read_both(&self.file, &self.memory, proc))
     }
 }
 
-/// What cosched has handed over as the standard outputs, which are let go of: the log, and the heartbeat's memory.
+/// What cosched has handed over as the standard outputs, which are let go of: the log, and the memory
+/// with the heartbeat and further lines of the log.
 fn outputs() -> io::Result<(File, File)> {
     let log = io::stdout().as_fd().try_clone_to_owned()?;
     let memory = io::stderr().as_fd().try_clone_to_owned()?;

@@ -11,8 +11,11 @@
 //! reaps: it reports when the command has ended, and when the last descendant
 //! has. It is never frozen. If cosched is gone it stays until the command has
 //! ended, because a command whose parent dies while it is stopped gets a SIGHUP
-//! from the kernel; what is left then goes to init, as it would without cosched.
+//! from the kernel; what is left then goes to init, as it would without cosched. Until then it holds
+//! the undo log open, unread: if the sentinel is gone, too, and so is the file's name, `cosched
+//! recover` [finds](crate::undo::kept_by_shims) it there.
 
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -56,8 +59,10 @@ fn run() -> io::Result<()> {
         return Ok(()); // cosched was gone before it gave its order: nothing has begun.
     }
     let order: Order = serde_json::from_str(&line)?;
+    let _log = order.log.as_ref().map(File::open);
+    let started = start(&order, &channel);
     let mut shim = Shim { channel, poll, cosched_is_there: true };
-    match start(&order) {
+    match started {
         Ok(main) => shim.watch(main),
         Err((step, error)) => {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
@@ -119,20 +124,32 @@ impl Shim {
 
     /// Tells cosched; that it may be gone is no error here but is seen in [`Shim::sleep`].
     fn report(&mut self, report: &Report) {
-        let mut line = serde_json::to_vec(report).unwrap_or_default();
-        line.push(b'\n');
-        let _ = self.channel.write_all(&line);
+        tell(&self.channel, report);
     }
 }
 
+fn tell(mut channel: &UnixStream, report: &Report) {
+    let mut line = serde_json::to_vec(report).unwrap_or_default();
+    line.push(b'\n');
+    let _ = channel.write_all(&line);
+}
+
+fn own_process() -> io::Result<Process> {
+    Process::find(&Proc::default(), std::process::id() as i32).map_err(io::Error::other)
+}
+
 /// Starts the command; returns when it runs its own first instruction.
-fn start(order: &Order) -> Result<Pid, (StartStep, io::Error)> {
+fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Error)> {
     std::env::set_current_dir(&order.cwd).map_err(|error| (StartStep::Directory, error))?;
     let failed = |error| (StartStep::Command, error);
     let (told, mut tells) = UnixStream::pair().map_err(failed)?;
     // SAFETY: the shim has a single thread.
     match unsafe { fork::into_cgroup(order.born_in.as_deref()) }.map_err(failed)? {
         Forked::Child { born_in } => {
+            // The process tells it itself, so that no program runs that cosched does not know.
+            if let Ok(process) = own_process() {
+                tell(channel, &Report::Forked { process });
+            }
             let (step, error) = become_the_command(order, born_in);
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             let _ = tells.write_all(&[&[step.to_byte()][..], &errno.to_ne_bytes()].concat());
@@ -194,7 +211,7 @@ fn prepare(order: &Order, born_in: bool) -> Result<(), (StartStep, io::Error)> {
     if order.new_session {
         rustix::process::setsid().map_err(|error| (StartStep::Session, error.into()))?;
     }
-    signals::reset().map_err(|error| (StartStep::Command, error))
+    signals::reset(&order.ignored).map_err(|error| (StartStep::Command, error))
 }
 
 /// Only a number travels from the child to its parent.

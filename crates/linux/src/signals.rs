@@ -31,6 +31,21 @@ pub fn interruption(signal: i32) -> Option<Interruption> {
     INTERRUPTIONS.iter().find(|(number, _)| *number == signal).map(|(_, by)| *by)
 }
 
+/// Those of [`INTERRUPTIONS`] that this process ignores since its caller did (`nohup`): so do the
+/// programs that it starts, and none of them asks for its end.
+pub fn ignored() -> Vec<i32> {
+    INTERRUPTIONS.iter().map(|(signal, _)| *signal).filter(|signal| is_ignored(*signal)).collect()
+}
+
+pub(crate) fn is_ignored(signal: i32) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: nothing is changed, and the action is read only if the kernel has written it.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), action.as_mut_ptr()) == 0
+            && action.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
 /// Lets this process take no notice of a signal.
 ///
 /// # Errors
@@ -38,6 +53,18 @@ pub fn interruption(signal: i32) -> Option<Interruption> {
 pub fn ignore(signal: Signal) -> io::Result<()> {
     // SAFETY: SIG_IGN is no function, so no code of ours can run in a handler.
     match unsafe { libc::signal(signal.as_raw(), libc::SIG_IGN) } {
+        libc::SIG_ERR => Err(io::Error::last_os_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Hears of the ends of children, whatever the caller wanted to hear.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn hear_of_children() -> io::Result<()> {
+    // SAFETY: SIG_DFL is no function.
+    match unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) } {
         libc::SIG_ERR => Err(io::Error::last_os_error()),
         _ => Ok(()),
     }
@@ -63,14 +90,15 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
     unsafe { libc::syscall(libc::SYS_tgkill, pid, tid, signal.as_raw()) == 0 }
 }
 
-/// Gives every signal its default effect and blocks none: how a program expects to start.
+/// Gives every signal its default effect, but for some that stay ignored, and blocks none: how a
+/// program expects to start.
 ///
 /// Allocates nothing and takes no lock, so it may run between `fork` and `exec`.
 ///
 /// # Errors
 /// When the kernel refuses to change the mask.
-pub fn reset() -> io::Result<()> {
-    for signal in 1..=libc::SIGRTMAX() {
+pub fn reset(ignored: &[i32]) -> io::Result<()> {
+    for signal in (1..=libc::SIGRTMAX()).filter(|signal| !ignored.contains(signal)) {
         // SAFETY: the kernel reads the action, of which all four words are there, and writes nothing.
         // It refuses KILL and STOP, which are at their default. The C library would refuse 32 and 33, too.
         unsafe {

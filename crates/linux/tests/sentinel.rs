@@ -301,7 +301,7 @@ fn a_sentinel_survives_what_is_meant_for_cosched_and_its_death_is_noticed() {
     let fds = proc.fds(pid).unwrap();
     let path = log.path().to_str().unwrap();
     let is_expected = |target: &str| {
-        let starts = ["socket", "/memfd:heartbeat"];
+        let starts = ["socket", "/memfd:undo"];
         ["/dev/null", path].contains(&target)
             || starts.iter().any(|start| target.starts_with(start))
     };

@@ -26,7 +26,7 @@ use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::out;
-use crate::progress::Progress;
+use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 
 /// What a check has found out on the way.
@@ -42,6 +42,9 @@ pub(crate) struct Checked {
     /// The measured peak of memory, where it is of use.
     peak: Option<Peak>,
 }
+
+/// So many decisions are kept of a run: of the last half hour, where turns last 100 ms.
+const HISTORY: usize = 32_768;
 
 impl Session {
     /// Checks everything that can be wrong before anything is started.
@@ -116,6 +119,7 @@ impl Session {
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
         let mut setup = self.setup(request, &threads);
+        setup.limits.history = HISTORY;
         let is_shown = live.is_some();
         if is_shown {
             setup.limits.heartbeat = HEARTBEAT;
@@ -135,6 +139,13 @@ impl Session {
             }
         }
         let (sender, notes) = channel();
+        let telling = Telling {
+            // The terminal is the program's where it has cosched's own place.
+            course: !matches!(request.origins, Origins::Child),
+            choices: is_shown,
+            outputs_go_elsewhere: request.out.is_some(),
+        };
+        let mut progress = Progress::new(programs, telling, notes)?;
         let met = live.as_ref().map_or_else(|| Met::new(programs.len()), |live| live.met());
         let config = Config {
             executable: OWN_EXECUTABLE.into(),
@@ -155,6 +166,7 @@ impl Session {
         let started_at = humantime::format_rfc3339_seconds(SystemTime::now()).to_string();
         let machine = Linux::new(config).map_err(|error| match error {
             MachineError::Files(_)
+            | MachineError::Held { .. }
             | MachineError::Ground(GroundError::NotHere { .. } | GroundError::Enable(_)) => {
                 Failure::input(error)
             }
@@ -170,12 +182,6 @@ impl Session {
         }
         let rungs = rungs(request.kind, &machine, self);
         let cpu_before = own_cpu_seconds();
-        let progress = match request.origins {
-            // The terminal is the program's.
-            Origins::Child => Progress::of_notes(programs, notes),
-            _ => Progress::new(programs, request.out.is_some(), notes),
-        };
-        let mut progress = progress.telling_choices(is_shown);
         let mut nobody = ();
         let onlooker: &mut dyn Watch = match live {
             Some(live) => live,

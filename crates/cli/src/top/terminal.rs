@@ -6,7 +6,7 @@
 //! taken anew, since the shell has changed it meanwhile.
 
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind, Read, Write, stdin, stdout};
+use std::io::{self, ErrorKind, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -29,6 +29,7 @@ use rustix::termios::tcgetwinsize;
 use rustix::time::Timespec;
 
 use super::keys::{Key, next_key};
+use super::lines::Lines;
 use crate::failure::{Failure, exit_code};
 use crate::session::{print, say};
 
@@ -38,6 +39,8 @@ const KEYS: u64 = 1;
 const NEVER: Timespec = Timespec { tv_sec: i64::MAX / 1_000_000_000, tv_nsec: 0 };
 /// Shares are of the time between the newest and the oldest snapshot: this at most, in seconds.
 const WINDOW: f64 = 5.0;
+/// More snapshots than a run tells in that time.
+const MOST_SEEN: usize = 50;
 /// Of a terminal that does not tell its size.
 const USUAL_SIZE: (usize, usize) = (80, 24);
 
@@ -61,7 +64,7 @@ enum Next {
 pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
     stream.set_nonblocking(true).map_err(Failure::broken)?;
     let mut top =
-        Top { stream, pid, received: Vec::new(), seen: VecDeque::new(), view: View::default() };
+        Top { stream, pid, lines: Lines::default(), seen: VecDeque::new(), view: View::default() };
     let end = {
         let mut raw = Raw::begin().map_err(Failure::broken)?;
         top.follow(&mut raw)?
@@ -82,8 +85,7 @@ pub(super) fn show(stream: UnixStream, pid: u32) -> Result<ExitCode, Failure> {
 struct Top {
     stream: UnixStream,
     pid: u32,
-    /// The beginning of a line.
-    received: Vec<u8>,
+    lines: Lines,
     seen: VecDeque<Snapshot>,
     view: View,
 }
@@ -118,17 +120,16 @@ impl Top {
 
     /// Takes what the run tells.
     fn hear(&mut self) -> Result<Next, Failure> {
-        let mut space = [0; 1 << 16];
-        match self.stream.read(&mut space) {
-            Ok(0) => return Ok(Next::Over),
-            Ok(n) => self.received.extend_from_slice(&space[..n]),
+        match self.lines.read(&mut self.stream) {
+            Ok(false) => return Ok(Next::Over),
+            Ok(true) => {}
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(Failure::broken(error)),
         }
-        while let Some(end) = self.received.iter().position(|byte| *byte == b'\n') {
-            let line: Vec<u8> = self.received.drain(..=end).collect();
-            self.seen.push_back(super::snapshot(&String::from_utf8_lossy(&line), self.pid)?);
+        while let Some(line) = self.lines.next().map_err(Failure::broken)? {
+            self.seen.push_back(super::snapshot(&line, self.pid)?);
         }
+        self.seen.drain(..self.seen.len().saturating_sub(MOST_SEEN));
         let now = self.seen.back().map_or(0.0, |newest| newest.at_seconds);
         while self.seen.front().is_some_and(|oldest| now - oldest.at_seconds > WINDOW) {
             self.seen.pop_front();

@@ -3,7 +3,9 @@
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use cosched_linux::procfs::Proc;
 use cosched_linux::sched_attr::{self, SchedAttr, SchedPolicy};
+use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -139,6 +141,42 @@ fn a_program_of_a_run_that_is_let_go_runs_on_and_the_run_goes_on_without_it() {
     locker.goes_on(&place);
     locker.stop(&place);
     place.nothing_is_left_of(&ended);
+}
+
+#[test]
+fn of_many_that_attach_to_a_process_at_once_one_gets_it() {
+    if !Locker::can_be_changed() {
+        return;
+    }
+    let place = Place::new();
+    let locker = Locker::start(&place);
+    let pid = locker.process.pid.to_string();
+    let attach = |_| {
+        let mut command = place.user.command(&place.executable);
+        command.args(["attach", "--policy", "linux", &pid]);
+        command.env("XDG_RUNTIME_DIR", place.path("run")).env("MARK", place.folder());
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let mut all: Vec<std::process::Child> = (0..8).map(attach).collect();
+    let left = |all: &mut Vec<std::process::Child>| {
+        all.iter_mut().filter_map(|one| one.try_wait().unwrap().is_none().then_some(())).count()
+    };
+    eventually("all but one are refused", || left(&mut all) == 1);
+    let is_winner = |one: &mut std::process::Child| one.try_wait().unwrap().is_none();
+    let winner = all.iter_mut().position(is_winner).unwrap();
+    let mut winner = all.swap_remove(winner);
+    for one in all {
+        let ended = one.wait_with_output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert_eq!(ended.status.code(), Some(2), "{said}");
+        assert!(said.contains("another cosched, has it"), "{said}");
+    }
+    let process = Process::find(&Proc::default(), winner.id() as i32).unwrap();
+    // It listens to signals once it can be looked at.
+    eventually("its socket", || !place.sockets().is_empty());
+    process.signal(&Proc::default(), Signal::INT).unwrap();
+    assert_eq!(winner.wait().unwrap().code(), Some(130));
+    locker.stop(&place);
 }
 
 #[test]

@@ -56,6 +56,28 @@ fn a_comparison_leaves_no_zombies_of_the_runs_that_are_over() {
 }
 
 #[test]
+fn a_hangup_that_is_ignored_at_the_start_ends_neither_cosched_nor_its_programs() {
+    let place = Place::new();
+    let tells = "touch a; sed -n 's/^SigIgn:\t//p' /proc/self/status; while [ ! -e go ]; do sleep 0.01; done";
+    place.write("jobs.toml", program("a", "", tells));
+    let mut command = std::process::Command::new("nohup");
+    command.arg(&place.executable).args(["run", "jobs.toml", "--out", "out"]);
+    let mut cosched = super::support::Cosched::start(command, &place);
+    eventually("the program", || place.path("a").exists());
+    cosched.signal(Signal::HUP);
+    cosched.signal(Signal::HUP);
+    // An event that comes after it has been seen.
+    let shown = place.cosched(&["top", "--once"]).ended().with(0).stdout;
+    let is_of_the_program = |line: &str| line.split_whitespace().next() == Some("a");
+    assert!(shown.lines().any(is_of_the_program) && !cosched.has_ended(), "{shown}");
+    place.write("go", "");
+    let ended = cosched.ended().with(0);
+    let ignored = u64::from_str_radix(place.read("out/a.stdout").trim(), 16).unwrap();
+    assert_eq!(ignored & 1, 1, "SIGHUP is the first signal: {ignored:x}");
+    place.nothing_is_left_of(&ended);
+}
+
+#[test]
 fn ctrl_c_ends_the_programs_and_cosched_with_130() {
     ended_by(Signal::INT, 130, "SIGINT");
 }

@@ -5,17 +5,12 @@
 use std::fs;
 use std::time::{Duration, Instant};
 
-use cosched_core::Refusal;
 use cosched_linux::affinity;
-use cosched_linux::cgroup::{FreezeSwitch, Hierarchies};
-use cosched_linux::procfs::Proc;
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use super::support::{
-    Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program, skip,
-};
+use super::support::{Cosched, Locker, Place, Rung, User, cgroups_named, eventually, program};
 
 const SPIN: &str = "while :; do :; done";
 /// The latest moment at which cosched is killed.
@@ -36,7 +31,7 @@ fn busy() -> [String; 3] {
     ]
 }
 
-fn start(place: &Place, rung: Rung) -> Cosched {
+pub(super) fn start(place: &Place, rung: Rung) -> Cosched {
     // Somebody with one CPU has to do without the third.
     let cpus = affinity::get(0).unwrap().len();
     let programs = &busy()[..if cpus < 2 { 2 } else { 3 }];
@@ -50,7 +45,7 @@ pub(super) fn moment(kill: u64) -> Duration {
 }
 
 /// What is not as it was before cosched came; nothing if all is well.
-fn wrongs(place: &Place, cosched: i32) -> Vec<String> {
+pub(super) fn wrongs(place: &Place, cosched: i32) -> Vec<String> {
     let (marked, found) = (place.marked(), affinity::get(0).unwrap());
     let mut wrongs = Vec::new();
     for process in marked.programs() {
@@ -278,7 +273,7 @@ fn whenever_an_ordinary_users_cosched_is_killed_attached_programs_run_on_as_foun
 }
 
 /// Waits until all three programs have started.
-fn all_started(place: &Place) {
+pub(super) fn all_started(place: &Place) {
     let expected = if affinity::get(0).unwrap().len() < 2 { 2 } else { 3 };
     eventually("the programs", || {
         ["a", "b", "c"].iter().filter(|name| !place.read(name).is_empty()).count() == expected
@@ -304,160 +299,6 @@ fn a_killed_or_stopped_sentinel_is_replaced_and_the_next_one_is_on_guard() {
         restored(&place, pid);
         firsts(&place);
         place.no_trace_is_left_of(pid);
-    }
-}
-
-#[test]
-fn what_a_killed_cosched_and_its_killed_sentinel_leave_is_recovered_by_hand() {
-    for rung in Rung::here() {
-        let place = Place::new();
-        let cosched = start(&place, rung);
-        all_started(&place);
-        // Stopped first, so that it starts no other sentinel.
-        cosched.signal(Signal::STOP);
-        let marked = place.marked();
-        eventually("cosched's stop", || marked.is_stopped(cosched.process()));
-        marked.named("csentinel").into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
-        let pid = cosched.pid();
-        cosched.kill();
-        eventually("the helpers' end", || marked.named("cosched").is_empty());
-        assert_eq!(place.forgotten_logs().len(), 1);
-        assert!(!wrongs(&place, pid).is_empty());
-
-        let ended = place.cosched(&["recover", "--json"]).ended().with(0);
-        let report: Value = serde_json::from_str(&ended.stdout).unwrap();
-        let undone = &report["undone"][0];
-        assert_eq!(undone["failed"], 0);
-        assert!(undone["threads_unpinned"].as_u64().unwrap() > 0, "{report}");
-        assert_eq!(undone["cgroups_removed"].as_u64().unwrap() > 0, rung != Rung("signals"));
-        assert_eq!(wrongs(&place, pid), Vec::<String>::new());
-        firsts(&place);
-        place.no_trace_is_left_of(pid);
-
-        let again = place.cosched(&["recover"]).ended().with(0);
-        assert_eq!(again.stdout, "Nothing was left behind.\n");
-    }
-}
-
-#[test]
-fn the_log_of_a_cosched_that_lives_is_not_touched_by_recover() {
-    let place = Place::new();
-    let cosched = start(&place, Rung("signals"));
-    all_started(&place);
-    let before = place.undo_logs();
-    let mut recover = place.user.command(&place.executable);
-    recover.arg("recover").env("XDG_RUNTIME_DIR", place.path("run"));
-    let said = recover.output().unwrap().stdout;
-    assert_eq!(String::from_utf8_lossy(&said), "Nothing was left behind.\n");
-    assert_eq!(place.undo_logs(), before);
-    cosched.signal(Signal::TERM);
-    place.nothing_is_left_of(&cosched.ended().with(143));
-}
-
-#[test]
-fn a_cosched_that_is_stopped_and_continued_goes_on() {
-    for rung in Rung::here() {
-        let place = Place::new();
-        let work = "i=0; while [ ! -e go ] || [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
-        let tables = ["a", "b"]
-            .map(|name| program(name, "threads = 1", &format!("echo $$ > {name}; {work}")));
-        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
-        let cosched = place.run(&tables, &options);
-        eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
-        for _ in 0..5 {
-            cosched.signal(Signal::STOP);
-            eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
-            cosched.signal(Signal::CONT);
-        }
-        place.write("go", "");
-        let ended = cosched.ended().with(0);
-        place.nothing_is_left_of(&ended);
-    }
-}
-
-/// Two programs that take turns until there is a file `go`.
-fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
-    let work = "while [ ! -e go ]; do sleep 0.01; done";
-    let tables =
-        ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
-    let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {freezer}");
-    let cosched = place.run(&tables, &options);
-    eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
-    cosched
-}
-
-#[test]
-fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
-    while_held_up_programs_run(|cosched, stopped| {
-        cosched.signal(Signal::STOP);
-        std::thread::sleep(stopped);
-        cosched.signal(Signal::CONT);
-    });
-}
-
-#[test]
-fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
-    let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
-        return skip("no cgroup can be frozen here");
-    };
-    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
-        return skip("this user can make no cgroup");
-    };
-    let switch = FreezeSwitch::open(&dir).unwrap();
-    while_held_up_programs_run(|cosched, stopped| {
-        dir.add(cosched.pid()).unwrap();
-        switch.freeze().unwrap();
-        std::thread::sleep(stopped);
-        switch.thaw().unwrap();
-        tree.own.add(cosched.pid()).unwrap();
-    });
-    eventually("an empty cgroup", || dir.remove().is_ok());
-}
-
-/// Holds up cosched for some time, on every way of freezing; no program is frozen for long meanwhile.
-fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
-    let stopped = Duration::from_secs(3);
-    for rung in Rung::here() {
-        let place = Place::new();
-        let cosched = two_in_turns(&place, rung.0);
-        hold_up(&cosched, stopped);
-        place.write("go", "");
-        let ended = cosched.ended().with(0);
-        let result = ended.result();
-        let longest = result.programs.iter().map(|p| p.longest_frozen_seconds);
-        let longest = longest.fold(0.0, f64::max);
-        assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", rung.0);
-        let is_told = |why| result.deviations.iter().any(|one| one.why == why);
-        assert!(is_told(Refusal::CoschedStopped), "{}", rung.0);
-        place.nothing_is_left_of(&ended);
-    }
-}
-
-#[test]
-fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
-    for rung in Rung::here() {
-        let place = Place::new();
-        let began = Instant::now();
-        let cosched = two_in_turns(&place, rung.0);
-        cosched.signal(Signal::STOP);
-        eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
-        place.write("go", "");
-        eventually("the programs' end", || place.marked().programs().is_empty());
-        let ended_within = began.elapsed();
-        // The sentinel must have seen that cosched is stopped, however soon the programs ended.
-        std::thread::sleep(Duration::from_secs(3));
-        cosched.signal(Signal::CONT);
-        let ended = cosched.ended().with(0);
-        let result = ended.result();
-        let total = Duration::from_secs_f64(result.total_seconds);
-        assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", rung.0);
-        let told = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
-        let at = told.expect("the stop is told").at_seconds.to_string();
-        let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
-        assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
-        assert!(moment.contains("cosched itself was stopped"), "{}: {moment}", rung.0);
-        place.nothing_is_left_of(&ended);
     }
 }
 

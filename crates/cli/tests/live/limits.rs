@@ -5,6 +5,7 @@ use std::process::Command;
 use cosched_linux::autogroup;
 use cosched_linux::procfs::Proc;
 
+use super::kills::restored;
 use super::support::{Cosched, Place, Rung, eventually, program, skip};
 
 /// More programs than fit under a low limit.
@@ -63,6 +64,62 @@ fn programs_get_the_limit_of_open_files_that_cosched_was_given() {
     let ended = limited(&place, "200:5000", &tables, "--policy gang").ended().with(0);
     assert_eq!(place.read("out/a.stdout"), "200\n5000\n");
     place.nothing_is_left_of(&ended);
+}
+
+/// A small disk of its own, in place of a folder; undone when dropped.
+struct SmallDisk(std::path::PathBuf);
+
+impl SmallDisk {
+    fn mount(folder: std::path::PathBuf) -> Option<SmallDisk> {
+        std::fs::create_dir_all(&folder).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", "size=64k,mode=700", "none"]).arg(&folder);
+        mount.status().unwrap().success().then_some(SmallDisk(folder))
+    }
+
+    fn fill(&self) {
+        let mut file = std::fs::File::create(self.0.join("full")).unwrap();
+        while std::io::Write::write_all(&mut file, &[0; 512]).is_ok() {}
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        Command::new("umount").arg("-l").arg(&self.0).status().unwrap();
+    }
+}
+
+#[test]
+fn when_the_disk_of_the_undo_log_is_full_a_run_goes_on_and_is_undone_all_the_same() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("mounting a small disk needs root");
+    }
+    for rung in Rung::here() {
+        let place = Place::new();
+        let Some(disk) = SmallDisk::mount(place.path("run")) else {
+            return skip("this container may mount nothing");
+        };
+        let spins = "while [ ! -e go ]; do :; done";
+        let tables = [
+            program("a", "threads = 1", spins),
+            program("b", "threads = 1", spins),
+            program("short", "threads = 1\nrepeat = 100000", "echo . >> short"),
+        ];
+        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let cosched = place.run(&tables, &options);
+        let pid = cosched.pid();
+        eventually("a program that was repeated", || place.read("short").len() > 2);
+        disk.fill();
+        let said = || place.read("cosched.stderr");
+        eventually("a word of it", || said().contains("kept in memory until there is room"));
+        let before = place.read("short").len();
+        eventually("further programs", || place.read("short").len() > before + 4);
+        cosched.kill();
+        restored(&place, pid);
+        place.write("go", "");
+        drop(disk);
+        place.marked().end();
+    }
 }
 
 /// The sessions of cosched and of the program that it runs with this command line in front of it.

@@ -37,7 +37,11 @@ impl Hierarchy {
 
 /// Every cgroup tree in which the caller has a visible place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Hierarchies(Vec<Hierarchy>);
+pub struct Hierarchies {
+    trees: Vec<Hierarchy>,
+    /// Why the tree of version 2 was left out, if it was.
+    left_out: Option<String>,
+}
 
 impl Hierarchies {
     /// Finds the trees of the calling process.
@@ -66,24 +70,65 @@ impl Hierarchies {
                 });
             }
         }
-        Ok(Hierarchies(trees))
+        Ok(Hierarchies { trees, left_out: None })
+    }
+
+    /// Leaves out the tree of version 2 where so many cgroups, two deep, may not be made in it.
+    pub fn with_room_for(mut self, cgroups: usize) -> Hierarchies {
+        self.left_out = self.v2().and_then(|tree| lack_of_room(tree, cgroups));
+        if self.left_out.is_some() {
+            self.trees.retain(|tree| tree.own.version() != Version::V2);
+        }
+        self
+    }
+
+    /// Why there is no tree of version 2.
+    pub fn no_v2(&self) -> &str {
+        self.left_out.as_deref().unwrap_or("no such cgroup tree is mounted")
     }
 
     /// The version 2 tree.
     pub fn v2(&self) -> Option<&Hierarchy> {
-        self.0.iter().find(|tree| tree.own.version() == Version::V2)
+        self.trees.iter().find(|tree| tree.own.version() == Version::V2)
     }
 
     /// The version 1 tree that a controller is bound to.
     pub fn v1(&self, controller: &str) -> Option<&Hierarchy> {
         let has = |tree: &&Hierarchy| tree.controllers.iter().any(|name| name == controller);
-        self.0.iter().filter(|tree| tree.own.version() == Version::V1).find(has)
+        self.trees.iter().filter(|tree| tree.own.version() == Version::V1).find(has)
     }
 }
 
 fn passed_on(folder: &Path) -> Result<Vec<String>, FileError> {
     let list = files::read_if_there(&folder.join("cgroup.controllers"))?;
     Ok(list.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
+}
+
+/// What is in the way of so many cgroups in the caller's own, two deep: the kernel refuses them late, when programs run.
+fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
+    let kind = tree.own.read("cgroup.type").unwrap_or_default();
+    if ["threaded", "domain invalid"].contains(&kind.trim()) {
+        return Some(
+            "your cgroup is for threads of one program (cgroup.type: threaded)".to_owned(),
+        );
+    }
+    tree.own_and_above().enumerate().find_map(|(above, dir)| {
+        let most = |file: &str| dir.read(file).ok()?.trim().parse::<usize>().ok();
+        let stat = dir.read("cgroup.stat").unwrap_or_default();
+        let there = stat.lines().find_map(|line| line.strip_prefix("nr_descendants "));
+        let there: usize = there.and_then(|count| count.trim().parse().ok()).unwrap_or(0);
+        let left = most("cgroup.max.descendants").map(|most| most.saturating_sub(there));
+        let path = dir.path().display();
+        match (left, most("cgroup.max.depth")) {
+            (Some(left), _) if left < cgroups => Some(format!(
+                "{left} further cgroups may be made below {path} (cgroup.max.descendants), and {cgroups} are needed"
+            )),
+            (_, Some(depth)) if depth < above + 2 => {
+                Some(format!("cgroups may be {depth} deep below {path} (cgroup.max.depth)"))
+            }
+            _ => None,
+        }
+    })
 }
 
 /// A mounted cgroup tree, or a part of one.
@@ -180,6 +225,27 @@ mod tests {
     fn own(root: &TempDir, tree: Option<&Hierarchy>) -> String {
         let path = tree.unwrap().own.path();
         path.strip_prefix(root.path().join("cgroup")).unwrap().to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_tree_without_room_is_left_out_with_the_reason() {
+        let make = |files: &[(&str, &str)]| {
+            let mounts = ["20 1 0:1 / @ rw - cgroup2 none rw"];
+            let (root, found) = find(&["a/b"], &mounts, "0::/a/b\n");
+            for (file, text) in files {
+                fs::write(root.path().join("cgroup").join(file), text).unwrap();
+            }
+            let found = found.with_room_for(3);
+            (found.v2().is_some(), found.no_v2().to_owned())
+        };
+        let limits =
+            |most| [("a/cgroup.max.descendants", most), ("a/cgroup.stat", "nr_descendants 4\n")];
+        assert!(make(&limits("7\n")).0 && make(&limits("max\n")).0);
+        let (is_there, why) = make(&limits("6\n"));
+        assert!(!is_there && why.starts_with("2 further cgroups may be made below"), "{why}");
+        assert!(make(&[("a/cgroup.max.depth", "3\n")]).0);
+        assert!(!make(&[("a/cgroup.max.depth", "2\n")]).0);
+        assert!(!make(&[("a/b/cgroup.type", "threaded\n")]).0);
     }
 
     #[test]

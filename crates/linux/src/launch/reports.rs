@@ -13,6 +13,11 @@ use crate::tree::Process;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {
+    /// Its first process is there, and has not executed the command yet.
+    Forked {
+        /// Its first process.
+        process: Process,
+    },
     /// The command runs its first instruction.
     Started {
         /// When.

@@ -23,23 +23,47 @@ use rustix::process::{
 use super::program::{Ended, Live, Parent};
 use super::{Job, Linux, MachineError, Origin, key};
 use crate::asks::Ask;
+use crate::attachable::holder;
 use crate::children::{self, Child};
 use crate::ground::PinningRung;
 use crate::hook::Door;
 use crate::procfs::Proc;
-use crate::tree::Process;
-use crate::undo::Record;
+use crate::tree::{Process, Tree};
+use crate::undo::{self, AttachLock, Held, Record};
 use crate::{sched_attr, signals};
 
 impl Linux {
-    /// Takes over what runs already. Nothing of it is changed yet.
+    /// Takes over what runs already, unless another cosched was quicker. Nothing of it is changed yet.
     pub(super) fn attach_all(&mut self) -> Result<(), MachineError> {
-        for slot in 0..self.jobs.len() {
-            if let Origin::Running(process) = self.jobs[slot].origin {
-                self.attach(ProgramId::first(slot as u16), process)?;
-            }
+        let running = |(slot, job): (usize, &Job)| match job.origin {
+            Origin::Running(process) => Some((ProgramId::first(slot as u16), process)),
+            _ => None,
+        };
+        let running: Vec<_> = self.jobs.iter().enumerate().filter_map(running).collect();
+        if running.is_empty() {
+            return Ok(());
         }
-        Ok(())
+        let folders = undo::log_folders().unwrap_or_default();
+        // Each looks what is free and announces what it takes under one lock: so two never take the same.
+        let _lock = AttachLock::take(&folders);
+        let held =
+            folders.iter().flat_map(|folder| Held::all(folder, &self.proc).unwrap_or_default());
+        let held: Vec<Held> = held.filter(|held| held.owner.pid != own_pid()).collect();
+        for (id, process) in running {
+            let below = Tree { main: Some(process), ..Tree::default() }.members(&self.proc);
+            if let Some(cosched) = holder(&below, &held, &self.proc) {
+                return Err(MachineError::Held { pid: process.pid, cosched });
+            }
+            self.attach(id, process)?;
+        }
+        // What is in memory alone is not seen by others, who could take the same processes.
+        match self.log.is_whole() {
+            true => Ok(()),
+            false => Err(self
+                .log
+                .refusal()
+                .map_or(MachineError::Poll(io::ErrorKind::StorageFull.into()), MachineError::Log)),
+        }
     }
 
     fn attach(&mut self, id: ProgramId, process: Process) -> Result<(), MachineError> {
@@ -202,6 +226,10 @@ fn follow(process: Process, proc: &Proc) -> io::Result<Option<OwnedFd>> {
     };
     // Looked at after opening: if it is the right one now, the handle is the right one's.
     Ok(process.look(proc).map(|_| handle))
+}
+
+fn own_pid() -> i32 {
+    std::process::id() as i32
 }
 
 fn pid_of(process: Process) -> Pid {

@@ -79,11 +79,11 @@ pub struct Job {
     pub hook: Option<Hook>,
 }
 
-/// Something that the user should be told about a program.
+/// Something that the user should be told.
 #[derive(Debug)]
 pub struct Note {
-    /// Which program.
-    pub program: ProgramId,
+    /// The program that it is about; `None`: the whole run.
+    pub program: Option<ProgramId>,
     /// What happened.
     pub text: String,
 }

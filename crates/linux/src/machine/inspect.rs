@@ -153,7 +153,8 @@ impl Linux {
             return Ok(());
         }
         self.look_at_cpus();
-        self.sentinel.end_if_stopped(&self.proc);
+        self.tell_of_the_log();
+        self.look_at_sentinel()?;
         let ids: Vec<ProgramId> = self.inspector.watched.keys().copied().collect();
         let mut tables = Tables::default();
         for id in ids {

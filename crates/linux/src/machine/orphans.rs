@@ -82,6 +82,9 @@ impl Linux {
             "lost its parent process (killed by somebody?); cosched takes its place",
         );
         self.adopt_for(live)?;
+        if let (Some(main), State::Starting, None) = (live.tree.main, live.state, live.ended) {
+            self.begin(live, main, self.clock.now())?;
+        }
         if live.tree.main.is_none() && live.ended.is_none() {
             self.note(live.id, "had not been started when its parent process was killed");
             live.ended = Some(Ended::unseen(Exit::Unknown, Usage::default()));
@@ -199,6 +202,13 @@ impl Linux {
         };
     }
 
+    /// A program's first process is there. If its shim is killed now, it is known all the same.
+    pub(super) fn expect(&mut self, live: &mut Live, main: Process) -> Result<(), MachineError> {
+        live.tree.main = Some(main);
+        self.log.note(Record::Main { program: live.id, process: main })?;
+        Ok(())
+    }
+
     /// A program's command runs, since then.
     pub(super) fn begin(
         &mut self,
@@ -206,9 +216,8 @@ impl Linux {
         main: Process,
         at: Nanos,
     ) -> Result<(), MachineError> {
-        live.tree.main = Some(main);
+        self.expect(live, main)?;
         live.state = State::Running;
-        self.log.note(Record::Main { program: live.id, process: main })?;
         // A program that opens a session leads it.
         live.session.get_or_insert(main.pid);
         self.inspector.expect(live.id, self.clock.now(), self.turns);

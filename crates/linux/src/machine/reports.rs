@@ -28,6 +28,7 @@ impl Linux {
         };
         for report in reports {
             match report {
+                Report::Forked { process } => self.expect(&mut live, process)?,
                 Report::Started { at, process } => {
                     self.begin(&mut live, process, self.clock.of_monotonic(at))?;
                 }

@@ -1,6 +1,7 @@
 //! Carrying out what the engine wants of one program.
 
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 
 use cosched_core::{
     Aspect, Event, Exit, Happening, Measure, Nanos, ProgramId, Refusal, Settings, Signal, ThreadId,
@@ -19,6 +20,7 @@ use crate::helper::HelperError;
 use crate::hook::Door;
 use crate::launch::{LaunchError, Output, Spec};
 use crate::pinning::PinError;
+use crate::signals;
 use crate::undo::Record;
 
 impl Linux {
@@ -35,6 +37,9 @@ impl Linux {
         let job = &self.jobs[usize::from(id.slot)];
         let mut order = job.order.clone();
         (order.born_in, order.cgroups) = (plot.born_in(), plot.procs());
+        order.ignored = signals::ignored();
+        // A path that is not UTF-8 cannot be told; then only the sentinel holds the log.
+        order.log = self.log.path().to_str().map(PathBuf::from);
         let shares_by_session = own_share && self.ground.share() == Some(ShareRung::Autogroup);
         order.new_session = self.own_sessions || shares_by_session;
         order.open_files = Some(self.open_files.found());

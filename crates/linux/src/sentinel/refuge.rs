@@ -19,6 +19,9 @@ use crate::signals;
 /// How long the kernel may take to see that the place is empty.
 const LEAVING: Duration = Duration::from_millis(500);
 
+/// What the name of such a place begins with; the sentinel's number follows.
+const NAME: &str = "csentinel-";
+
 /// Where the sentinel has gone.
 pub(super) struct Refuge {
     /// The place that was made, and the one that was left.
@@ -54,13 +57,26 @@ fn beside_own_cgroup(proc: &Proc) -> Option<(Dir, Dir)> {
     let trees = Hierarchies::find(proc).ok()?;
     let tree = trees.v2()?;
     let above = tree.own_and_above().nth(1)?;
+    remove_left(&above, proc);
     // In a folder that is not writable this is where it ends.
-    let place = above.create_child(&format!("csentinel-{}", std::process::id())).ok()?;
+    let place = above.create_child(&format!("{NAME}{}", std::process::id())).ok()?;
     if place.add(0).is_err() {
         let _ = place.remove();
         return None;
     }
     Some((place, tree.own.clone()))
+}
+
+/// Removes the places of sentinels that were killed.
+fn remove_left(above: &Dir, proc: &Proc) {
+    for place in above.children().unwrap_or_default() {
+        let name = place.path().file_name().and_then(|name| name.to_str());
+        let pid = name.and_then(|name| name.strip_prefix(NAME)?.parse().ok());
+        if pid.is_some_and(|pid| proc.stat(pid).is_err()) {
+            // Where something is still in it, it stays.
+            let _ = place.remove();
+        }
+    }
 }
 
 /// Asks systemd's user manager for a scope with this process in it, without waiting for the answer:

@@ -1,16 +1,35 @@
-//! Who has a process: what the logs of those who live tell.
+//! The programs that running instances of cosched have, as their logs tell.
 //!
-//! A log holds what its cosched owes, and so names every program that it has in hand. It is read here from
-//! outside: by who wants to attach to a process that another cosched may have, and by who wants it to let one go.
+//! A log holds what its cosched owes, and so names every program that it has. It is read here from
+//! outside: before another cosched attaches to a process, and to make one let a program go.
+//!
+//! Root reads the logs of other users, too, who can write anything there. So no more than
+//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are read, and a log of theirs is
+//! believed only of a cosched and of processes of the same user: nobody can change others.
 
+use std::fs::{self, File};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
-use super::log::owner;
+use cosched_core::ProgramId;
+use rustix::fs::{FlockOperation, flock};
+
+use super::log::{open, owner};
 use super::owed::Owed;
 use super::{Book, Log, LogError, Record};
+use crate::attachable::may_change_any;
 use crate::procfs::Proc;
 use crate::tree::{Process, Tree};
-use cosched_core::ProgramId;
+
+/// How much is read of one other user's logs, in bytes.
+const MOST_OF_ANOTHER: u64 = 4 << 20;
+/// How many of them, and of programs in each.
+const MOST_LOGS: usize = 20;
+const MOST_PROGRAMS: usize = 100;
+/// How long to wait for others that attach at the same time, which takes milliseconds.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// A program that a living cosched has.
 #[derive(Clone, Debug)]
@@ -22,31 +41,45 @@ pub struct Held {
     /// The program's name there.
     pub program: ProgramId,
     /// Where its processes are.
-    pub tree: Tree,
+    tree: Tree,
+    /// The user whose processes alone it can have; `None`: any.
+    only_of: Option<u32>,
 }
 
 impl Held {
-    /// Every program of every cosched that lives and keeps its log in this folder.
+    /// Every program of every cosched that runs and keeps its log in this folder.
     ///
     /// # Errors
-    /// When the folder cannot be listed. A log that cannot be read is passed over: it may have just been removed.
+    /// When the folder cannot be listed. A log that cannot be read is passed over: it may have just
+    /// been removed.
     pub fn all(folder: &Path, proc: &Proc) -> Result<Vec<Held>, LogError> {
+        let user = fs::symlink_metadata(folder).map_or(u32::MAX, |found| found.uid());
+        let is_own = user == rustix::process::geteuid().as_raw();
+        let (mut left, logs) = match is_own {
+            true => (u64::MAX, usize::MAX),
+            false => (MOST_OF_ANOTHER, MOST_LOGS),
+        };
         let mut held = Vec::new();
-        for log in Log::all(folder)? {
-            let Some(owner) = owner(&log).filter(|owner| owner.look(proc).is_some()) else {
-                continue;
-            };
-            // Another user's folder may hold anything.
-            if !log.symlink_metadata().is_ok_and(|found| found.is_file()) {
+        for log in Log::all(folder)?.into_iter().take(logs) {
+            let lives = |owner: &Process| owner.look(proc).is_some();
+            let Some(owner) = owner(&log).filter(lives) else { continue };
+            if proc.user(owner.pid) != Some(user) {
                 continue;
             }
-            let Ok(book) = Log::load(&log, proc) else { continue };
-            let programs = Owed::of(&book).programs.into_iter();
+            let Ok(file) = open(&log) else { continue };
+            let size = file.metadata().map_or(u64::MAX, |found| found.len());
+            let most = left;
+            left = left.saturating_sub(size);
+            let Ok(book) = Log::read_at_most(&file, most, proc) else { continue };
+            let changes_any = user == 0 || may_change_any(proc, owner.pid);
+            let most = if is_own { usize::MAX } else { MOST_PROGRAMS };
+            let programs = Owed::of(&book).programs.into_iter().take(most);
             held.extend(programs.map(|(program, owed)| Held {
                 owner,
                 log: log.clone(),
                 program,
                 tree: owed.tree,
+                only_of: (!changes_any).then_some(user),
             }));
         }
         Ok(held)
@@ -54,7 +87,10 @@ impl Held {
 
     /// Its processes now.
     pub fn members(&self, proc: &Proc) -> Vec<Process> {
-        self.tree.members(proc)
+        let mut members = self.tree.members(proc);
+        members
+            .retain(|process| self.only_of.is_none_or(|user| proc.user(process.pid) == Some(user)));
+        members
     }
 
     /// Whether a process with this number belongs to it.
@@ -70,6 +106,33 @@ impl Held {
             .filter(|record| record.program() == Some(self.program))
             .cloned()
             .collect()
+    }
+}
+
+/// Keeps other instances of cosched from attaching while one looks what is free and announces what
+/// it takes. It is held until it is dropped.
+#[derive(Debug)]
+pub struct AttachLock {
+    _folders: Vec<File>,
+}
+
+impl AttachLock {
+    /// Takes the lock of each folder of logs. Another user may hold that of its own for ever: then it
+    /// is not waited for longer than a second.
+    pub fn take(folders: &[PathBuf]) -> AttachLock {
+        let until = Instant::now() + LONGEST_WAIT;
+        let lock = |folder: &PathBuf| {
+            let flags = libc::O_DIRECTORY | libc::O_NOFOLLOW;
+            let file = File::options().read(true).custom_flags(flags).open(folder).ok()?;
+            while flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+                if Instant::now() > until {
+                    return None;
+                }
+                std::thread::sleep(PAUSE);
+            }
+            Some(file)
+        };
+        AttachLock { _folders: folders.iter().filter_map(lock).collect() }
     }
 }
 

@@ -5,11 +5,17 @@
 //! nothing to undo. A last line without an end announces a change that was not made. A log that
 //! has grown is rewritten with what is still in force, and without what is owed to threads that have ended, into a new file
 //! that replaces it at once.
+//!
+//! A disk may be full, or fail. Then further lines go into memory that cosched shares with its
+//! sentinel, until the log can be rewritten: so the sentinel knows all of them. Only if it is killed
+//! together with cosched are they lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{Book, Record};
 use crate::procfs::Proc;
@@ -17,6 +23,12 @@ use crate::tree::Process;
 
 /// The size, in bytes, from which a log is rewritten.
 const LARGE: u64 = 1 << 20;
+/// Where the lines begin in memory; before them is the [heartbeat](crate::heartbeat).
+const FIRST_LINE: u64 = 4096;
+/// So many bytes of lines in memory are worth another try at a file.
+const WORTH_A_TRY: u64 = 4096;
+/// No log is larger, in bytes: some hundred thousand threads would have to be changed at once.
+const LARGEST: u64 = 1 << 28;
 
 /// Why the log cannot be kept or read.
 #[derive(Debug, thiserror::Error)]
@@ -32,8 +44,18 @@ pub struct LogError {
 pub struct Log {
     path: PathBuf,
     file: File,
+    /// Lines that the file did not take, from [`FIRST_LINE`] on.
+    memory: File,
+    /// The length of these lines, in bytes.
+    spilled: u64,
+    /// The same when the log could not be rewritten.
+    tried: u64,
+    /// Why the file took a line no more, until it is asked for.
+    refusal: Option<io::Error>,
     /// It is in another file since [`Log::has_moved`] was asked last.
     moved: bool,
+    /// Its former files, which others may hold open.
+    old: Vec<File>,
     size: u64,
     /// Its size after it was last rewritten.
     least: u64,
@@ -53,11 +75,28 @@ impl Log {
         let error = |source| LogError { action: "begin", path: folder.to_owned(), source };
         let owner = Process::find(proc, pid).map_err(|e| error(io::Error::other(e)))?;
         let id = boot_id(proc).map_err(error)?;
+        let memory = memfd_create("undo", MemfdFlags::CLOEXEC).map_err(|e| error(e.into()))?;
         let (path, file) = begin(folder, owner).map_err(error)?;
-        let (book, proc) = (Book::default(), proc.clone());
-        let (moved, size, least) = (false, 0, 0);
-        let mut log = Log { path, file, moved, size, least, large: LARGE, book, proc };
-        log.note(Record::Boot { id })?;
+        let mut log = Log {
+            path,
+            file,
+            memory: memory.into(),
+            spilled: 0,
+            tried: 0,
+            refusal: None,
+            moved: false,
+            old: Vec::new(),
+            size: 0,
+            least: 0,
+            large: LARGE,
+            book: Book::default(),
+            proc: proc.clone(),
+        };
+        if let Err(error) = log.note(Record::Boot { id }) {
+            // What went wrong first is what the user has to know.
+            let _ = log.delete();
+            return Err(error);
+        }
         Ok(log)
     }
 
@@ -74,9 +113,36 @@ impl Log {
         self.file.try_clone()
     }
 
+    /// The memory that is shared with the sentinel.
+    ///
+    /// # Errors
+    /// When this process may open no more files.
+    pub(crate) fn memory(&self) -> io::Result<File> {
+        self.memory.try_clone()
+    }
+
+    /// Why the file takes no more lines, if this has happened since it was asked last.
+    pub(crate) fn refusal(&mut self) -> Option<LogError> {
+        let source = self.refusal.take()?;
+        Some(LogError { action: "write", path: self.path.clone(), source })
+    }
+
     /// Whether it is in another file since this was asked last.
     pub fn has_moved(&mut self) -> bool {
         std::mem::take(&mut self.moved)
+    }
+
+    /// Empties its former files: no process reads them any more.
+    pub(crate) fn forget_former(&mut self) {
+        for file in self.old.drain(..) {
+            // One that cannot be emptied holds only what was owed once.
+            let _ = file.set_len(0);
+        }
+    }
+
+    /// Whether all of it is in the file, where others can read it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.spilled == 0
     }
 
     /// What is still to be undone.
@@ -88,25 +154,44 @@ impl Log {
     /// already costs next to nothing.
     ///
     /// # Errors
-    /// When it cannot be written, for example because the disk is full. The change must not be
-    /// made then.
+    /// When there is no memory for it either. The change must not be made then.
     pub fn note(&mut self, record: Record) -> Result<(), LogError> {
         if !self.book.is_news(&record) {
             return Ok(());
         }
         let error = |source| LogError { action: "write", path: self.path.clone(), source };
         let line = line(&record).map_err(|e| error(e.into()))?;
-        if let Err(source) = self.file.write_all(line.as_bytes()) {
-            // Half a line must not spoil the next one.
-            let _ = self.file.set_len(self.size);
-            return Err(error(source));
+        if let Err(source) = self.append(line.as_bytes()) {
+            return Err(LogError { action: "write", path: self.path.clone(), source });
         }
-        self.size += line.len() as u64;
         self.book.add(record);
-        if self.size > self.large.max(2 * self.least) && self.rewrite().is_err() {
+        let is_long = self.size > self.large.max(2 * self.least);
+        let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
+        if (is_long || is_worth_a_try) && self.rewrite().is_err() {
             // It is as good as before, only longer: the disk is full, or somebody has removed the folder.
-            self.large = 2 * self.size;
+            self.large = self.large.max(2 * self.size);
+            self.tried = self.spilled;
         }
+        Ok(())
+    }
+
+    fn append(&mut self, line: &[u8]) -> io::Result<()> {
+        // What comes later must not be read earlier: once a line is in memory, all further ones are.
+        if self.spilled == 0 {
+            match self.file.write_all(line) {
+                Ok(()) => {
+                    self.size += line.len() as u64;
+                    return Ok(());
+                }
+                Err(refusal) => {
+                    // Half a line must not spoil what may follow.
+                    let _ = self.file.set_len(self.size);
+                    self.refusal = Some(refusal);
+                }
+            }
+        }
+        self.memory.write_all_at(line, FIRST_LINE + self.spilled)?;
+        self.spilled += line.len() as u64;
         Ok(())
     }
 
@@ -114,7 +199,8 @@ impl Log {
     ///
     /// # Errors
     /// When the file cannot be removed; that it is gone already is none.
-    pub fn delete(self) -> Result<(), LogError> {
+    pub fn delete(mut self) -> Result<(), LogError> {
+        self.forget_former();
         Log::delete_at(&self.path)
     }
 
@@ -123,6 +209,10 @@ impl Log {
     /// # Errors
     /// When the file cannot be removed; that it is gone already is none.
     pub fn delete_at(path: &Path) -> Result<(), LogError> {
+        // Shims that hold it open must not have it taken for one that was lost.
+        if let Ok(file) = OpenOptions::new().write(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+            let _ = file.set_len(0);
+        }
         match fs::remove_file(path) {
             Err(source) if source.kind() != io::ErrorKind::NotFound => {
                 Err(LogError { action: "remove", path: path.to_owned(), source })
@@ -138,27 +228,37 @@ impl Log {
     /// When the file cannot be read.
     pub fn load(path: &Path, proc: &Proc) -> Result<Book, LogError> {
         let error = |source| LogError { action: "read", path: path.to_owned(), source };
-        Log::read(&File::open(path).map_err(error)?, proc).map_err(error)
+        Log::read(&open(path).map_err(error)?, proc).map_err(error)
     }
 
-    /// The same of a file that is open. Where it was read before does not matter.
+    /// The same of an open file, and of the memory that goes with it.
     ///
     /// # Errors
-    /// When the file cannot be read.
+    /// When one of them cannot be read.
+    pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Book> {
+        // In this order: what is moved into the file meanwhile is read twice then, which does no harm.
+        let later = bytes(memory, FIRST_LINE, u64::MAX)?;
+        let lines = [bytes(file, 0, LARGEST)?, later];
+        // A line that the full disk took half of ends here.
+        book(&lines.join(&b'\n'), proc)
+    }
+
+    /// The lines that are in memory alone.
+    pub(crate) fn lines_in(memory: &File) -> io::Result<Vec<u8>> {
+        bytes(memory, FIRST_LINE, u64::MAX)
+    }
+
+    /// The same of an open file alone.
+    ///
+    /// # Errors
+    /// When it cannot be read.
     pub fn read(file: &File, proc: &Proc) -> io::Result<Book> {
-        let (mut lines, mut part) = (Vec::new(), [0; 1 << 16]);
-        loop {
-            match file.read_at(&mut part, lines.len() as u64) {
-                Ok(0) => break,
-                Ok(count) => lines.extend(&part[..count]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
-            }
-        }
-        let lines = lines.split(|byte| *byte == b'\n');
-        let book: Book = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
-        let now = Record::Boot { id: boot_id(proc)? };
-        Ok(if book.is_news(&now) { Book::default() } else { book })
+        Log::read_at_most(file, LARGEST, proc)
+    }
+
+    /// The same of a file that should be no larger than so many bytes.
+    pub(super) fn read_at_most(file: &File, most: u64, proc: &Proc) -> io::Result<Book> {
+        book(&bytes(file, 0, most)?, proc)
     }
 
     /// The logs in a folder whose cosched is no longer there, and left work behind. That of a dying
@@ -198,11 +298,19 @@ impl Log {
             .collect::<Result<_, _>>()
             .map_err(|e| error(e.into()))?;
         let mut file = for_appending().create(true).truncate(true).open(&fresh).map_err(error)?;
-        file.write_all(text.as_bytes())
-            .and_then(|()| fs::rename(&fresh, &self.path))
-            .map_err(error)?;
-        (self.file, self.size, self.least) = (file, text.len() as u64, text.len() as u64);
+        let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&fresh, &self.path));
+        if let Err(source) = written {
+            // A full disk has no room for it.
+            let _ = fs::remove_file(&fresh);
+            return Err(error(source));
+        }
+        self.old.push(std::mem::replace(&mut self.file, file));
+        (self.size, self.least) = (text.len() as u64, text.len() as u64);
         self.moved = true;
+        // Reading them once more does no harm.
+        if self.memory.set_len(FIRST_LINE).is_ok() {
+            (self.spilled, self.tried) = (0, 0);
+        }
         Ok(())
     }
 }
@@ -212,6 +320,44 @@ fn line(record: &Record) -> serde_json::Result<String> {
     let mut line = serde_json::to_string(record)?;
     line.push('\n');
     Ok(line)
+}
+
+/// What a file holds from here on. Where it was read before does not matter.
+fn bytes(file: &File, from: u64, most: u64) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut part) = (Vec::new(), [0; 1 << 16]);
+    loop {
+        match file.read_at(&mut part, from + bytes.len() as u64) {
+            Ok(0) => return Ok(bytes),
+            Ok(count) => bytes.extend(&part[..count]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+        if bytes.len() as u64 > most {
+            return Err(io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has more than {most} bytes, which no undo log has"),
+            ));
+        }
+    }
+}
+
+/// What these lines leave to be undone.
+fn book(lines: &[u8], proc: &Proc) -> io::Result<Book> {
+    let lines = lines.split(|byte| *byte == b'\n');
+    let book: Book = lines.filter_map(|line| serde_json::from_slice(line).ok()).collect();
+    let now = Record::Boot { id: boot_id(proc)? };
+    Ok(if book.is_news(&now) { Book::default() } else { book })
+}
+
+/// Opens a log to read it. In another user's folder anything may have taken its place: no link is
+/// followed, and the other end of a pipe is not waited for.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no ordinary file")),
+    }
 }
 
 /// The first log of its owner that is not there yet.
@@ -245,147 +391,4 @@ pub(super) fn owner(path: &Path) -> Option<Process> {
 }
 
 #[cfg(test)]
-mod tests {
-    use cosched_core::{CpuSet, Nanos, ProgramId};
-
-    use super::*;
-    use crate::sched_attr::{SchedAttr, SchedPolicy};
-
-    const P: ProgramId = ProgramId::first(0);
-
-    fn log() -> (tempfile::TempDir, Log) {
-        let folder = tempfile::tempdir().unwrap();
-        let log = Log::create(folder.path(), &Proc::default()).unwrap();
-        (folder, log)
-    }
-
-    fn load(log: &Log) -> Vec<Record> {
-        Log::load(log.path(), &Proc::default()).unwrap().records()[1..].to_vec()
-    }
-
-    fn pinned(start: usize) -> Record {
-        Record::Pinned { program: P, found: CpuSet::first(8), set: [start].into_iter().collect() }
-    }
-
-    fn an_attr() -> Record {
-        let runtime = Nanos::from_millis(3);
-        let found = SchedAttr {
-            policy: SchedPolicy::Numbered(7),
-            flags: 1,
-            nice: -5,
-            priority: 0,
-            runtime,
-            deadline: Nanos::ZERO,
-            period: Nanos::ZERO,
-        };
-        let set = SchedAttr { policy: SchedPolicy::RoundRobin, ..found };
-        Record::Attr { program: P, thread: Process { pid: 3, start_time: 4 }, found, set }
-    }
-
-    #[test]
-    fn what_is_noted_is_loaded_also_while_the_log_is_open() {
-        let (_folder, mut log) = log();
-        let records = [
-            pinned(1),
-            an_attr(),
-            Record::StoppedByOther { process: Process { pid: 9, start_time: 9 } },
-        ];
-        for record in &records {
-            log.note(record.clone()).unwrap();
-        }
-        assert_eq!(load(&log), records);
-    }
-
-    #[test]
-    fn a_later_log_of_the_same_process_leaves_the_earlier_one_alone() {
-        let (folder, mut first) = log();
-        first.note(pinned(1)).unwrap();
-        let second = Log::create(folder.path(), &Proc::default()).unwrap();
-        assert_ne!(first.path(), second.path());
-        assert_eq!((load(&first), load(&second)), (vec![pinned(1)], vec![]));
-    }
-
-    #[test]
-    fn a_torn_last_line_is_passed_over() {
-        let (_folder, mut log) = log();
-        log.note(pinned(1)).unwrap();
-        log.note(pinned(2)).unwrap();
-        let whole = fs::metadata(log.path()).unwrap().len();
-        for cut in 1..20 {
-            log.file.set_len(whole - 1 - cut).unwrap();
-            assert_eq!(load(&log), [pinned(1)], "cut by {cut}");
-        }
-    }
-
-    #[test]
-    fn a_large_log_is_rewritten_with_what_is_in_force() {
-        let (folder, mut log) = log();
-        log.large = 2000;
-        log.note(an_attr()).unwrap();
-        for cpu in 0..100 {
-            log.note(pinned(cpu)).unwrap();
-            log.note(Record::Gone { program: P }).unwrap();
-        }
-        log.note(pinned(3)).unwrap();
-        assert_eq!(load(&log), [pinned(3)]);
-        assert!(log.has_moved() && !log.has_moved());
-        assert!(fs::metadata(log.path()).unwrap().len() < 2500);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
-
-    #[test]
-    fn what_is_noted_is_read_from_the_open_file_when_its_folder_is_gone() {
-        let (folder, mut log) = log();
-        log.large = 1000;
-        let file = log.file().unwrap();
-        folder.close().unwrap();
-        for cpu in 0..50 {
-            log.note(pinned(cpu)).unwrap();
-        }
-        // It cannot be rewritten, and goes on.
-        assert!(!log.has_moved() && log.size > 2000);
-        assert_eq!(Log::read(&file, &Proc::default()).unwrap().records(), log.book().records());
-    }
-
-    #[test]
-    fn threads_that_come_and_go_do_not_make_the_log_grow() {
-        let (_folder, mut log) = log();
-        log.large = 4000;
-        let Record::Attr { program, found, set, .. } = an_attr() else { unreachable!() };
-        let of = |thread| Record::Attr { program, thread, found, set };
-        let alive = Process::find(&Proc::default(), std::process::id() as i32).unwrap();
-        log.note(of(alive)).unwrap();
-        for number in 0..1000 {
-            log.note(of(Process { pid: i32::MAX - number, start_time: 1 })).unwrap();
-        }
-        let size = fs::metadata(log.path()).unwrap().len();
-        assert!(size < 6000, "{size} bytes");
-        let left = load(&log);
-        assert!(left.contains(&of(alive)) && left.len() < 30, "{} records", left.len());
-        assert!(log.book().records().len() < 30);
-    }
-
-    #[test]
-    fn only_logs_of_those_that_are_gone_are_left_over() {
-        let (folder, log) = log();
-        let of_nobody = folder.path().join("2147483647-5-1.undo");
-        let of_an_earlier_one = folder.path().join(format!("{}-1-1.undo", std::process::id()));
-        for path in [&of_nobody, &of_an_earlier_one, &folder.path().join("notes.txt")] {
-            fs::write(path, "").unwrap();
-        }
-        let left = Log::leftovers(folder.path(), &Proc::default()).unwrap();
-        assert!(!left.contains(&log.path().to_owned()));
-        assert!(left.contains(&of_nobody) && left.contains(&of_an_earlier_one) && left.len() == 2);
-    }
-
-    #[test]
-    fn nothing_is_to_be_undone_after_a_reboot() {
-        let (folder, mut log) = log();
-        log.note(pinned(1)).unwrap();
-        let text = fs::read_to_string(log.path()).unwrap();
-        let old = folder.path().join("1-1-1.undo");
-        let boot = boot_id(&Proc::default()).unwrap();
-        fs::write(&old, text.replace(&boot, "another")).unwrap();
-        assert_eq!(Log::load(&old, &Proc::default()).unwrap().records(), []);
-    }
-}
+mod tests;

@@ -1,51 +1,116 @@
 //! Where undo logs are kept.
 //!
-//! The folder must be writable without rights, private (whoever writes a log has it
-//! carried out with its reader's rights), and empty after a reboot. `$XDG_RUNTIME_DIR` is made for
-//! that; without a login session there may be none, and then `/tmp` has to do, with care.
+//! The folder must be writable without rights, private (a log is carried out with its reader's
+//! rights), and empty after a reboot. `$XDG_RUNTIME_DIR` is made for that. Without a login session
+//! there may be none, and then a folder in `/tmp` has to do. Any user can make a folder of any name
+//! there first; so a private folder of this user counts under any name that begins like ours, and
+//! where the first name is taken, one that cannot be guessed is added to it.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+
+const RUN_USER: &str = "/run/user";
+const TMP: &str = "/tmp";
+/// More than several starts at once leave.
+const MOST_OF_A_USER: usize = 4;
 
 /// The folder for undo logs of this user, made if it is not there.
 ///
 /// # Errors
-/// When it cannot be made, or somebody else has made it.
+/// When it cannot be made, or others may write to it.
 pub fn log_folder() -> Result<PathBuf, PlaceError> {
-    let uid = rustix::process::geteuid().as_raw();
-    choose(std::env::var_os("XDG_RUNTIME_DIR"), uid, Path::new("/run/user"), Path::new("/tmp"))
+    choose(std::env::var_os("XDG_RUNTIME_DIR"), own_uid(), Path::new(RUN_USER), Path::new(TMP))
 }
 
-/// Every folder with undo logs that the caller may look into: its own, and for root those of other users, as far as they
-/// are in their usual places.
+/// Every folder with undo logs that the caller may look into: its own, the one in use first, and
+/// for root those of other users, as far as they are in their usual places.
 ///
 /// # Errors
 /// As [`log_folder`].
 pub fn log_folders() -> Result<Vec<PathBuf>, PlaceError> {
     let own = log_folder()?;
-    let others = match rustix::process::geteuid().is_root() {
-        true => folders_in(Path::new("/run/user"), Path::new("/tmp")),
-        false => Vec::new(),
+    let (run_user, tmp) = (Path::new(RUN_USER), Path::new(TMP));
+    let others = match own_uid() {
+        0 => folders_of_all(run_user, tmp),
+        uid => folders_of(uid, run_user, tmp),
     };
     let others = others.into_iter().filter(|folder| *folder != own);
     Ok([own.clone()].into_iter().chain(others).collect())
 }
 
-fn folders_in(run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
-    let entries = |parent| fs::read_dir(parent).into_iter().flatten().flatten();
+/// The folders of this user alone, the one in use first.
+///
+/// # Errors
+/// As [`log_folder`].
+pub fn own_log_folders() -> Result<Vec<PathBuf>, PlaceError> {
+    let is_own = |folder: &PathBuf| is_private(folder, own_uid());
+    Ok(log_folders()?.into_iter().filter(is_own).collect())
+}
+
+/// Where logs of this user can have been, whether the folders are there or not. None is made.
+pub fn possible_log_folders() -> Vec<PathBuf> {
+    let uid = own_uid();
+    let named = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    let usual = Path::new(RUN_USER).join(uid.to_string());
+    let runtime = named.into_iter().filter(|folder| is_private(folder, uid)).chain([usual]);
+    let first = Path::new(TMP).join(first_name(uid));
+    let tmp = [first].into_iter().chain(in_tmp(uid, Path::new(TMP)));
+    let all: BTreeSet<PathBuf> = runtime.map(|folder| folder.join("cosched")).chain(tmp).collect();
+    all.into_iter().collect()
+}
+
+fn own_uid() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Of each user at most [`MOST_OF_A_USER`] in `/tmp`: any number can be made there.
+fn folders_of_all(run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
     let usual = entries(run_user).map(|entry| entry.path().join("cosched"));
-    let others = entries(tmp).map(|entry| entry.path()).filter(|folder| {
-        let name = folder.file_name().and_then(|name| name.to_str());
-        name.and_then(|name| name.strip_prefix("cosched-"))
-            .is_some_and(|uid| uid.parse::<u32>().is_ok())
-    });
-    let is_somebodys_own = |folder: &PathBuf| {
+    let is_private = |folder: &PathBuf| {
         fs::symlink_metadata(folder).is_ok_and(|found| is_private(folder, found.uid()))
     };
-    usual.chain(others).filter(is_somebodys_own).collect()
+    let users: BTreeSet<u32> = entries(tmp)
+        .filter_map(|entry| {
+            let name = entry.file_name().into_string().ok()?;
+            name.strip_prefix("cosched-")?.split('.').next()?.parse().ok()
+        })
+        .collect();
+    let others =
+        users.into_iter().flat_map(|uid| in_tmp(uid, tmp).into_iter().take(MOST_OF_A_USER));
+    usual.filter(is_private).chain(others).collect()
+}
+
+fn folders_of(uid: u32, run_user: &Path, tmp: &Path) -> Vec<PathBuf> {
+    let usual = run_user.join(uid.to_string()).join("cosched");
+    let usual = is_private(&usual, uid).then_some(usual);
+    usual.into_iter().chain(in_tmp(uid, tmp)).collect()
+}
+
+/// The user's folders in `/tmp`, by name.
+fn in_tmp(uid: u32, tmp: &Path) -> Vec<PathBuf> {
+    let first = first_name(uid);
+    let is_ours = |name: &str| {
+        name.strip_prefix(&first[..]).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    let mut found: Vec<PathBuf> = entries(tmp)
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
+        .map(|entry| entry.path())
+        .filter(|folder| is_private(folder, uid))
+        .collect();
+    found.sort();
+    found
+}
+
+fn first_name(uid: u32) -> String {
+    format!("cosched-{uid}")
+}
+
+fn entries(folder: &Path) -> impl Iterator<Item = fs::DirEntry> {
+    fs::read_dir(folder).into_iter().flatten().flatten()
 }
 
 /// Why there is no folder for undo logs.
@@ -59,7 +124,7 @@ pub enum PlaceError {
         /// What the system said.
         source: io::Error,
     },
-    /// It belongs to somebody else, or others may write in it.
+    /// Others may write to it, or it is another user's.
     #[error("{} is not a private folder of this user, so no undo log can be kept there; set XDG_RUNTIME_DIR to one that is", folder.display())]
     NotPrivate {
         /// Which folder.
@@ -77,13 +142,16 @@ fn choose(
     let usual = run_user.join(uid.to_string());
     // `sudo` may leave the variable of another user: then it is not ours.
     match named.into_iter().chain([usual]).find(|folder| is_private(folder, uid)) {
-        Some(runtime) => private(&runtime.join("cosched"), uid),
-        None => private(&tmp.join(format!("cosched-{uid}")), uid),
+        Some(runtime) => in_runtime_folder(&runtime.join("cosched"), uid),
+        None => match in_tmp(uid, tmp).into_iter().next() {
+            Some(folder) => Ok(folder),
+            None => make_in_tmp(uid, tmp),
+        },
     }
 }
 
-/// Makes the folder, or finds that it is private already.
-fn private(folder: &Path, uid: u32) -> Result<PathBuf, PlaceError> {
+/// Makes the folder in a place where only the user can make one, or finds that it is there.
+fn in_runtime_folder(folder: &Path, uid: u32) -> Result<PathBuf, PlaceError> {
     match DirBuilder::new().mode(0o700).create(folder) {
         Err(source) if source.kind() != io::ErrorKind::AlreadyExists => {
             Err(PlaceError::Make { folder: folder.to_owned(), source })
@@ -91,6 +159,23 @@ fn private(folder: &Path, uid: u32) -> Result<PathBuf, PlaceError> {
         _ if is_private(folder, uid) => Ok(folder.to_owned()),
         _ => Err(PlaceError::NotPrivate { folder: folder.to_owned() }),
     }
+}
+
+/// Makes a folder in `/tmp`, under a name that nobody can have guessed where the first one is taken.
+fn make_in_tmp(uid: u32, tmp: &Path) -> Result<PathBuf, PlaceError> {
+    let first = tmp.join(first_name(uid));
+    let failed = |source| PlaceError::Make { folder: first.clone(), source };
+    if let Err(taken) = DirBuilder::new().mode(0o700).create(&first) {
+        if taken.kind() != io::ErrorKind::AlreadyExists {
+            return Err(failed(taken));
+        }
+        let prefix = format!("{}.", first_name(uid));
+        let private = fs::Permissions::from_mode(0o700);
+        let made = tempfile::Builder::new().prefix(&prefix).permissions(private).tempdir_in(tmp);
+        let _ = made.map_err(failed)?.keep();
+    }
+    // Several that begin at once agree on one of their folders.
+    in_tmp(uid, tmp).into_iter().next().ok_or(PlaceError::NotPrivate { folder: first })
 }
 
 /// Whether it is a folder, not a link to one, that belongs to the user and only the user may write in.
@@ -101,25 +186,21 @@ fn is_private(folder: &Path, uid: u32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+    use std::os::unix::fs::symlink;
 
     use super::*;
-
-    fn uid() -> u32 {
-        rustix::process::geteuid().as_raw()
-    }
 
     #[test]
     fn the_runtime_folder_is_taken_first_and_the_usual_one_next() {
         let root = tempfile::tempdir().unwrap();
         let (named, run) = (root.path().join("named"), root.path().join("run"));
-        fs::create_dir_all(run.join(uid().to_string())).unwrap();
+        fs::create_dir_all(run.join(own_uid().to_string())).unwrap();
         fs::create_dir(&named).unwrap();
         let choose = |name: Option<&Path>| {
-            choose(name.map(OsString::from), uid(), &run, root.path()).unwrap()
+            choose(name.map(OsString::from), own_uid(), &run, root.path()).unwrap()
         };
         assert_eq!(choose(Some(&named)), named.join("cosched"));
-        assert_eq!(choose(None), run.join(uid().to_string()).join("cosched"));
+        assert_eq!(choose(None), run.join(own_uid().to_string()).join("cosched"));
         assert_eq!(choose(Some(Path::new("/not/there"))), choose(None));
     }
 
@@ -127,39 +208,58 @@ mod tests {
     fn without_a_runtime_folder_a_private_one_is_made_in_tmp() {
         let root = tempfile::tempdir().unwrap();
         for _ in 0..2 {
-            let folder = choose(None, uid(), Path::new("/not/there"), root.path()).unwrap();
+            let folder = choose(None, own_uid(), Path::new("/not/there"), root.path()).unwrap();
             assert_eq!(fs::metadata(folder).unwrap().mode() & 0o777, 0o700);
         }
     }
 
     #[test]
-    fn folders_of_other_users_are_found_where_they_are_private() {
+    fn folders_of_other_users_are_found_where_they_are_private_and_theirs() {
         let root = tempfile::tempdir().unwrap();
         let (run, tmp) = (root.path().join("run"), root.path().join("tmp"));
-        let (usual, other) = (run.join("1000/cosched"), tmp.join("cosched-1001"));
-        let open = tmp.join("cosched-1002");
-        for folder in [&usual, &other, &open, &tmp.join("cosched-live-x")] {
+        let own = own_uid();
+        let usual = run.join("1000/cosched");
+        let ours = ["", ".a", ".b"].map(|end| tmp.join(format!("cosched-{own}{end}")));
+        let open = tmp.join(format!("cosched-{own}.open"));
+        let of_another = tmp.join(format!("cosched-{}", own + 1));
+        let others = [&open, &of_another, &tmp.join("cosched-live-x")];
+        for folder in [&usual].into_iter().chain(&ours).chain(others) {
             fs::create_dir_all(folder).unwrap();
             fs::set_permissions(folder, fs::Permissions::from_mode(0o700)).unwrap();
         }
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
-        symlink(&usual, tmp.join("cosched-1003")).unwrap();
-        assert_eq!(folders_in(&run, &tmp), [usual, other]);
+        symlink(&usual, tmp.join(format!("cosched-{own}.link"))).unwrap();
+        assert_eq!(in_tmp(own, &tmp), ours);
+        assert_eq!(folders_of_all(&run, &tmp), [vec![usual], ours.to_vec()].concat());
+        assert!(in_tmp(own + 1, &tmp).is_empty());
     }
 
     #[test]
-    fn a_folder_that_others_could_have_filled_is_refused() {
+    fn a_folder_that_others_could_have_filled_is_not_used_and_locks_nobody_out() {
         let (root, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        let folder = root.path().join(format!("cosched-{}", uid()));
-        let refused = || {
-            let result = choose(None, uid(), Path::new("/not/there"), root.path());
-            matches!(result, Err(PlaceError::NotPrivate { .. }))
+        let folder = root.path().join(format!("cosched-{}", own_uid()));
+        let another = || {
+            let chosen = choose(None, own_uid(), Path::new("/not/there"), root.path()).unwrap();
+            assert_ne!(chosen, folder);
+            assert_eq!(fs::metadata(&chosen).unwrap().mode() & 0o777, 0o700);
+            chosen
         };
         symlink(elsewhere.path(), &folder).unwrap();
-        assert!(refused());
+        let first = another();
         fs::remove_file(&folder).unwrap();
         fs::create_dir(&folder).unwrap();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
-        assert!(refused());
+        assert_eq!(another(), first);
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_runtime_folder_of_which_others_may_change_the_part_for_cosched_is_refused() {
+        let root = tempfile::tempdir().unwrap();
+        let folder = root.path().join("cosched");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o777)).unwrap();
+        let chosen = choose(Some(root.path().into()), own_uid(), Path::new("/x"), Path::new("/x"));
+        assert!(matches!(chosen, Err(PlaceError::NotPrivate { .. })));
     }
 }

@@ -112,8 +112,9 @@ fn start(
         .unwrap();
     let mut launched = prepared.start().unwrap();
     let main = loop {
-        match launched.reports.read().unwrap().first() {
-            Some(Report::Started { process, .. }) => break *process,
+        let mut reports = launched.reports.read().unwrap().into_iter();
+        match reports.find(|report| !matches!(report, Report::Forked { .. })) {
+            Some(Report::Started { process, .. }) => break process,
             Some(other) => panic!("{other:?}"),
             None => std::thread::yield_now(),
         }

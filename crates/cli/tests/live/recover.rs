@@ -1,0 +1,72 @@
+//! `cosched recover`: what is left if cosched and its sentinel are killed, and how it is put back.
+
+use std::fs;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use super::kills::{all_started, firsts, start, wrongs};
+use super::support::{Place, Rung, eventually};
+
+#[test]
+fn what_a_killed_cosched_and_its_killed_sentinel_leave_is_recovered_by_hand() {
+    for rung in Rung::here() {
+        recovered(rung, false);
+    }
+}
+
+#[test]
+fn it_is_recovered_when_the_log_was_removed_before() {
+    for rung in Rung::here() {
+        recovered(rung, true);
+    }
+}
+
+fn recovered(rung: Rung, log_is_removed: bool) {
+    let place = Place::new();
+    let cosched = start(&place, rung);
+    all_started(&place);
+    // Stopped first, so that it starts no other sentinel.
+    cosched.signal(Signal::STOP);
+    let marked = place.marked();
+    eventually("cosched's stop", || marked.is_stopped(cosched.process()));
+    marked.named("csentinel").into_iter().for_each(|guard| marked.signal(guard, Signal::KILL));
+    let pid = cosched.pid();
+    cosched.kill();
+    eventually("the helpers' end", || marked.named("cosched").is_empty());
+    assert_eq!(place.forgotten_logs().len(), 1);
+    if log_is_removed {
+        fs::remove_dir_all(place.path("run/cosched")).unwrap();
+    }
+    let other = place.cosched(&["top", "--once"]).ended().with(2);
+    other.saying(&["`cosched recover` puts it back", "no run of yours is under way"]);
+    assert!(!wrongs(&place, pid).is_empty());
+
+    let ended = place.cosched(&["recover", "--json"]).ended().with(0);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    let undone = &report["undone"][0];
+    assert_eq!(undone["failed"], 0);
+    assert!(undone["threads_unpinned"].as_u64().unwrap() > 0, "{report}");
+    assert_eq!(undone["cgroups_removed"].as_u64().unwrap() > 0, rung != Rung("signals"));
+    assert_eq!(wrongs(&place, pid), Vec::<String>::new());
+    firsts(&place);
+    place.no_trace_is_left_of(pid);
+
+    let again = place.cosched(&["recover"]).ended().with(0);
+    assert_eq!(again.stdout, "Nothing was left behind.\n");
+}
+
+#[test]
+fn the_log_of_a_cosched_that_lives_is_not_touched_by_recover() {
+    let place = Place::new();
+    let cosched = start(&place, Rung("signals"));
+    all_started(&place);
+    let before = place.undo_logs();
+    let mut recover = place.user.command(&place.executable);
+    recover.arg("recover").env("XDG_RUNTIME_DIR", place.path("run"));
+    let said = recover.output().unwrap().stdout;
+    assert_eq!(String::from_utf8_lossy(&said), "Nothing was left behind.\n");
+    assert_eq!(place.undo_logs(), before);
+    cosched.signal(Signal::TERM);
+    place.nothing_is_left_of(&cosched.ended().with(143));
+}

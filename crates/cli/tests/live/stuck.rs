@@ -1,0 +1,238 @@
+//! A cosched that is held up: stopped, traced, frozen, or with nobody who takes what it says. No program
+//! is left frozen meanwhile.
+
+use std::fs::OpenOptions;
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cosched_core::Refusal;
+use cosched_linux::cgroup::{FreezeSwitch, Hierarchies};
+use cosched_linux::procfs::Proc;
+use rustix::fs::{CWD, FileType, mknodat};
+use rustix::process::Signal;
+
+use super::kills::{all_started, firsts, restored, start};
+use super::support::{Cosched, Place, Rung, eventually, program, skip};
+
+#[test]
+fn a_cosched_that_is_stopped_and_continued_goes_on() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let work = "i=0; while [ ! -e go ] || [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
+        let tables = ["a", "b"]
+            .map(|name| program(name, "threads = 1", &format!("echo $$ > {name}; {work}")));
+        let options = format!("--policy gang --quantum 5ms --freezer {}", rung.0);
+        let cosched = place.run(&tables, &options);
+        eventually("the programs", || !place.read("a").is_empty() && !place.read("b").is_empty());
+        for _ in 0..5 {
+            cosched.signal(Signal::STOP);
+            eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
+            cosched.signal(Signal::CONT);
+        }
+        place.write("go", "");
+        let ended = cosched.ended().with(0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+/// Two programs that take turns until there is a file `go`.
+fn two_in_turns(place: &Place, freezer: &str) -> Cosched {
+    let work = "while [ ! -e go ]; do sleep 0.01; done";
+    let tables =
+        ["a", "b"].map(|name| program(name, "threads = 1", &format!("echo > {name}; {work}")));
+    let options = format!("--policy gang --quantum 50ms --max-frozen 30s --freezer {freezer}");
+    let cosched = place.run(&tables, &options);
+    eventually("the programs", || ["a", "b"].iter().all(|name| !place.read(name).is_empty()));
+    cosched
+}
+
+#[test]
+fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
+    while_held_up_programs_run(|cosched, stopped| {
+        cosched.signal(Signal::STOP);
+        std::thread::sleep(stopped);
+        cosched.signal(Signal::CONT);
+    });
+}
+
+#[test]
+fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
+        return skip("no cgroup can be frozen here");
+    };
+    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
+        return skip("this user may make no cgroup");
+    };
+    let switch = FreezeSwitch::open(&dir).unwrap();
+    while_held_up_programs_run(|cosched, stopped| {
+        dir.add(cosched.pid()).unwrap();
+        switch.freeze().unwrap();
+        std::thread::sleep(stopped);
+        switch.thaw().unwrap();
+        tree.own.add(cosched.pid()).unwrap();
+    });
+    eventually("an empty cgroup", || dir.remove().is_ok());
+}
+
+/// Holds up cosched for some time, on every way of freezing; no program is frozen for long meanwhile.
+fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
+    let stopped = Duration::from_secs(3);
+    for rung in Rung::here() {
+        let place = Place::new();
+        let cosched = two_in_turns(&place, rung.0);
+        hold_up(&cosched, stopped);
+        place.write("go", "");
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        let longest = result.programs.iter().map(|p| p.longest_frozen_seconds);
+        let longest = longest.fold(0.0, f64::max);
+        assert!(longest < stopped.as_secs_f64() / 2.0, "{}: frozen for {longest} s", rung.0);
+        let is_told = |why| result.deviations.iter().any(|one| one.why == why);
+        assert!(is_told(Refusal::CoschedStopped), "{}", rung.0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
+    for rung in Rung::here() {
+        let place = Place::new();
+        let began = Instant::now();
+        let cosched = two_in_turns(&place, rung.0);
+        cosched.signal(Signal::STOP);
+        eventually("cosched's stop", || place.marked().is_stopped(cosched.process()));
+        place.write("go", "");
+        eventually("the programs' end", || place.marked().programs().is_empty());
+        let ended_within = began.elapsed();
+        // The sentinel must have seen that cosched is stopped, however soon the programs ended.
+        std::thread::sleep(Duration::from_secs(3));
+        cosched.signal(Signal::CONT);
+        let ended = cosched.ended().with(0);
+        let result = ended.result();
+        let total = Duration::from_secs_f64(result.total_seconds);
+        assert!(total <= ended_within, "{}: {total:?}, not {ended_within:?}", rung.0);
+        let told = result.deviations.iter().find(|one| one.why == Refusal::CoschedStopped);
+        let at = told.expect("the stop is told").at_seconds.to_string();
+        let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
+        assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
+        assert!(moment.contains("cosched itself was stopped"), "{}: {moment}", rung.0);
+        place.nothing_is_left_of(&ended);
+    }
+}
+
+#[test]
+fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
+    let attach = "import ctypes, sys; c = ctypes.CDLL(None); \
+        assert c.ptrace(16, int(sys.argv[1]), None, None) == 0; sys.stdin.read()";
+    if !rustix::process::geteuid().is_root() {
+        return skip("this user may not trace processes that are not its own children");
+    }
+    while_held_up_programs_run(|cosched, stopped| {
+        let mut tracer = Command::new("python3")
+            .args(["-c", attach, &cosched.pid().to_string()])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(stopped);
+        drop(tracer.stdin.take());
+        assert!(tracer.wait().unwrap().success());
+        // The stop with which tracing began is left.
+        cosched.signal(Signal::CONT);
+    });
+}
+
+#[test]
+fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
+        return skip("no cgroup can be frozen here");
+    };
+    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
+        return skip("this user may make no cgroup");
+    };
+    let switch = FreezeSwitch::open(&dir).unwrap();
+    let place = Place::new();
+    let cosched = start(&place, Rung("signals"));
+    all_started(&place);
+    let marked = place.marked();
+    let [first] = marked.named("csentinel")[..] else { panic!("{:?}", marked.all()) };
+    dir.add(first.pid).unwrap();
+    switch.freeze().unwrap();
+    eventually("another sentinel", || {
+        marked.named("csentinel").iter().any(|sentinel| *sentinel != first)
+    });
+    switch.thaw().unwrap();
+    eventually("the end of the first one", || !marked.lives(first));
+    eventually("turns that go on", || firsts(&place).into_iter().any(|one| marked.is_held(one)));
+    let pid = cosched.pid();
+    cosched.kill();
+    restored(&place, pid);
+    marked.end();
+    eventually("an empty cgroup", || dir.remove().is_ok());
+}
+
+/// A run in which cosched has something to say: a program leaves a process behind. Its standard error
+/// is what this command line, which has cosched's own behind it, makes of it.
+fn says_something(place: &Place, before: &[&str]) -> Cosched {
+    let last = "setsid sleep 1000 & sleep 0.1";
+    let turns = "i=0; while [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";
+    let tables =
+        [("a", last), ("b", turns), ("c", turns)].map(|(name, script)| program(name, "", script));
+    place.write("jobs.toml", tables.concat());
+    let mut command = Command::new(before[0]);
+    command.args(&before[1..]).arg(&place.executable).args(["run", "jobs.toml", "--out", "out"]);
+    command.args(["--policy", "gang", "--quantum", "20ms", "--max-frozen", "30s"]);
+    Cosched::start(command, place)
+}
+
+#[test]
+fn programs_take_their_turns_while_nobody_reads_what_cosched_says() {
+    let place = Place::new();
+    let path = place.path("pipe");
+    mknodat(CWD, &path, FileType::Fifo, 0o600.into(), 0).unwrap();
+    let mut pipe = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .custom_flags(libc_nonblock())
+        .open(&path)
+        .unwrap();
+    let full = loop {
+        if let Err(error) = pipe.write_all(&[b'x'; 512]) {
+            break error;
+        }
+    };
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    let mut cosched = says_something(&place, &["sh", "-c", "exec \"$@\" 2>pipe", "sh"]);
+    eventually("the result", || place.path("out/run.json").exists());
+    // What it says last, it may wait to say.
+    eventually("its end", || {
+        let _ = std::io::Read::read(&mut pipe, &mut [0; 4096]);
+        cosched.has_ended()
+    });
+    cosched.ended().with(0);
+    place.marked().end();
+}
+
+#[test]
+fn programs_take_their_turns_while_the_terminal_is_paused() {
+    let place = Place::new();
+    let paused = "import os, pty, subprocess, sys, termios, threading\n\
+        shown, terminal = pty.openpty()\n\
+        termios.tcflow(terminal, termios.TCOOFF)\n\
+        run = subprocess.Popen(sys.argv[1:], stderr=terminal)\n\
+        while not os.path.exists('out/run.json'): pass\n\
+        termios.tcflow(terminal, termios.TCOON)\n\
+        def read():\n\
+        \x20 while os.read(shown, 1 << 16): pass\n\
+        threading.Thread(target=read, daemon=True).start()\n\
+        sys.exit(run.wait())";
+    says_something(&place, &["python3", "-c", paused]).ended().with(0);
+    place.marked().end();
+}
+
+fn libc_nonblock() -> i32 {
+    rustix::fs::OFlags::NONBLOCK.bits() as i32
+}
