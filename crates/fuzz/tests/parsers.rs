@@ -1,0 +1,101 @@
+//! No parser of foreign bytes panics or hangs, whatever it gets; what it takes can be used.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use cosched_core::live::Snapshot;
+use cosched_core::result::RunResult;
+use cosched_core::workload::Workload;
+use cosched_fuzz::damaged;
+use cosched_linux::procfs::Proc;
+use cosched_linux::undo::Log;
+use cosched_page::Hello;
+use cosched_sim::Hardware;
+use proptest::prelude::*;
+
+/// The files of a folder of the repository that end like this.
+fn samples(folder: &str, ending: &str) -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(folder);
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let samples: Vec<Vec<u8>> = files
+        .filter(|file| file.to_string_lossy().ends_with(ending))
+        .map(|file| fs::read(file).unwrap())
+        .collect();
+    assert!(!samples.is_empty());
+    samples
+}
+
+const SNAPSHOT: &str = r#"{"schema":"cosched-live/1","pid":7,"policy":"gang","placement":null,"quantum_seconds":0.1,"started_at":"2026-01-01T00:00:00Z","at_seconds":1.5,"cpus":"0-1","quantum":null,"switches":3,"deviations":0,"own_cpu_seconds":0.01,"programs":[]}"#;
+
+const LOG: &str = r#"{"boot":{"id":"x"}}
+{"program":{"program":{"slot":0,"generation":0},"shim":{"pid":7,"start_time":8},"cgroups":[],"own_session":false,"stopped_by_signal":true}}
+{"main":{"program":{"slot":0,"generation":0},"process":{"pid":7,"start_time":8}}}
+{"pinned":{"program":{"slot":0,"generation":0},"found":"0-1","set":"0"}}
+{"moves-apart":{"moves":[]}}
+"moved-apart"
+{"gone":{"program":{"slot":0,"generation":0}}}
+"#;
+
+proptest! {
+    #[test]
+    fn a_workload(bytes in damaged(samples("workloads", ".toml"))) {
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
+        if let Err(error) = Workload::parse(&text, Path::new("jobs.toml")) {
+            prop_assert!(error.to_string().contains("jobs.toml"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_machine(bytes in damaged(samples("machines", ".toml"))) {
+        let Ok(text) = String::from_utf8(bytes) else { return Ok(()) };
+        if let Ok(machine) = Hardware::parse(&text, "machine.toml") {
+            prop_assert!(!machine.topology.cpus().is_empty());
+        }
+    }
+
+    #[test]
+    fn a_result(bytes in damaged(samples("crates/cli/tests/recordings", ".json"))) {
+        let path = Path::new("run.json");
+        if let Ok(run) = RunResult::read(&bytes, path) {
+            let again = RunResult::read(run.to_json().as_bytes(), path);
+            prop_assert!(again.is_ok(), "{:?}", again.err());
+        }
+    }
+
+    #[test]
+    fn a_snapshot(bytes in damaged(vec![SNAPSHOT.into()])) {
+        _ = Snapshot::from_json(&String::from_utf8_lossy(&bytes));
+    }
+
+    #[test]
+    fn an_undo_log(bytes in damaged(vec![LOG.into()])) {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), &bytes).unwrap();
+        let book = Log::load(file.path(), &Proc::default()).unwrap();
+        prop_assert!(book.records().len() <= bytes.iter().filter(|byte| **byte == b'\n').count() + 1);
+    }
+
+    #[test]
+    fn a_message_of_a_program(bytes in damaged(vec![Hello { threads: true }.bytes().to_vec()])) {
+        if let Some(hello) = Hello::read(&bytes) {
+            prop_assert_eq!(&hello.bytes()[..], &bytes[..]);
+        }
+    }
+}
+
+#[test]
+fn the_samples_are_good() {
+    for text in samples("workloads", ".toml") {
+        Workload::parse(&String::from_utf8(text).unwrap(), Path::new("jobs.toml")).unwrap();
+    }
+    for text in samples("crates/cli/tests/recordings", ".json") {
+        RunResult::read(&text, Path::new("run.json")).unwrap();
+    }
+    Snapshot::from_json(SNAPSHOT).unwrap();
+    let lines = LOG.lines();
+    for line in lines {
+        serde_json::from_str::<cosched_linux::undo::Record>(line).unwrap();
+    }
+}
