@@ -26,6 +26,8 @@
 #   make bench-policies-sim  policies on modelled machines of 24, 64 and 128 CPUs: some minutes; experiments/policies/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
+#   make fuzz    every parser gets damaged input, for HOURS hours (1)
+#   make soak    a run of HOURS hours (1); fails where memory, descriptors or the undo log grow
 #   make scaff   checks every claim of the thesis on scaff in the simulator: some minutes
 #   make experiments  reruns the papers' experiments, and writes docs/reproduction.md
 #   make test-report  opens a report in a browser without a window, and looks whether it works (installs Chromium)
@@ -47,7 +49,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -71,17 +73,28 @@ lint: setup
 	fi
 	cargo deny --locked check licenses bans sources
 
-test: PACKAGES += gfortran
+# A browser for the page of a report, and LLVM's runtime of OpenMP.
+CHROMIUM := $(if $(shell command -v chromium chromium-browser google-chrome),,chromium-headless-shell)
+# The readers of traces and metrics that others use.
+READERS := perfetto==0.16.0 prometheus-client==0.23.1
+
+# What a test could not do on this machine is told, and must be in the list of what may be missing.
+test: PACKAGES += gfortran libomp-dev python3-venv strace $(CHROMIUM)
 test: lint kernels
 	@workloads/check.sh
 	python3 -B bench/tests.py
 	python3 -B experiments/policies/tests.py
+	if [[ ! -e $(TARGET)/readers/complete ]]; then
+	    echo "test: installing $(READERS) into $(TARGET)/readers"
+	    python3 -m venv --system-site-packages $(TARGET)/readers
+	    $(TARGET)/readers/bin/pip install --quiet $(READERS)
+	    touch $(TARGET)/readers/complete
+	fi
+	export PATH="$(abspath $(TARGET))/readers/bin:$$PATH"
 	if cargo nextest --version >/dev/null 2>&1; then
 	    cargo test --workspace --locked --doc
 	    cargo nextest run --workspace --locked --tool-config-file cosched:$(CURDIR)/.ci/nextest.toml
-	    echo "tests that could not do their work here, and why:"
-	    grep -o 'skipped: [^<]*' target/nextest/default/junit.xml \
-	        | sed 's/&lt;/</g; s/&gt;/>/g; s/&quot;/"/g; s/&amp;/\&/g' | sort | uniq -c || echo "  none"
+	    .ci/skips $(TARGET)/nextest/default/junit.xml
 	else
 	    cargo test --workspace --locked -- --show-output
 	fi
@@ -143,6 +156,18 @@ bench-real: setup build kernels
 
 bench-policies-sim: build
 	@PYTHONDONTWRITEBYTECODE=1 experiments/policies/run --cosched $(TARGET)/release/cosched --out $(TARGET)/policies-sim
+
+# Each time with other input; what fails is kept and tried first the next time.
+fuzz: setup
+	@cargo test --release --locked -p cosched-fuzz --no-run
+	end=$$(( $$(date +%s) + $$(awk 'BEGIN { print int(3600 * $(or $(HOURS),1)) }') ))
+	for (( round = 1; $$(date +%s) < end; round++ )); do
+	    PROPTEST_CASES=$(or $(CASES),20000) cargo test --release --locked -q -p cosched-fuzz
+	    echo "fuzz: round $$round, $$(( (end - $$(date +%s)) / 60 )) min left"
+	done
+
+soak: build
+	@PYTHONDONTWRITEBYTECODE=1 bench/soak.py --cosched $(TARGET)/release/cosched $(if $(HOURS),--hours $(HOURS))
 
 test-aa: build kernels
 	@$(MAKE) --no-print-directory -s -C workloads calibration

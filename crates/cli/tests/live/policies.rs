@@ -117,8 +117,8 @@ fn every_policy_on(rung: Rung) {
             _ => options,
         };
         let ended = place.run(&three(cpus()), &options).ended();
-        if policy == "linux-groups" && ended.code() == Some(2) {
-            skip(format!("programs get no CPU groups here: {}", ended.stderr));
+        if policy == "linux-groups" && ended.stderr.contains("cannot be had") {
+            skip("programs get no CPU groups here");
             continue;
         }
         let ended = ended.with(0);
