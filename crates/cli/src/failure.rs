@@ -23,6 +23,15 @@ pub(crate) fn exit_codes() -> String {
     format!("Exit codes:\n{}", lines.join("\n"))
 }
 
+/// Limits of a process or a user, of which the kernel tells only a number.
+const LIMITS: [(&str, &str); 2] = [
+    ("(os error 24)", "raise the limit of open files: `ulimit -n 1024`"),
+    (
+        "(os error 11)",
+        "no further process or thread may be started: raise `ulimit -u`, or pids.max of the cgroup",
+    ),
+];
+
 /// Why a command ends without doing what was asked.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -38,9 +47,13 @@ impl Failure {
         Failure::Input(error.to_string())
     }
 
-    /// Something that broke, in the words of an error.
+    /// Something that broke, in the words of an error, with the remedy if a limit was reached.
     pub(crate) fn broken(error: impl std::fmt::Display) -> Failure {
-        Failure::Broken(error.to_string())
+        let text = error.to_string();
+        Failure::Broken(match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
+            Some((_, remedy)) => format!("{text}; {remedy}"),
+            None => text,
+        })
     }
 
     /// A place that cannot be written. Another one has to be named; but a full disk shows only on the way.
@@ -89,5 +102,18 @@ pub(crate) fn exit_code_of(exit: Exit) -> ExitCode {
         // What was wrong with it is said already.
         Exit::Failed(_) => ExitCode::from(2),
         Exit::Unknown => ExitCode::FAILURE,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_that_is_reached_is_named() {
+        let said = |number| Failure::broken(io::Error::from_raw_os_error(number)).text().to_owned();
+        assert!(said(24).ends_with("`ulimit -n 1024`"), "{}", said(24));
+        assert!(said(11).contains("`ulimit -u`"), "{}", said(11));
+        assert!(said(5).ends_with("(os error 5)"), "{}", said(5));
     }
 }

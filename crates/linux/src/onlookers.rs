@@ -63,7 +63,13 @@ pub fn is_heard(path: &Path) -> bool {
 /// # Errors
 /// When nothing listens there, or too many wait already.
 pub fn connect_to(path: &Path) -> io::Result<UnixStream> {
-    let stream = UnixStream::from(knock(path)?);
+    let stream = match knock(path) {
+        Ok(socket) => UnixStream::from(socket),
+        Err(Errno::AGAIN) => {
+            return Err(io::Error::other("too many others wait to be heard there"));
+        }
+        Err(errno) => return Err(errno.into()),
+    };
     stream.set_nonblocking(false)?;
     Ok(stream)
 }
