@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 //
-// What the threads of given programs do: run, wait for a CPU, wait for a lock, sleep; who took a CPU from whom.
+// What the threads of given programs do: run, wait for a CPU, wait for a lock, or sleep. Also which
+// thread took a CPU from which other thread.
 //
 // Problem. Time at locks and preemptions could be had from events, but a lock storm has a million of them a second; and
 // the tracepoints of the futex call put every process of the machine on the slow system-call path.
@@ -57,7 +58,7 @@ struct {
 	__type(value, __u32);
 } returned SEC(".maps");
 
-// The group of each CPU, where somebody wants lock transfers told apart.
+// The group of each CPU, if a caller wants lock transfers told apart.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, CPUS);
@@ -65,7 +66,7 @@ struct {
 	__type(value, __u32);
 } groups SEC(".maps");
 
-// Whether somebody wants to know for which locks threads wait.
+// Whether a caller wants to know for which locks threads wait.
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -139,7 +140,8 @@ static struct record *find(struct task_struct *task)
 {
 	struct membership *member;
 
-	// Whoever is a member, or has one for a leader, has storage; a look at the pointers is cheaper than to ask for it.
+	// A task is a member only if it or its leader has storage. A look at the pointers is
+	// cheaper than to ask for the storage.
 	if (!task->bpf_storage && !task->group_leader->bpf_storage)
 		return 0;
 	member = bpf_task_storage_get(&members, task, 0, 0);
@@ -293,7 +295,8 @@ int BPF_PROG(on_switch, bool preempted, struct task_struct *prev, struct task_st
 	return 0;
 }
 
-// Who wakes somebody at a lock: only here it is surely `current`. Attached only where somebody wants transfers.
+// Which thread wakes another one at a lock: only here it is surely `current`. Attached only if a
+// caller wants transfers.
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_waking, struct task_struct *task)
 {
@@ -305,7 +308,7 @@ int BPF_PROG(on_waking, struct task_struct *task)
 	waker = find(bpf_get_current_task_btf());
 	if (!waker || waker->program != record->program)
 		return 0;
-	// A timer that ends a wait interrupts whomever it meets.
+	// A timer that ends a wait interrupts whatever thread is running at that moment.
 	regs = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
 	if (SYSCALL_NUMBER(regs) == SYS_futex)
 		record->waker = bpf_get_smp_processor_id();

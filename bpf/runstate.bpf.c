@@ -2,12 +2,14 @@
 //
 // Whether the threads of given programs are on a CPU, wait for one, or sleep: a table that the programs themselves read.
 //
-// Problem. Whoever waits at a barrier has to know of a thread that has not come whether it runs: only then does spinning
-// pay. A system call per look would cost more than most waits are long.
+// Problem. A thread that waits at a barrier has to know whether a thread that has not come yet is
+// running: only then does spinning pay. A system call per look would cost more than most waits are
+// long.
 //
-// Idea. One word per thread, at its number modulo the size of the table, in an array that programs map into their memory,
-// read-only. A word tells whose it is, so nobody has to register, and two threads with one place only make each other
-// unknown. Words are whole: no reader ever sees half a change.
+// Idea. There is one word per thread, in an array that programs map into their memory, read-only.
+// The word is at the thread's number modulo the size of the table. A word tells whose it is, so no
+// thread has to register. Two threads with one place only make each other unknown. Words are whole:
+// no reader ever sees half a change.
 //
 // Every word is written under the lock of a run queue, that of the CPU that its thread leaves, comes to, or is queued at; so
 // plain stores suffice, and changes are in order. That is why wake-ups are seen at `sched_wakeup`, not at `sched_waking`:
@@ -73,7 +75,8 @@ static struct membership *find(struct task_struct *task)
 {
 	struct membership *member;
 
-	// Whoever is a member, or has one for a leader, has storage; a look at the pointers is cheaper than to ask for it.
+	// A task is a member only if it or its leader has storage. A look at the pointers is
+	// cheaper than to ask for the storage.
 	if (!task->bpf_storage && !task->group_leader->bpf_storage)
 		return 0;
 	member = bpf_task_storage_get(&members, task, 0, 0);
@@ -120,7 +123,7 @@ static __u64 queue_of(struct task_struct *task)
 	return bpf_core_field_exists(task->thread_info.cpu) ? task->thread_info.cpu : bpf_get_smp_processor_id();
 }
 
-// Whoever is woken before it has left its CPU goes on running.
+// A thread that is woken before it has left its CPU goes on running.
 static int woken(struct task_struct *task)
 {
 	struct membership *member = find(task);

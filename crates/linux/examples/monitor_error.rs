@@ -32,7 +32,7 @@ const PROGRAMS: [(&str, &str); 9] = [
 ];
 /// Threads per CPU.
 const LOADS: [usize; 2] = [2, 4];
-/// Work for far longer than anybody looks.
+/// Work for far longer than the monitor looks.
 const WORK: &str = "--work 100000";
 /// Until all threads are there and at work.
 const START: Duration = Duration::from_millis(500);

@@ -1,10 +1,12 @@
 //! What does a context switch cost more while run states are written down? And what does one look cost without them?
 //!
-//! Two threads on one CPU wake each other through a socket, so each of their turns is one switch and one wake-up. Rounds
-//! are interleaved: nothing attached; attached, and the threads are nobody's concern, as nearly all threads of a machine;
-//! attached, and they are members. Told are medians over rounds, and quartiles; what is attached is held against nothing
-//! attached in the same round. Then the ways in which a process can ask for
-//! a thread's state without the kernel's help: each is one look at one thread.
+//! Two threads on one CPU wake each other through a socket, so each of their turns is one switch
+//! and one wake-up. Rounds of three kinds are interleaved. In the first kind, nothing is attached.
+//! In the second, the programs for the kernel are attached and the threads are no members, like
+//! nearly all threads of a machine. In the third, they are attached and the threads are members.
+//! The output gives medians over rounds, and quartiles. Each round with the programs attached is
+//! compared with nothing attached in the same round. After that come the ways in which a process
+//! can ask for a thread's state without the kernel's help: each is one look at one thread.
 //!
 //! ```text
 //! cargo run --release -p cosched-linux --example runstate_cost [ROUNDS]
@@ -32,7 +34,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     affinity::set(0, &CpuSet::from_iter([cpu]))?;
     let mut states = RunStates::load(&Proc::default())?;
     let (mut before, mut strangers, mut members) = (Vec::new(), Vec::new(), Vec::new());
-    // Whoever has become a member stays one, so all rounds of strangers come first; nothing attached stands beside both.
+    // A process that has become a member stays one, so all rounds without membership come first.
+    // Both are compared with nothing attached in the same round.
     for round in 0..2 * rounds {
         states.rest();
         let without = turn()?;

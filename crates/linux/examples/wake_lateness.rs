@@ -98,7 +98,7 @@ impl Spinners {
 impl Drop for Spinners {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // It may have been ended by somebody; there is nothing else to do about it.
+            // Another process may have ended it. Nothing else can be done about that.
             let _ = child.kill().and_then(|()| child.wait());
         }
     }

@@ -82,7 +82,7 @@ pub fn get(tid: i32) -> Result<CpuSet, AffinityError> {
 /// Lets a thread run on these CPUs only; thread 0 is the caller.
 ///
 /// # Errors
-/// When the thread has ended or belongs to somebody else, or none of the CPUs is allowed to it.
+/// When the thread has ended or belongs to another user, or when none of the CPUs is allowed to it.
 pub fn set(tid: i32, cpus: &CpuSet) -> Result<(), AffinityError> {
     let mut mask = thread::CpuSet::new();
     cpus.iter().for_each(|cpu| mask.set(cpu));

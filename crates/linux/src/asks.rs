@@ -1,7 +1,8 @@
 //! A box into which another thread puts what users ask of a run, and a bell that wakes the scheduling thread for it.
 //!
-//! Asking never waits, and nothing is answered here: whoever asks sees in the [undo log](crate::undo) when
-//! it is done. The bell is an eventfd, so the scheduling thread sleeps on as long as nobody asks.
+//! Asking never waits, and nothing is answered here: the [undo log](crate::undo) shows when a
+//! request is done. The bell is an eventfd, so the scheduling thread sleeps on as long as nothing
+//! is asked.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +11,7 @@ use std::sync::Mutex;
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// More than anybody asks for at once; what comes beyond is dropped.
+/// More than users ask for at once; what comes beyond is dropped.
 const MOST: usize = 1024;
 
 /// What users ask for.

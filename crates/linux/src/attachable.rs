@@ -1,4 +1,5 @@
-//! Which running processes may be attached to: those that the caller may change, and nobody else's cosched has.
+//! Which running processes may be attached to: those that the caller may change and that no other
+//! cosched has.
 //!
 //! Everything is refused that would not work or would hurt: processes that are gone, threads of the kernel, the first
 //! process of the machine (everything descends from it), cosched itself and what it descends from (it would
@@ -31,7 +32,7 @@ pub enum Unattachable {
         "this cosched descends from it, and would schedule itself; start cosched from elsewhere"
     )]
     Own,
-    /// It is somebody else's.
+    /// It belongs to another user.
     #[error("it belongs to another user; changing it takes CAP_SYS_NICE (run cosched as root)")]
     NotPermitted,
     /// It is a thread that is no process.
@@ -124,8 +125,9 @@ fn one(proc: &Proc, pid: i32) -> Result<Process, Unattachable> {
     Ok(Process::from(stat))
 }
 
-/// The kernel's rule (`check_same_owner`): the caller's effective user is the process' real or effective one, or the caller
-/// has the right to change anybody's scheduling.
+/// Follows the kernel's rule (`check_same_owner`). The caller's effective user must be the process'
+/// real or effective one. Otherwise the caller needs the right to change the scheduling of any
+/// process.
 fn may_change(proc: &Proc, status: &str) -> bool {
     let users = status_field(status, "Uid").unwrap_or_default();
     let mut users = users.split_whitespace().take(2).filter_map(|uid| uid.parse().ok());

@@ -1,4 +1,4 @@
-//! A thread beside the scheduling one, for work that may be late: showing a run to those who look on.
+//! A thread beside the scheduling one, for work that may be late: showing a run to onlookers.
 //!
 //! Two things of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach cosched as data
 //! ([`poll`](crate::poll)), and a signal to the process goes to any thread that has not blocked it; so this one blocks all,

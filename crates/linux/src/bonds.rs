@@ -5,11 +5,11 @@
 //! person waiting. And of two programs that share a pipe or memory, one that is
 //! frozen stalls the other: they have to freeze together, as a *group*.
 //!
-//! All of that is read from the files that the processes of a program hold, and from their
-//! shared mappings (shared memory is usually mapped and its descriptor closed). Two that are just about to
-//! open the same named pipe hold nothing yet; they are told by the system call that they are in (`opening`).
-//! What the caller itself handed to every program (its own terminal, the pipe behind its
-//! output, a make's job server) ties nobody and is left out.
+//! All of that is read from the files that the processes of a program hold, and from their shared
+//! mappings. (Shared memory is usually mapped and its descriptor closed.) Two programs that are
+//! just about to open the same named pipe hold nothing yet. The system call that they are in tells
+//! of that (`opening`). What the caller itself handed to every program ties no programs together
+//! and is left out: its own terminal, the pipe behind its output, a make's job server.
 //!
 //! Two programs with a TCP connection between them share it; which listening sockets keep clients is told by
 //! who is connected (`sockets`).
@@ -71,7 +71,8 @@ pub enum SharedKey {
     Pipe(u64),
     /// A named pipe.
     Fifo(FileId),
-    /// A named pipe that is being opened, of which more is not known: whoever opens one may be meant.
+    /// A named pipe that is being opened, of which more is not known. Any program that opens a
+    /// named pipe may be meant.
     FifoBeingOpened,
     /// A socket, by inode number.
     Socket(u64),
@@ -95,7 +96,7 @@ pub struct FileId {
 pub struct Bonds {
     /// It has a GPU device open.
     pub holds_gpu: bool,
-    /// It waits for connections of others: somebody outside is connected, or knows where.
+    /// It waits for connections of others: an outside process is connected, or knows where.
     pub listens: bool,
     /// It waits for connections, so far only of its own processes.
     pub listens_within: bool,
@@ -133,7 +134,8 @@ impl Bonds {
 
     /// A file that has a name: only what it is by itself tells a named pipe from an ordinary file.
     fn note_file(&mut self, link: &Path, target: &str) {
-        // Nothing is asked from a file server, which might not answer. A file closed meanwhile ties nobody.
+        // No file server is asked, since it might not answer. A file closed meanwhile ties no
+        // programs together.
         let flags = AtFlags::STATX_DONT_SYNC;
         let Ok(file) = statx(CWD, link, flags, StatxFlags::TYPE | StatxFlags::INO) else {
             return;
@@ -167,7 +169,7 @@ pub fn inspect(
     Ok(bonds)
 }
 
-/// Whether somebody who is not under cosched is connected to a listening socket of the program.
+/// Whether a process that is not under cosched is connected to a listening socket of the program.
 fn serves_others(
     proc: &Proc,
     pids: &[i32],

@@ -1,9 +1,11 @@
-//! Programs for the kernel (BPF): compiled with this crate, loaded when somebody wants what they tell.
+//! Programs for the kernel (BPF): compiled with this crate, loaded when a caller wants what they
+//! tell.
 //!
-//! They run at tracepoints while they are attached, and go when the value that holds them does, also when cosched is killed:
-//! the kernel holds them for nobody else. Whose threads they look at is decided by membership, a value in the storage of a
-//! process' first thread. It is written by pidfd, so no number of a process is ever compared, whatever PID namespaces
-//! there are; what the process forks later inherits it.
+//! They run at tracepoints while they are attached. They go when the value that holds them does,
+//! also when cosched is killed: nothing else makes the kernel hold them. Membership decides whose
+//! threads they look at: a value in the storage of a process' first thread. It is written by pidfd,
+//! so no number of a process is ever compared, whatever PID namespaces there are. What the process
+//! forks later inherits it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -283,7 +285,8 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
         entries,
         flags: BPF_F_MMAPABLE,
     };
-    // SAFETY: the kernel reads `create`, which outlives the call; the descriptor that it answers belongs to nobody else.
+    // SAFETY: the kernel reads `create`, which outlives the call. The descriptor that it returns
+    // has no other owner.
     unsafe {
         let size = size_of::<Create>();
         match libc::syscall(libc::SYS_bpf, BPF_MAP_CREATE, &raw const create, size) {
@@ -293,8 +296,9 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
     }
 }
 
-/// From now on nobody but programs in the kernel writes to a map: neither by the system call nor through memory, whoever has
-/// a descriptor of it. There must be no memory by which it can be written yet.
+/// From now on only programs in the kernel write to a map. No process that has a descriptor of it
+/// can: neither by the system call nor through memory. There must be no memory by which it can be
+/// written yet.
 pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     const BPF_MAP_FREEZE: libc::c_int = 22;
     let map = map.as_raw_fd();

@@ -11,10 +11,10 @@
 //! - **v1** is one tree per controller (or per few). `freezer` has a file of its own form;
 //!   `cpuset` groups start empty and take no process before CPUs and memory nodes are named.
 //!
-//! The parts: [`Hierarchies`] finds the trees and the caller's own place in each,
-//! [`Dir`] is one folder, [`FreezeSwitch`] freezes and thaws one on the hot
-//! path, [`WeightSwitch`] gives one its weight, [`bind_to`] fills a cpuset, [`enable_controllers`] passes controllers on. [`name_of`] is what a
-//! program's cgroup is called, so that whoever undoes a run finds it.
+//! The parts: [`Hierarchies`] finds the trees and the caller's own place in each. [`Dir`] is one
+//! folder. [`FreezeSwitch`] freezes and thaws one on the hot path. [`WeightSwitch`] gives one its
+//! weight. [`bind_to`] fills a cpuset. [`enable_controllers`] passes controllers on. [`name_of`] is
+//! what a program's cgroup is called, so that the process that undoes a run finds it.
 
 mod controllers;
 mod cpuset;

@@ -1,7 +1,7 @@
 //! Children that have ended: how, and what they have used.
 //!
-//! A shim waits for whatever is below it; cosched waits only for processes that it can name, so that it never
-//! takes the end of a helper from somebody who asks for that.
+//! A shim waits for whatever is below it. cosched waits only for processes that it can name. It
+//! therefore never takes the end of a helper from other code that asks for that.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -17,7 +17,7 @@ pub enum Child {
     Lives,
     /// It has ended, and is gone now.
     Ended(Exit, Usage),
-    /// It is no child of the caller, or somebody has waited for it already.
+    /// It is no child of the caller, or it has been waited for already.
     NotOurs,
 }
 

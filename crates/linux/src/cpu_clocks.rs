@@ -4,10 +4,12 @@
 //! seconds. `/proc` tells times in hundredths of a second; what [notes every switch](crate::monitor) takes 0.1 s of CPU time
 //! to load, and a little at every switch from then on.
 //!
-//! *Idea.* Each process has three clocks that everybody may read, and that include its threads that have ended. One
-//! counts, to the nanosecond, what the scheduler gave it. The others count at the ticks of the kernel: in whole, and those that
-//! met it outside the kernel. So the first tells how much, and the share of the others where. What a process had used
-//! before it ended between two looks is missed; whoever begins between them counts from its beginning.
+//! *Idea.* Each process has three clocks that every process may read, and that include its threads
+//! that have ended. One counts, to the nanosecond, what the scheduler gave it. The other two count
+//! at the ticks of the kernel: all ticks, and those that met the process outside the kernel. The
+//! first clock therefore tells how much time was used, and the share of the other two tells where.
+//! What a process had used is missed if it ended between two looks. A process that begins between
+//! two looks counts from its beginning.
 
 use std::collections::BTreeMap;
 use std::mem::MaybeUninit;

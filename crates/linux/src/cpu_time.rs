@@ -1,13 +1,14 @@
-//! CPU time and context switches of programs that run, for those who look on.
+//! CPU time and context switches of programs that run, for onlookers.
 //!
-//! What a program has used is told exactly when it has ended (`wait4`). Before that it has to be put together. *CPU time*:
-//! the kernel counts for each process its own and that of the children that it has waited for, and everybody whom
-//! nobody else waits for is waited for by the program's [shim](crate::shim). So the sum over the tree below the shim is
-//! whole, and the shim's own time is left out. *Switches* are counted for each thread; those of one that has ended
-//! since the last look are missed until the program's end.
+//! What a program has used is told exactly when it has ended (`wait4`). Before that it has to be
+//! put together. *CPU time*: the kernel counts for each process its own time and that of the
+//! children that it has waited for. The program's [shim](crate::shim) waits for every process that
+//! no other process waits for. The sum over the tree below the shim is therefore whole, and the
+//! shim's own time is left out. *Switches* are counted for each thread. Those of a thread that has
+//! ended since the last look are missed until the program's end.
 //!
-//! Looking costs an open file for each process and each thread. So this is done by a thread that is not the
-//! scheduling one, and only while somebody looks on; [`Pace`] says how often.
+//! Looking costs an open file for each process and each thread. It is therefore done by a thread
+//! that is not the scheduling one, and only while there is an onlooker. [`Pace`] says how often.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ const WALK: Duration = Duration::from_secs(10);
 /// Of a second: what the kernel counts times in for user space.
 const TICKS: f64 = 100.0;
 
-/// The shims of the programs by slot, told by the machine to whoever reads times.
+/// The shims of the programs by slot: the machine tells them to the code that reads times.
 #[derive(Clone, Debug, Default)]
 pub struct Roots(Arc<[AtomicI32]>);
 
@@ -90,7 +91,7 @@ struct Walked {
     at: Option<Instant>,
     /// Switches of the threads that were there at the last look.
     threads: HashMap<i32, u64>,
-    /// Switches of those who have ended, as far as they were seen.
+    /// Switches of threads that have ended, as far as they were seen.
     gone: u64,
 }
 

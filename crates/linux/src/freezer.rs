@@ -1,10 +1,10 @@
 //! Stopping one program and letting it go on, on whichever rung of the ladder there is.
 //!
-//! A cgroup stops everything in it at once, whatever it forks meanwhile, and
-//! unseen by the program's parents. Without any right there are still signals:
-//! SIGSTOP to every process of the program's tree, walk after walk until a walk
-//! finds nobody new. Either way stopping takes a moment, so there are two calls:
-//! [`Freezer::freeze`] asks, and [`Freezer::is_frozen`] looks whether it is done.
+//! A cgroup stops everything in it at once, whatever it forks meanwhile, and unseen by the
+//! program's parents. Without any right there are still signals. SIGSTOP goes to every process of
+//! the program's tree, walk after walk, until a walk finds no new process. Either way stopping
+//! takes a moment, so there are two calls: [`Freezer::freeze`] asks, and [`Freezer::is_frozen`]
+//! looks whether it is done.
 //!
 //! A stop begins when *some* thread takes the signal. If that is the process's first
 //! thread, and it sleeps (waiting for the others to end, say), it must first get a CPU that its
@@ -83,11 +83,11 @@ fn refusal(errno: Errno) -> Refusal {
     }
 }
 
-/// Stops by signals, and remembers whom.
+/// Stops by signals, and remembers which processes it stopped.
 #[derive(Debug, Default)]
 pub struct Stopper {
     stopped: Vec<Stopped>,
-    /// Found stopped by somebody else: left out, now and at the thaw.
+    /// Found stopped by another process: left out, now and at the thaw.
     others: Vec<Process>,
 }
 
@@ -105,8 +105,8 @@ impl Stopped {
         Stopped { process, seen: HashSet::new(), pending: Vec::new() }
     }
 
-    /// Whether no thread can run another instruction of the program before it is continued. Each thread is
-    /// asked until it has stopped, and the list is read again until it holds nobody new.
+    /// Whether no thread can run another instruction of the program before it is continued. Each
+    /// thread is asked until it has stopped. The list is read again until it holds no new thread.
     fn is_confirmed(&mut self, proc: &Proc) -> bool {
         loop {
             self.pending.retain(|thread| !thread.state().is_ok_and(cannot_run));
@@ -134,7 +134,7 @@ impl Stopped {
 }
 
 impl Stopper {
-    /// Processes that somebody else has stopped, as far as was seen at the last freeze.
+    /// Processes that another process has stopped, as far as was seen at the last freeze.
     pub fn stopped_by_others(&self) -> &[Process] {
         &self.others
     }

@@ -1,8 +1,8 @@
 //! The cgroups of one run: found, chosen, made, and handed out program by program.
 //!
-//! A run gets one cgroup below the caller's own in every tree that it uses, and
-//! in there one per program. Each is announced in the undo log before it is made, so that
-//! whoever undoes the run finds them all under a few names.
+//! A run gets one cgroup below the caller's own in every tree that it uses, and in there one per
+//! program. Each is announced in the undo log before it is made. The process that undoes the run
+//! therefore finds them all under a few names.
 
 use std::path::PathBuf;
 

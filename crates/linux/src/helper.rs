@@ -124,7 +124,7 @@ pub(crate) fn begin(helper: Helper) -> io::Result<UnixStream> {
     Ok(UnixStream::from(channel))
 }
 
-/// Lets go of the outputs, so that whoever reads them sees their end when the others have closed them.
+/// Lets go of the outputs, so that their reader sees their end when the others have closed them.
 pub(crate) fn drop_outputs() -> io::Result<()> {
     rustix::stdio::dup2_stdout(null()?)?;
     rustix::stdio::dup2_stderr(null()?)?;

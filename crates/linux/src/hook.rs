@@ -6,8 +6,10 @@
 //! them wants; the grant holds for each of them. Where the barriers are the hook's, the
 //! [table of threads](crate::runstate) comes with the page.
 //!
-//! Everything that comes in may be a lie. A process that is not of the program is sent away, one that says what makes no
-//! sense is not heard, and of what comes without end only so much is heard in a second ([`Door::hear`]). The memory of a page is sealed: nobody can take it away from under the other.
+//! Everything that comes in may be a lie. A process that is not of the program is sent away. A
+//! process that says what makes no sense is not heard. Of what comes without end, only so much is
+//! heard in a second ([`Door::hear`]). The memory of a page is sealed: neither side can take it
+//! away from the other.
 
 mod door;
 mod guest;

@@ -1,10 +1,10 @@
 //! Learning that CPUs come and go: the kernel's announcements of devices.
 //!
-//! CPUs can be switched off and on while programs run: by hand, by a virtual machine's host, to save
-//! energy. The kernel announces it to whoever listens on a netlink socket for "uevents", which needs no
-//! right. A message is a line such as `offline@/devices/system/cpu/cpu7`, and then pairs of keys and
-//! values, each ended by a zero byte. What has become of the CPUs is *read* afterwards: announcements may be
-//! lost when there are many, and a mask says more.
+//! CPUs can be switched off and on while programs run: by hand, by a virtual machine's host, to
+//! save energy. The kernel announces it to every process that listens on a netlink socket for
+//! "uevents", which needs no right. A message is a line such as `offline@/devices/system/cpu/cpu7`,
+//! and then pairs of keys and values, each ended by a zero byte. What has become of the CPUs is
+//! *read* afterwards: announcements may be lost when there are many, and a mask says more.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 

@@ -194,8 +194,8 @@ impl Launched {
         Ok(self.shim.child.try_wait()?.is_some())
     }
 
-    /// Waits for the end of a shim that has nothing left to do, so that no zombie of it stays; not for long, since
-    /// somebody may have stopped it.
+    /// Waits for the end of a shim that has nothing left to do, so that no zombie of it stays. It
+    /// does not wait for long, since another process may have stopped the shim.
     pub fn dismiss(mut self) {
         let until = Instant::now() + PATIENCE;
         while !self.reap().unwrap_or(true) && Instant::now() < until {
@@ -250,7 +250,7 @@ fn open_file(path: &Path, append: bool) -> io::Result<File> {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         new => return new,
     }
-    // A FIFO that nobody reads is an error, not a wait.
+    // A FIFO without a reader is an error, not a wait.
     let file = options.custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW).open(path)?;
     let found = file.metadata()?;
     if found.is_file() {

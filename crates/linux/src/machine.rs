@@ -294,7 +294,7 @@ impl Linux {
         // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files, say).
         if restored.failed.is_empty() {
             self.log.delete()?;
-            // It may have been ended by somebody; everything is undone all the same.
+            // Another process may have ended it; everything is undone all the same.
             let _ = self.sentinel.goodbye();
         }
         Ok(restored)
@@ -318,7 +318,7 @@ impl Linux {
 
     /// Something that the user should be told.
     fn note(&self, program: ProgramId, text: impl Into<String>) {
-        // Whoever has stopped listening does not want to know.
+        // A receiver that has stopped listening does not want to know.
         let _ = self.notes.send(Note { program: Some(program), text: text.into() });
     }
 
@@ -392,7 +392,7 @@ impl Linux {
                     true => self.hear(id)?,
                     false => self.hear_leftover(id)?,
                 }
-                // Somebody may wait for this news to take the place of a killed shim.
+                // Taking the place of a killed shim may have to wait for this news.
                 self.reap()?;
             }
         }
@@ -419,8 +419,8 @@ impl Machine for Linux {
                 self.poll.wait(self.clock.absolute(deadline), &mut ready)?;
             }
             self.sentinel.works();
-            // What `submit` queued is told at once, but signals are still looked at. Whoever was stopped while he
-            // waited, and goes on, has been told of nothing but that the time has come.
+            // What `submit` queued is told at once, but signals are still looked at. If cosched was
+            // stopped while it waited, and goes on, it has been told only that the time has come.
             present = self.clock.now();
             self.poll.look(&mut ready)?;
             // What happened while cosched was stopped is older than all that is found now.
@@ -450,7 +450,8 @@ impl Machine for Linux {
     }
 
     fn submit(&mut self, steps: &[Step]) -> Result<(), MachineError> {
-        // cosched may have been stopped since it was woken, and with it whoever decided on these steps.
+        // cosched may have been stopped since it was woken, and with it the code that decided on
+        // these steps.
         self.hear_sentinel()?;
         self.adopt()?;
         let _undisturbed = self.punctual.undisturbed(steps);

@@ -1,8 +1,9 @@
-//! What the threads of each program have done at barriers of cosched, and whether the program told how far it has come: told
-//! by the machine to whoever wants to know.
+//! What the threads of each program have done at barriers of cosched, and whether the program told
+//! how far it has come. The machine tells this to any code that wants to know.
 //!
-//! Threads count on the pages of their processes ([`cosched_page::Tally`]). The machine adds that up once a second, and when a
-//! program ends; whoever has a [`Met`] of the run reads it, while it lasts and afterwards.
+//! Threads count on the pages of their processes ([`cosched_page::Tally`]). The machine adds that
+//! up once a second, and when a program ends. Code that has a [`Met`] of the run reads it, while
+//! the run lasts and afterwards.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,7 +27,7 @@ struct Known {
 }
 
 impl Met {
-    /// For so many programs; nobody has met.
+    /// For so many programs; no thread has been at a barrier yet.
     pub fn new(slots: usize) -> Met {
         Met((0..slots).map(|_| Mutex::default()).collect())
     }

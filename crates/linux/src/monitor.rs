@@ -10,10 +10,11 @@
 //! - [`sampled`]: `/proc` tells CPU time, run delay and switches exactly; which system call a thread sleeps in is
 //!   looked up at moments, and times at locks are estimated from these.
 //!
-//! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call: mutexes, condition
-//! variables, barriers, and idle workers of a thread pool. The arguments tell them apart as far as can be ([`Activity`]).
-//! The paper counts "user locks, condition-variables, etc." alike. A thread that slept at the same place
-//! during the whole interval is idle, not held up: whoever forms a share can tell by [`ThreadUse::since`].
+//! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call:
+//! mutexes, condition variables, barriers, and idle workers of a thread pool. The arguments tell
+//! them apart as far as can be ([`Activity`]). The paper counts "user locks, condition-variables,
+//! etc." alike. A thread that slept at the same place during the whole interval is idle, not held
+//! up. Code that forms a share can tell by [`ThreadUse::since`].
 
 pub mod interval;
 pub mod kernel;
@@ -92,8 +93,9 @@ pub struct Ticks {
     pub kernel: u64,
 }
 
-/// How often a thread was woken at a lock by a thread of its program, and came to a CPU: the lock has come from there, as far as
-/// can be told. Counted while somebody wants it ([`Monitor::count_transfers`]).
+/// How often a thread was woken at a lock by a thread of its program, and came to a CPU. The lock
+/// has come from there, as far as can be told. Counted while a caller wants it
+/// ([`Monitor::count_transfers`]).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Transfers {
     /// From whatever CPU.
@@ -159,7 +161,8 @@ pub struct ThreadUse {
     pub transfers: Transfers,
     /// When it came to locks in the latest windows.
     pub arrivals: [Arrival; 2],
-    /// For which locks it waited, in no order; told while somebody wants it ([`Monitor::tell_locks_apart`]).
+    /// For which locks it waited, in no order; told while a caller wants it
+    /// ([`Monitor::tell_locks_apart`]).
     pub locks: [LockWait; LOCKS],
     /// Whether what it slept for could not be seen; then all time asleep is in [`Activity::Sleeping`].
     pub hidden: bool,

@@ -1,12 +1,15 @@
-//! Where those who look on at a run connect: the names of its sockets, who listens there, and what a killed run has left.
+//! Where onlookers of a run connect: the names of its sockets, which process listens there, and
+//! what a killed run has left.
 //!
-//! The run's own socket lies in the user's private folder, named after its process. A socket for metrics lies where
-//! the user wants it; a link beside the first one tells where, so that whoever cleans up finds it. A socket whose
-//! listener is gone refuses connections: that is how what was left is told from what is in use. Nothing here ever
-//! waits: a listener whose queue is full, because it is stopped, say, is there all the same.
+//! The run's own socket lies in the user's private folder, named after its process. A socket for
+//! metrics lies where the user wants it. A link beside the first one tells where, so that the
+//! process that cleans up finds it. A socket whose listener is gone refuses connections: that is
+//! how what was left is distinguished from what is in use. Nothing here ever waits. A listener
+//! whose queue is full, because it is stopped, say, is there all the same.
 //!
-//! Root may look on at every run, and folders can be anywhere. But the kernel lists the sockets that somebody listens on
-//! (`/proc/net/unix`), by the names that they were bound to, and tells who it is that listens.
+//! Root may look on at every run, and folders can be anywhere. But the kernel lists the sockets on
+//! which a process listens (`/proc/net/unix`), by the names that they were bound to. It also tells
+//! which process listens.
 
 use std::fs;
 use std::io;
@@ -41,7 +44,8 @@ pub fn metrics_link(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.metrics"))
 }
 
-/// Whether somebody listens there. If nobody does any more, the socket is removed; nothing else ever is.
+/// Whether a process listens there. If none does any more, the socket is removed; nothing else ever
+/// is.
 pub fn is_heard(path: &Path) -> bool {
     // Connecting to a file that is no socket is refused as well.
     if !path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket()) {
@@ -50,7 +54,7 @@ pub fn is_heard(path: &Path) -> bool {
     match knock(path) {
         Ok(_) | Err(Errno::AGAIN) => true,
         Err(Errno::CONNREFUSED) => {
-            // Somebody else may have been quicker.
+            // Another process may have been quicker.
             let _ = fs::remove_file(path);
             false
         }
@@ -81,7 +85,8 @@ fn knock(path: &Path) -> rustix::io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// Whether somebody listens at a socket of that run. Those at which nobody does any more are removed.
+/// Whether a process listens at a socket of that run. Sockets at which none does any more are
+/// removed.
 pub fn is_run_heard(folder: &Path, pid: u32) -> bool {
     let metrics = fs::read_link(metrics_link(folder, pid));
     let live = is_heard(&live_socket(folder, pid));

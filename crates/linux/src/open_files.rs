@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 /// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three), and those that
 /// are open for a moment while a program is started, inspected or frozen.
 const ONCE: usize = 24;
-/// Connections of those who look on, at each door.
+/// Connections of onlookers, at each door.
 pub const VISITORS: usize = 16;
 /// The run's own socket, and the one for metrics.
 const DOORS: usize = 2;
@@ -87,7 +87,8 @@ impl Raised {
         if let Some(limit) = found.hard.filter(|limit| *limit < needed as u64) {
             return Err(TooFewFiles { programs, needed, limit });
         }
-        // Nobody is refused this; if so all the same, the limit that was found may do.
+        // No process is refused this. If cosched is refused it all the same, the limit that was
+        // found may do.
         let _ = FileLimit { soft: found.hard, ..found }.set();
         Ok(Raised { found })
     }

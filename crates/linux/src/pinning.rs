@@ -1,12 +1,12 @@
 //! Binding one program to CPUs and giving back what was found.
 //!
-//! Masks have many owners. cosched starts a program with the mask that it has
-//! itself; a thread whose mask is neither that nor the one that we gave last was
-//! bound by somebody else (taskset, `OMP_PROC_BIND`, hwloc). Such a thread is
-//! only ever *narrowed* to what its own mask and ours have in common, and if that is
-//! nothing it is left where it is and reported. Threads are born with their
-//! creator's mask, so the list of threads is walked until a walk finds nobody new. A single thread may be given CPUs of its
-//! own, of those of its program; what it starts is born with them, too, and is put back with all others.
+//! Masks have many owners. cosched starts a program with the mask that it has itself. A thread
+//! whose mask is neither that nor the one that we gave last was bound by other software (taskset,
+//! `OMP_PROC_BIND`, hwloc). Such a thread is only ever *narrowed* to what its own mask and ours
+//! have in common. If that is nothing, it is left where it is and reported. Threads are born with
+//! their creator's mask, so the list of threads is walked until a walk finds no new thread. A
+//! single thread may be given CPUs of its own, of those of its program. What it starts is born with
+//! them, too, and is put back with all others.
 //!
 //! Where all CPUs of a thread go offline, the kernel lets it run anywhere, also once they are back. So whenever CPUs have gone
 //! or come, everybody is bound anew to what was his ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
@@ -58,7 +58,7 @@ pub struct Masks {
     found: CpuSet,
     /// What we gave it last.
     last: CpuSet,
-    /// Threads that were bound by somebody else: their own mask, and what we made of it.
+    /// Threads that were bound by other software: their own mask, and what we made of it.
     users: HashMap<Process, (CpuSet, CpuSet)>,
     /// Threads whose CPUs are not simply their program's.
     apart: Apart,
@@ -106,7 +106,7 @@ impl Masks {
             if news.is_empty() {
                 break;
             }
-            // Nobody has the new mask from us before the first walk has ended.
+            // No thread has the new mask from us before the first walk has ended.
             let given = if walk == 0 { self.last } else { target };
             let ours = [self.found, self.last, given];
             for (thread, before) in news {
@@ -170,13 +170,15 @@ impl Masks {
         outcome(affinity::set(thread.pid, &wanted)).map(|_| ())
     }
 
-    /// Remembers that somebody else has bound a thread, also for whoever reads the log.
+    /// Remembers that other software has bound a thread. The log records it for the process that
+    /// reads the log.
     fn meet(&mut self, thread: Process, mask: CpuSet, log: &mut Log) -> Result<(), LogError> {
         self.apart.meets(thread, mask);
         log.note(Record::UserMask { program: self.program, thread, mask })
     }
 
-    /// Takes back that somebody else has bound a thread, where that was remembered: it may get that very mask from us.
+    /// Takes back that other software has bound a thread, where that was remembered. The thread may
+    /// get that very mask from us.
     fn let_go(&mut self, thread: Process, log: &mut Log) -> Result<(), LogError> {
         match self.apart.is_let_go(thread) {
             true => log.note(Record::UserMask { program: self.program, thread, mask: self.found }),
@@ -184,7 +186,7 @@ impl Masks {
         }
     }
 
-    /// Remembers whom somebody else has bound, before anybody has such a mask from us.
+    /// Remembers which threads other software has bound, before any thread has such a mask from us.
     fn meet_strangers(&mut self, tree: &Tree, proc: &Proc) {
         for process in tree.members(proc) {
             for tid in proc.threads(process.pid).unwrap_or_default() {
@@ -197,7 +199,8 @@ impl Masks {
         }
     }
 
-    /// Takes back what single threads were given, also of those to whom no list of processes leads any more.
+    /// Takes back what single threads were given, also from threads to which no list of processes
+    /// leads any more.
     fn forget_rules(&mut self, proc: &Proc) {
         let all = self.last;
         let is_bound = |(thread, expected): &(Process, CpuSet)| {
@@ -208,12 +211,13 @@ impl Masks {
         let bound: Vec<_> = self.apart.threads().map(expected).filter(is_bound).collect();
         self.apart.end();
         for (thread, _) in bound {
-            // It may have ended just now; what cannot be put back is tried again by whoever reads the log.
+            // It may have ended just now. What cannot be put back is tried again by the process
+            // that reads the log.
             let _ = affinity::set(thread.pid, &self.found);
         }
     }
 
-    /// Whether a thread has this mask from us, or from whoever started the program.
+    /// Whether a thread has this mask from us, or from the process that started the program.
     fn is_ours(&self, tid: i32, seen: &Seen) -> bool {
         [self.found, self.last].iter().any(|mask| seen.shows(mask))
             || self.apart.gave(tid, seen, &self.last)
@@ -273,7 +277,7 @@ impl Pinning {
         match self {
             Pinning::Masks(masks) => masks.bind(cpus, tree, proc, log),
             Pinning::Cpuset(dir) => {
-                // Version 2 moves a program's pages along with its nodes, which nobody asked for.
+                // Version 2 moves a program's pages along with its nodes, which no user asked for.
                 let nodes = nodes.filter(|_| dir.version() == Version::V1);
                 let bound = cgroup::bind_to(dir, cpus.as_ref().unwrap_or(everywhere), nodes);
                 bound.map_err(|error| {
@@ -289,7 +293,7 @@ impl Pinning {
     /// Gives one thread CPUs of its own, of those of its program, which hold until they are taken back by `None`.
     ///
     /// # Errors
-    /// Why it is not so; also where somebody else has bound the thread.
+    /// Why it is not so; also where other software has bound the thread.
     pub fn bind_one(
         &mut self,
         thread: Process,
@@ -299,7 +303,7 @@ impl Pinning {
     ) -> Result<(), PinError> {
         match self {
             Pinning::Masks(masks) => masks.bind_one(thread, cpus, place, log),
-            // Masks inside a cpuset would do; nobody asks for both.
+            // Masks inside a cpuset would do; no caller asks for both.
             Pinning::Cpuset(_) => Err(PinError::Refused(Refusal::NotSupported)),
         }
     }
@@ -326,12 +330,12 @@ impl Pinning {
     /// Who decides on which CPUs a thread may run.
     ///
     /// # Errors
-    /// When that somebody else does could not be written down.
+    /// When it could not be written down that other software decides.
     pub fn owner(&mut self, tid: i32, proc: &Proc, log: &mut Log) -> Result<MaskOwner, LogError> {
         let Pinning::Masks(masks) = self else { return Ok(MaskOwner::Cosched) };
         match Seen::of(tid) {
             Ok(seen) if !masks.is_ours(tid, &seen) => {
-                // Who has ended meanwhile is nobody's.
+                // A thread that has ended meanwhile has no owner.
                 if let Ok(thread) = Process::find(proc, tid) {
                     masks.meet(thread, seen.mask, log)?;
                 }

@@ -3,11 +3,13 @@
 //! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each quantum was spent
 //! (`cosched_core::Measure::InstructionPointers`).
 //!
-//! *Mechanism.* An event of the kernel interrupts whoever runs every so often, and writes down where it was. As with
-//! [counters](crate::counters::Counters), it is opened on the shim before that gets its order; what the shim starts inherits it, and
-//! `exec` switches it on. Events that are inherited may be written down only CPU by CPU, so there is one for each, with a ring
-//! of memory of its own, which the kernel fills and a look empties. A ring that is full takes no more until then:
-//! the counts are shares, and a lost sample is lost to no block more than to another.
+//! *Mechanism.* An event of the kernel interrupts the running thread every so often, and writes
+//! down where it was. As with [counters](crate::counters::Counters), it is opened on the shim
+//! before that gets its order. What the shim starts inherits it, and `exec` switches it on. Events
+//! that are inherited may be written down only CPU by CPU. There is therefore one for each, with a
+//! ring of memory of its own, which the kernel fills and a look empties. A ring that is full takes
+//! no more until then. The counts are shares, and a lost sample is lost to no block more than to
+//! another.
 //!
 //! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions (table 3). Without hardware
 //! counters it is a clock that goes while the program is on a CPU. Both need no right where `perf_event_paranoid` is at most 2,

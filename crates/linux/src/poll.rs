@@ -135,9 +135,9 @@ impl Poll {
 
 fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     let mut set = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: sigemptyset initialises the set that it is given; the other calls
-    // read or write only that set, which lives on this stack frame, and the new
-    // descriptor returned by signalfd belongs to nobody else.
+    // SAFETY: sigemptyset initialises the set that it is given. The other calls read or write only
+    // that set, which lives on this stack frame. The new descriptor returned by signalfd has no
+    // other owner.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
         // What the caller has had ignored (`nohup`) goes on being ignored: a signal that is waited for is not.

@@ -1,15 +1,15 @@
 //! Processes and threads as `/proc` shows them.
 //!
-//! cosched asks `/proc` two kinds of questions. Now and then: who descends from
-//! whom, what files does a program hold, is it traced. And up to thousands of times
-//! a second: is this thread still running? The `procfs` crate answers the first
-//! kind well, but reads and parses whole files into new memory on every call;
-//! the few fields that we need are parsed by a few lines, so both kinds are served
-//! here, from one parser, and the second without allocating ([`StateReader`]).
+//! cosched asks `/proc` two kinds of questions. The first kind comes now and then: which process
+//! descends from which, what files does a program hold, is it traced. The second kind comes up to
+//! thousands of times a second: is this thread still running? The `procfs` crate answers the first
+//! kind well, but reads and parses whole files into new memory on every call. A few lines parse the
+//! few fields that we need. Both kinds are therefore served here, from one parser, and the second
+//! without allocating ([`StateReader`]).
 //!
-//! Whatever is read may be old by the time it is looked at. A process that has
-//! ended shows as an error for which [`FileError::is_gone`] holds; a number that
-//! was given to somebody else is told by its start time ([`Proc::is_same`]).
+//! Whatever is read may be old by the time it is looked at. A process that has ended shows as an
+//! error for which [`FileError::is_gone`] holds. A number that was given to another process is told
+//! by its start time ([`Proc::is_same`]).
 
 mod stat;
 mod state_reader;
@@ -74,7 +74,7 @@ impl Proc {
     /// The one at `/proc`, if it numbers processes as this process does.
     ///
     /// # Errors
-    /// When it belongs to another PID namespace: each of its numbers would mean somebody else.
+    /// When it belongs to another PID namespace: each of its numbers would mean another process.
     pub fn own() -> Result<Proc, FileError> {
         let proc = Proc::default();
         let link = proc.root.join("self");
@@ -277,7 +277,7 @@ impl Proc {
     /// The open files of a process, ascending by descriptor.
     ///
     /// # Errors
-    /// When it has ended, or belongs to somebody else.
+    /// When it has ended, or belongs to another user.
     pub fn fds(&self, pid: i32) -> Result<Vec<Fd>, FileError> {
         let folder = self.folder(pid).join("fd");
         let mut fds = Vec::new();

@@ -1,8 +1,9 @@
 //! How long the threads of a program were ready and had no CPU, by the account that the kernel keeps of each (`schedstat`).
 //!
-//! Clocks tell how long threads were on a CPU. What is left of a thread's time it may have slept, which is its own affair, or
-//! others may have had its CPU: whoever asks what others cost a program has to tell these apart. The account is exact, and
-//! anybody may read that of his own processes. What a thread had waited that ended between two looks is missed.
+//! Clocks tell how long threads were on a CPU. In the rest of its time a thread may have slept,
+//! which is its own affair, or others may have had its CPU. A policy that asks what others cost a
+//! program has to tell these apart. The account is exact, and every user may read that of their own
+//! processes. What a thread had waited is missed if it ended between two looks.
 
 use std::collections::BTreeMap;
 

@@ -1,16 +1,19 @@
 //! Whether each thread of given programs is on a CPU: a table that these programs read in their own memory.
 //!
-//! A barrier that knows whom it waits for has to know it at every turn of its loop, so a system call for each thread is too
-//! much. Programs in the kernel write a word at every switch and every wake-up of a member's thread (`bpf/runstate.bpf.c`
-//! tells how); what a word says stands in [`cosched_page::ThreadTable`].
+//! A barrier that knows for which threads it waits has to know it at every turn of its loop. A
+//! system call for each thread is therefore too much. Programs in the kernel write a word at every
+//! switch and every wake-up of a member's thread (`bpf/runstate.bpf.c` tells how). What a word says
+//! stands in [`cosched_page::ThreadTable`].
 //!
-//! Members' processes are handed a descriptor of the table and map it. It is *frozen* before anybody has one: from then on
-//! only programs in the kernel write to it, whatever a process does with its descriptor. That takes no right beyond those
-//! to load it at all, where a descriptor that is read-only in itself takes CAP_SYS_ADMIN. Nobody else's threads are in it,
-//! but those of all members are: each can see when the others' threads run, as everybody can by `/proc`.
+//! Members' processes are handed a descriptor of the table and map it. The table is *frozen* before
+//! any process has one: from then on only programs in the kernel write to it, whatever a process
+//! does with its descriptor. Freezing takes no right beyond those to load the table at all. A
+//! descriptor that is read-only in itself takes CAP_SYS_ADMIN. The table holds the threads of all
+//! members, and no others. Each member can see when the others' threads run, as every process can
+//! by `/proc`.
 //!
-//! Every context switch of the machine pays for it, if little (`examples/runstate_cost.rs`). So the programs run only
-//! while there is somebody to read; what was loaded stays, for the next one.
+//! Every context switch of the machine pays for it, if little (`examples/runstate_cost.rs`). The
+//! programs therefore run only while there is a reader. What was loaded stays, for the next one.
 
 #[cfg(test)]
 mod tests;

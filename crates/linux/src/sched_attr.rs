@@ -119,9 +119,10 @@ impl SchedAttr {
         }
     }
 
-    /// How a thread that is scheduled like this was found, if these changes were made to it: each as found, and as
-    /// [`shown`](SchedAttr::shown) after it; the latest last. Class, nice value and slice are told one by one: of each what was
-    /// found, unless somebody else (often the thread itself) has changed just that since.
+    /// How a thread that is scheduled like this was found, if these changes were made to it. Each
+    /// change is given as found, and as [`shown`](SchedAttr::shown) after it; the latest last.
+    /// Class, nice value and slice are told one by one. Each is what was found, unless other
+    /// software (often the thread itself) has changed just that since.
     pub fn as_found(
         self,
         changes: impl DoubleEndedIterator<Item = (SchedAttr, SchedAttr)> + Clone,

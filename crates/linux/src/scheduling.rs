@@ -1,13 +1,14 @@
 //! Giving all threads of a program one class, nice value and slice, and giving back what was found.
 //!
-//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was asked for is replaced. A
-//! thread in a class without slices (real-time, deadline) is left alone, and that is told; one in the class for idle times
-//! stays in it. Class, nice value and slice are given back one by one: what the thread itself, or somebody else, has
-//! changed meanwhile is its own from then on.
+//! What a thread was found with may be the user's own (`nice`, `chrt`): of that, only what was
+//! asked for is replaced. A thread in a class without slices (real-time, deadline) is left alone,
+//! and that is told. A thread in the class for idle times stays in it. Class, nice value and slice
+//! are given back one by one. What the thread itself, or other software, has changed meanwhile is
+//! its own from then on.
 //!
-//! Threads are born with their creator's scheduling, so a thread that shows what we gave, and to which we gave nothing,
-//! had been given it by its creator; the list of threads is walked until a walk finds nobody new. Each
-//! change is in the undo log before it is made.
+//! Threads are born with their creator's scheduling. A thread that shows what we gave, and to which
+//! we gave nothing, therefore has it from its creator. The list of threads is walked until a walk
+//! finds no new thread. Each change is in the undo log before it is made.
 
 use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
@@ -182,7 +183,7 @@ impl Scheduling {
         (Wanted { class, slice, steps: settings.nice.unwrap_or(0).into() }, refused)
     }
 
-    /// A slice that reads as the kernel's choice was chosen by nobody, and is restored as such.
+    /// A slice that reads as the kernel's choice was not chosen by a user, and is restored as such.
     fn as_chosen(&self, attr: SchedAttr) -> SchedAttr {
         let is_default = Some(attr.runtime) == self.default_slice && attr.policy.has_slices();
         if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }
@@ -198,7 +199,7 @@ impl Scheduling {
     /// How a thread would be scheduled without us.
     fn found(&self, thread: Process, present: SchedAttr) -> SchedAttr {
         if let Some(change) = self.threads.get(&thread) {
-            // What somebody else has changed of it since is its own from now on.
+            // What other software has changed of it since is its own from now on.
             return present.as_found(std::iter::once(*change));
         }
         let inherited = self.given.iter().find(|(_, given)| *given == present);
@@ -242,7 +243,7 @@ impl Wanted {
         let class = self.class.filter(|_| found.policy != SchedPolicy::Idle);
         let (policy, priority) = class.unwrap_or((found.policy, found.priority));
         let runtime = self.slice.filter(|_| policy.has_slices()).unwrap_or(found.runtime);
-        // Nobody becomes nicer for ever.
+        // No thread becomes nicer for ever.
         let steps = if found.nice < least_nice { self.steps.min(0) } else { self.steps };
         SchedAttr { policy, priority, runtime, nice: (found.nice + steps).min(NICEST), ..found }
     }

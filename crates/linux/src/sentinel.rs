@@ -13,11 +13,11 @@
 //! all the same, its end of the socket closes, and cosched can start another. So it does in place of one
 //! that is stopped or frozen.
 //!
-//! A cosched that somebody *stops* (SIGSTOP, a debugger) is alive and thaws nobody. Nor does one that
-//! is *stuck*, whose `heartbeat` is missed. So
-//! the sentinel looks now and then, and lets every program run, with the same weight, while cosched is
-//! stopped or stuck; nothing else is undone then. It tells when it did so, and cosched takes up its
-//! work from there when it goes on.
+//! A cosched that another process *stops* (SIGSTOP, a debugger) is alive and thaws no program. A
+//! cosched that is *stuck*, whose `heartbeat` is missed, thaws no program either. The sentinel
+//! therefore looks now and then, and lets every program run, with the same weight, while cosched is
+//! stopped or stuck. Nothing else is undone then. The sentinel tells when it did so, and cosched
+//! takes up its work from there when it goes on.
 
 mod refuge;
 
@@ -50,7 +50,8 @@ const ON_GUARD: u8 = b'!';
 const NEWS: usize = size_of::<u64>();
 /// How often to look whether cosched is stopped or stuck.
 const GLANCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
-/// How often to look whether nobody listens at a killed cosched's sockets any more, and how long after another.
+/// How often to look whether a process still listens at a killed cosched's sockets, and how long
+/// after another.
 const GLANCES_AT_SOCKETS: usize = 100;
 const BETWEEN_GLANCES: Duration = Duration::from_millis(10);
 /// Far longer than a process takes to start on a busy machine.
@@ -77,7 +78,7 @@ impl Sentinel {
         let path = std::path::absolute(log.path()).map_err(failed)?;
         // Not as an argument: `pkill -f cosched` must not find it there.
         let path = [path.as_os_str().as_bytes(), &[0]].concat();
-        // The log itself, too: somebody may remove the file.
+        // The log itself, too: another process may remove the file.
         let heartbeat = Heartbeat::new(log.memory().map_err(failed)?);
         let outputs = [log.file(), heartbeat.memory()];
         let [log, memory] = outputs.map(|file| file.map(Stdio::from).map_err(failed));
@@ -147,7 +148,8 @@ impl Sentinel {
     pub fn goodbye(mut self) -> io::Result<()> {
         self.channel.set_nonblocking(false)?;
         self.channel.write_all(&[GOODBYE])?;
-        // Its end closes the socket. A sentinel that somebody has stopped is not waited for long.
+        // Its end closes the socket. A sentinel that another process has stopped is not waited for
+        // long.
         if self.channel.read_to_end(&mut Vec::new()).is_ok() {
             self.child.wait()?;
         }
@@ -175,7 +177,7 @@ impl AsFd for Sentinel {
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
-    // There is nobody to tell about an error: what could not be undone is left in the log.
+    // An error cannot be reported: what could not be undone is left in the log.
     let status = if guard().is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
@@ -218,7 +220,7 @@ fn wait_for_the_end(
                 if is_held_up(cosched, heartbeat, &proc) {
                     // A log that cannot be read now is tried again at the next glance.
                     if let Ok(book) = log.book(&proc) {
-                        // Whoever has little left to do may have ended before all of them run.
+                        // A program with little left to do may have ended before all of them run.
                         let since = monotonic();
                         undo::thaw(&book, &proc);
                         let _ = channel.write(&since.to_le_bytes());
@@ -240,7 +242,7 @@ fn wait_for_the_end(
     }
 }
 
-/// Whether cosched thaws nobody: it is stopped, or stuck.
+/// Whether cosched thaws no program: it is stopped, or stuck.
 fn is_held_up(cosched: i32, heartbeat: &Heartbeat, proc: &Proc) -> bool {
     let stopped = |stat: Stat| matches!(stat.state, State::Stopped | State::Traced);
     heartbeat.is_missed() || proc.stat(cosched).is_ok_and(stopped)
@@ -261,9 +263,9 @@ fn undo_all(log: &Kept) -> io::Result<()> {
     Log::delete_at(&log.path).map_err(io::Error::other)
 }
 
-/// The undo log, by its name, as an open file, and what is in memory of it. The file of that name is
-/// newer after the log was rewritten; the open one is there when somebody has removed the other, or
-/// its folder.
+/// The undo log, by its name, as an open file, and what is in memory of it. The file of that name
+/// is newer after the log was rewritten. The open one is there when the other, or its folder, was
+/// removed.
 struct Kept {
     path: PathBuf,
     file: File,
@@ -292,8 +294,8 @@ fn outputs() -> io::Result<(File, File)> {
     Ok((log.into(), memory.into()))
 }
 
-/// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after the channel; one at
-/// which somebody listens for longer is another's.
+/// Removes the sockets of a cosched that has been killed. The kernel may close them a moment after
+/// the channel. A socket at which a process listens for longer belongs to another process.
 fn remove_sockets(folder: &Path, cosched: u32) {
     for _ in 0..GLANCES_AT_SOCKETS {
         if !onlookers::is_run_heard(folder, cosched) {

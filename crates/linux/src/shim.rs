@@ -42,7 +42,7 @@ const CHANNEL: u64 = 0;
 ///
 /// Has to be the first thing that the process does: it closes every descriptor that it finds.
 pub fn main() -> ! {
-    // There is nobody to tell about an error: cosched sees the socket close.
+    // An error cannot be reported: cosched sees the socket close.
     let status = if run().is_ok() { 0 } else { 1 };
     std::process::exit(status)
 }
@@ -79,7 +79,7 @@ struct Shim {
 }
 
 impl Shim {
-    /// Reaps until nobody is left, or until the command has ended and cosched is gone.
+    /// Reaps until no process is left, or until the command has ended and cosched is gone.
     fn watch(&mut self, main: Pid) -> io::Result<()> {
         let process = Process::find(&Proc::default(), main.as_raw_nonzero().get())
             .map_err(io::Error::other)?;

@@ -1,8 +1,7 @@
 //! What this process, and the programs that it starts, do on signals; and which signals ask it to end.
 //!
-//! Ignored signals and the mask of blocked ones survive `exec`. So a helper
-//! that ignores what a terminal sends has to undo that before it becomes
-//! somebody's program.
+//! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores what a
+//! terminal sends therefore has to undo that before it becomes a user's program.
 
 use std::io;
 use std::mem::MaybeUninit;

@@ -1,4 +1,4 @@
-//! All processes of one program, and signals that hit them and nobody else.
+//! All processes of one program, and signals that hit them and no other process.
 //!
 //! No system call signals a program with all its descendants: they may have left
 //! its process group and its session. But they cannot leave the subtree of the
@@ -53,7 +53,7 @@ impl Process {
         proc.stat(pid).map(Process::from)
     }
 
-    /// What it is doing; `None` once it has ended, even if nobody has waited for it yet.
+    /// What it is doing; `None` once it has ended, even if it has not been waited for yet.
     pub fn look(&self, proc: &Proc) -> Option<Stat> {
         let stat = proc.stat(self.pid).ok()?;
         (stat.start_time == self.start_time && !stat.state.has_ended()).then_some(stat)

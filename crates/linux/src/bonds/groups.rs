@@ -10,7 +10,7 @@ use cosched_core::GroupId;
 use super::{Bonds, SharedKey};
 
 /// The group of each program, numbered from 0 in the order of their first programs; `None` for a
-/// program that shares with nobody.
+/// program that shares with no other.
 pub fn groups(programs: &[Bonds]) -> Vec<Option<GroupId>> {
     let mut parents: Vec<usize> = (0..programs.len()).collect();
     let mut holders = BTreeMap::<SharedKey, usize>::new();

@@ -1,9 +1,9 @@
 //! Programs that meet by opening a named pipe.
 //!
-//! Opening one end waits for the other. Until both are there nobody holds a descriptor that would show the
-//! bond, and a freeze interrupts the wait, which begins anew afterwards: two programs that take turns would
-//! never meet. So the system call itself is looked at: a thread that is in `open`, and the path in its memory.
-//! It shows while the program is frozen, too.
+//! Opening one end waits for the other. Until both ends are open, no process holds a descriptor
+//! that would show the bond. A freeze interrupts the wait, which begins anew afterwards: two
+//! programs that take turns would never meet. The system call itself is therefore looked at: a
+//! thread that is in `open`, and the path in its memory. It shows while the program is frozen, too.
 //!
 //! The path is looked up only among what the kernel has in memory (`RESOLVE_CACHED`), so that a file server
 //! that does not answer never makes cosched wait. Where the path cannot be had (a program of another

@@ -1,10 +1,10 @@
 //! Who may be waiting at the sockets of a program.
 //!
 //! A listening socket alone says little: the processes of one parallel program find each other by
-//! sockets, too (MPI, a fork server, a notebook's kernels). It serves others if somebody outside is
-//! connected to it. Where nobody is yet, what counts is whether anybody outside could know its
-//! address: a port that the kernel has chosen and a socket in a folder of the program's own are
-//! known only to those who are told.
+//! sockets, too (MPI, a fork server, a notebook's kernels). It serves others if an outside process
+//! is connected to it. If none is connected yet, what counts is whether an outside process could
+//! know its address. A port that the kernel has chosen, and a socket in a folder of the program's
+//! own, are known only to processes that are told.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -100,7 +100,7 @@ impl Own {
             all.iter().map(|socket| ((socket.local, socket.remote), socket.inode)).collect();
         for socket in all.iter().filter(|socket| socket.doing == Doing::Connected) {
             let accepted = listening.contains(&socket.local.1);
-            // One that is not accepted yet is held by nobody.
+            // No process holds a connection that is not accepted yet.
             let waits = accepted && socket.inode == 0;
             if !waits && !self.has(socket.inode) {
                 continue;

@@ -1,4 +1,4 @@
-//! The kernel's tables of sockets: who listens, who is connected with whom.
+//! The kernel's tables of sockets: which sockets listen, and which are connected with each other.
 //!
 //! `/proc/PID/net` shows all sockets of a process's network namespace, by inode number. To read
 //! TCP's takes milliseconds: the kernel walks a table that is made for as many connections as the

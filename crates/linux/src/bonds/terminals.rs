@@ -1,8 +1,8 @@
-//! Which terminals somebody else waits at.
+//! Which terminals a user, or a process of another program, waits at.
 //!
 //! A pseudo-terminal has two ends. What is written to the one is read at its master, `/dev/ptmx`. A
-//! program that holds the master, too, has made the terminal for its own processes, as mpirun and
-//! test runners do: nobody waits there.
+//! program that also holds the master has made the terminal for its own processes, as mpirun and
+//! test runners do. No user waits at such a terminal.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -136,7 +136,7 @@ fn tables_of_tcp_are_not_read_for_sockets_of_unix() {
     let (root, proc) = made_up(&[&["socket:[1700]"], &["socket:[1700]", "socket:[1603]"]]);
     for pid in 1..=2 {
         let net = root.path().join(format!("{pid}/net"));
-        // No file: whoever reads it fails.
+        // This is no file, so reading it fails.
         fs::create_dir_all(net.join("tcp")).unwrap();
         let unix = "0: 00000003 00000000 00000000 0001 03 1700\n";
         fs::write(net.join("unix"), unix).unwrap();

@@ -1,10 +1,11 @@
 //! Passing v2 controllers on to children.
 //!
-//! Children of a v2 cgroup have `cpuset.cpus` or `cpu.weight` only if their
-//! parent's `cgroup.subtree_control` names the controller. Below the root the kernel allows that only in a cgroup
-//! that holds no process itself, and a caller that was given a fresh cgroup is sitting in it. So the
-//! caller first steps down into a leaf of its own; the cgroup it leaves can then pass controllers
-//! on to the leaf and to every other child. Processes of somebody else are never moved: where there are any, it is an error.
+//! Children of a v2 cgroup have `cpuset.cpus` or `cpu.weight` only if their parent's
+//! `cgroup.subtree_control` names the controller. Below the root the kernel allows that only in a
+//! cgroup that holds no process itself. A caller that was given a fresh cgroup is sitting in it.
+//! The caller therefore first steps down into a leaf of its own. The cgroup that it leaves can then
+//! pass controllers on to the leaf and to every other child. Processes other than the caller's are
+//! never moved: if there are any, it is an error.
 
 use std::path::PathBuf;
 

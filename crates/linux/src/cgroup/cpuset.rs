@@ -1,9 +1,9 @@
 //! Filling a cpuset: which CPUs and memory nodes a cgroup's threads may use.
 //!
-//! A v2 cpuset that names nothing inherits from its parent. A v1 cpuset that
-//! names nothing is empty and takes no process, so its memory nodes must be named
-//! first, and come from the parent if nobody cares. The kernel itself narrows the masks of
-//! the threads inside, now and whenever one is born: no thread can be missed.
+//! A v2 cpuset that names nothing inherits from its parent. A v1 cpuset that names nothing is empty
+//! and takes no process. Its memory nodes must therefore be named first; they come from the parent
+//! if the caller names none. The kernel itself narrows the masks of the threads inside, now and
+//! whenever one is born: no thread can be missed.
 
 use cosched_core::CpuSet;
 

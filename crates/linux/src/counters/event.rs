@@ -55,7 +55,7 @@ impl Counter {
         open(event, thread, INHERIT).map(Counter)
     }
 
-    /// The sum over everybody who was counted, also those who have ended.
+    /// The sum over all threads that were counted, also those that have ended.
     pub(super) fn read(&self) -> io::Result<Reading> {
         let mut words = [[0; 8]; 3];
         (&self.0).read_exact(words.as_flattened_mut())?;
@@ -185,6 +185,6 @@ fn open_as(attr: PerfEventAttr, thread: libc::pid_t, cpu: i32) -> io::Result<Fil
     let Ok(fd @ 0..) = i32::try_from(result) else {
         return Err(io::Error::last_os_error());
     };
-    // SAFETY: the kernel has just opened this descriptor for us; nobody else owns it.
+    // SAFETY: the kernel has just opened this descriptor for us; nothing else owns it.
     Ok(unsafe { File::from_raw_fd(fd) })
 }

@@ -27,7 +27,7 @@ const PAGES: usize = 8192;
 fn touch() {
     let length = PAGES * 4096;
     // SAFETY: the mapping is new and private; it is written only within its length, and unmapped
-    // when nobody refers to it any more.
+    // when nothing refers to it any more.
     unsafe {
         let (access, kind) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);

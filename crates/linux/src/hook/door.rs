@@ -1,7 +1,7 @@
 //! Where the processes of one program connect, and what is heard from all of them.
 //!
-//! The name is abstract: nothing of it is left when cosched is killed, and it is gone with cosched. It has a part that
-//! nobody can guess, so that nobody has it first.
+//! The name is abstract: nothing of it is left when cosched is killed, and it is gone with cosched.
+//! It has a part that no process can guess, so no process can take it first.
 //!
 //! Everybody on the machine can read that name and knock, and a process of the program can ring without end. Both cost
 //! cosched time, so only so much of each is listened to in a second. What comes beyond that waits until the next heartbeat,
@@ -42,7 +42,7 @@ const SECOND: u64 = 1000;
 pub struct Heard {
     /// How many threads the program wants, if a process of it has asked: the most that one of them wants.
     pub wanted: Option<u16>,
-    /// Whether somebody waits for the answer.
+    /// Whether a process waits for the answer.
     pub blocked: bool,
     /// More came in a second than is listened to, for the first time.
     pub too_much: bool,
@@ -174,12 +174,13 @@ impl Door {
         self.uses
     }
 
-    /// Whether whoever comes gets a table.
+    /// Whether a process that comes gets a table.
     pub fn offers(&self) -> bool {
         self.table.is_some()
     }
 
-    /// Whoever comes from now on gets this table of the states of threads, if it numbers threads as this process does.
+    /// Every process that comes from now on gets this table of the states of threads, if it numbers
+    /// threads as this process does.
     pub fn offer(&mut self, table: OwnedFd) {
         self.table = Some(table);
     }
@@ -217,7 +218,7 @@ impl Door {
         heard.wanted = heard.wanted.map(|wanted| wanted.max(self.wanted()));
         let no_more_knocks = self.knocks.spend(knocks, now);
         let no_more_messages = self.messages.spend(messages, now);
-        // What is not listened to any more stays where it is, and wakes nobody.
+        // What is not listened to any more stays where it is, and causes no wake-up.
         if no_more_knocks {
             let _ = epoll::delete(&self.epoll, &self.listener);
         }
@@ -291,14 +292,15 @@ impl Door {
         self.grouped = true;
     }
 
-    /// From now on every process may have so many threads at a region, as many as it wants if `None`, and the program has so
-    /// many CPUs. Whoever waits is answered.
+    /// From now on every process may have `grant` threads at a region, or as many as it wants if
+    /// that is `None`. The program has `cpus` CPUs. Processes that wait are answered.
     pub fn grant(&mut self, grant: Option<u16>, cpus: u16) {
         let Door { grouped, uses, .. } = *self;
         self.set(Rule { grouped, grant, cpus, ..uses.rule() });
     }
 
-    /// From now on everybody has what it wants, nobody has to ask, and barriers are as they would be without cosched.
+    /// From now on every process has what it wants, no process has to ask, and barriers are as they
+    /// would be without cosched.
     pub fn release(&mut self) {
         self.table = None;
         self.is_released = true;
@@ -333,7 +335,7 @@ impl Door {
     }
 }
 
-/// Readable when somebody knocks or has something to say.
+/// Readable when a process knocks or has something to say.
 impl AsFd for Door {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()

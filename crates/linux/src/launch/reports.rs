@@ -145,8 +145,9 @@ impl Reports {
         lines.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).map(parse).collect()
     }
 
-    /// Whether the shim has ended. Without [`Report::Gone`] or [`Report::Failed`] before, somebody
-    /// killed it: the program may still run, below another parent, and its exit will not be known.
+    /// Whether the shim has ended. Without [`Report::Gone`] or [`Report::Failed`] before, the shim
+    /// was killed. The program may then still run, below another parent, and its exit will not be
+    /// known.
     pub fn closed(&self) -> bool {
         self.closed
     }

@@ -168,7 +168,7 @@ impl Linux {
     pub(super) fn pass_on(&mut self, signal: i32) {
         match signal {
             libc::SIGINT | libc::SIGQUIT => {}
-            // What goes wrong here goes wrong for nobody else: it has been stopped itself.
+            // A failure here concerns only cosched: the terminal has stopped the program itself.
             libc::SIGTSTP => _ = kill_process(getpid(), Raw::STOP),
             _ => {
                 let ends = self.live.values().filter_map(|live| match &live.parent {

@@ -70,8 +70,8 @@ impl Linux {
         }
     }
 
-    /// Nothing is written down any more once no program is left that has a use for it. (Whoever is taken out of the live
-    /// ones at the moment counts as gone.)
+    /// Nothing is written down any more once no program is left that has a use for it. (A program
+    /// that is taken out of the live ones at the moment counts as gone.)
     pub(super) fn rest_states(&mut self) {
         let uses = |live: &Live| live.door.as_ref().is_some_and(Door::offers);
         match &mut self.states {
@@ -85,7 +85,7 @@ impl Linux {
 fn watch(states: &mut RunStates, tree: &Tree, proc: &Proc) -> Result<(), String> {
     states.begin().map_err(|error| error.to_string())?;
     let mut result = tree.shim.map_or(Ok(()), |shim| add(states, shim.pid));
-    // Whoever is forked between two walks by a process that is no member yet is found by the next one.
+    // If a process that is no member yet forks between two walks, the next walk finds its child.
     let mut told = BTreeSet::new();
     tree.until_stable(proc, |process| {
         let is_new = result.is_ok() && told.insert(process.pid);

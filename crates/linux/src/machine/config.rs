@@ -37,7 +37,7 @@ pub struct Config {
     pub count: Option<Events>,
     /// The programs; the position is the slot of their ids.
     pub jobs: Vec<Job>,
-    /// What users ask for while the run lasts, if anybody can ask.
+    /// What users ask for while the run lasts, if they can ask.
     pub asks: Option<Arc<Asks>>,
     /// Where what the user should be told goes, at once.
     pub notes: Sender<Note>,

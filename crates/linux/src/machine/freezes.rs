@@ -1,8 +1,9 @@
 //! Confirming freezes: looking again and again until the last thread has stopped.
 //!
-//! The engine lets nobody run on CPUs on which somebody may still be running, so every moment until a
-//! freeze is known to be complete is lost. Looking costs CPU time that others could use. So the first look
-//! comes shortly before the program stopped the last time, and later ones the more rarely the longer it takes.
+//! The engine lets no program run on CPUs on which another one may still be running. Every moment
+//! until a freeze is known to be complete is therefore lost. Looking costs CPU time that others
+//! could use. The first look therefore comes after a little less time than the program needed to
+//! stop the last time. Later looks come the more rarely the longer it takes.
 
 use cosched_core::{Aspect, Event, Happening, Nanos, ProgramId};
 

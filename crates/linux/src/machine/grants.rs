@@ -31,7 +31,7 @@ impl Linux {
         Ok(door)
     }
 
-    /// Somebody is at a program's door.
+    /// A process is at a program's door.
     pub(super) fn hear_door(&mut self, id: ProgramId) {
         let Some(live) = self.live.get_mut(&id) else { return };
         let (tree, proc) = (&live.tree, &self.proc);

@@ -1,10 +1,10 @@
 //! A look at running programs now and then: what they hold, who traces them, who stopped them.
 //!
-//! None of this is announced by the kernel, and looking costs (a process's
-//! list of open files and mappings is read), so looks at what a program *holds*
-//! become rarer while it runs: programs open their devices and sockets early.
-//! Whether somebody stopped it is one small read. Waking up for it costs far more than the read itself, so it is done
-//! when cosched is awake anyway, at the end of a quantum, say; only where nothing else happens does it wake for it.
+//! The kernel announces none of this. Looking costs, since a process's list of open files and
+//! mappings is read. Looks at what a program *holds* therefore become rarer while it runs: programs
+//! open their devices and sockets early. Whether another process stopped it is one small read.
+//! Waking up for it costs far more than the read itself. It is therefore done when cosched is awake
+//! anyway, at the end of a quantum, say. Only where nothing else happens does cosched wake for it.
 
 use std::collections::BTreeMap;
 
@@ -28,10 +28,10 @@ const LOCKS: (Nanos, Nanos) = (Nanos::from_millis(250), Nanos::from_secs(4));
 const TIED: Nanos = Nanos::from_secs(30);
 const HURRY: Nanos = Nanos::from_millis(20);
 const LONGEST: Nanos = Nanos::from_secs(30);
-/// The longest for a program that may be frozen only as long as nobody else connects to it.
+/// The longest for a program that may be frozen only as long as no other process connects to it.
 const LONGEST_TO_CONNECTION: Nanos = Nanos::from_secs(2);
 
-/// When to look at whom, and what was seen.
+/// When to look at which program, and what was seen.
 #[derive(Debug)]
 pub(super) struct Inspector {
     handed_out: HandedOut,
@@ -117,7 +117,7 @@ impl Inspector {
         self.watched.remove(&id);
     }
 
-    /// Whether somebody traces the program, as of the last look.
+    /// Whether another process traces the program, as of the last look.
     pub(super) fn is_traced(&self, id: ProgramId) -> bool {
         self.watched.get(&id).is_some_and(|watched| watched.traced)
     }
@@ -138,7 +138,8 @@ impl Linux {
         self.inspector.watched.iter().map(next).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether a stop by somebody else could not be told from our own: the look waits until the program runs.
+    /// Whether a stop by another process could not be distinguished from our own: the look waits
+    /// until the program runs.
     fn hides_stops(&self, id: ProgramId) -> bool {
         self.live.get(&id).is_some_and(|live| {
             live.ended.is_none() && matches!(live.state, State::Freezing { .. } | State::Frozen)

@@ -1,9 +1,10 @@
 //! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs and threads.
 //!
-//! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a tenth of a second, so
-//! that is done in the [background](crate::background), and nobody starts later for it: a program whose threads are to be
-//! counted is observed from when it is done. A program whose waits for locks are wanted before it starts is observed from its
-//! first instruction on, and starts later if need be: its shim is observed, of which it inherits that.
+//! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a
+//! tenth of a second. That is done in the [background](crate::background), and no program starts
+//! later for it. A program whose threads are to be counted is observed from when loading is done. A
+//! program whose waits for locks are wanted before it starts is observed from its first instruction
+//! on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
 //! Where nothing is wanted of single threads, or of what they wait for, the [clocks](crate::cpu_clocks) of processes tell what
 //! there is to know, and nothing is loaded at all.
@@ -49,7 +50,7 @@ pub(super) struct Observer {
     names: Names,
     /// How many threads could not be watched, as far as that was told.
     lost: u64,
-    /// Whether it was told that nobody can see where in their code programs are.
+    /// Whether it was told that the positions of programs in their code cannot be seen.
     pub(super) is_blind: bool,
 }
 
@@ -79,7 +80,8 @@ struct Observed {
     frozen: Nanos,
     /// Threads that have ended, told when others were read.
     ended: Vec<ThreadUse>,
-    /// What its processes compute, and how long they wait for CPUs, as long as nobody looks at its threads.
+    /// What its processes compute, and how long they wait for CPUs, as long as its threads are not
+    /// looked at.
     clocks: CpuClocks,
     delays: RunDelays,
     /// Whether it was told that its waits cannot be seen.
@@ -179,8 +181,8 @@ impl Observer {
         self.set_ticks();
     }
 
-    /// Ticks are counted while somebody's user time is wanted and its clocks are not enough. Where the kernel does not let
-    /// us, there is none.
+    /// Ticks are counted while the user time of some program is wanted and its clocks are not
+    /// enough. Where the kernel does not let us count them, there is no user time.
     fn set_ticks(&mut self) {
         let wants = |id: &ProgramId| self.wants(*id, Measure::UserTime);
         let wanted = self.wanted.keys().any(|id| wants(id) && self.looks_at_threads(*id));
@@ -193,7 +195,8 @@ impl Observer {
         }
     }
 
-    /// Locks are told apart once somebody wants that; where the kernel does not let us, they are not.
+    /// Locks are told apart once a policy wants that. Where the kernel does not let us, they are
+    /// not.
     fn set_locks(&mut self) {
         let mut wanted = self.wanted.values();
         if self.locks || !wanted.any(|measures| measures.contains(&Measure::LockShares)) {

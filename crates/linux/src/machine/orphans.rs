@@ -109,7 +109,8 @@ impl Linux {
         self.bury()
     }
 
-    /// Takes the ends of orphans that are no commands: nobody asks for them, but they must not stay as zombies.
+    /// Takes the ends of orphans that are no commands. Nothing asks for these ends, but the orphans
+    /// must not stay as zombies.
     fn bury(&mut self) -> Result<(), MachineError> {
         let orphans = self.orphans()?;
         if self.has_news_of_a_death()
@@ -157,7 +158,7 @@ impl Linux {
     pub(super) fn adopt_for(&mut self, live: &mut Live) -> Result<bool, MachineError> {
         let mut any = false;
         let orphans = self.orphans()?;
-        // Asked after they were listed: whoever left one of them is dead by now.
+        // Asked after the orphans were listed: a process that left one of them is dead by now.
         let is_only_one = self.orphanage.knows_all() && !self.has_news_of_a_death();
         for stat in orphans {
             let process = Process::from(stat);
@@ -228,8 +229,9 @@ impl Linux {
     }
 }
 
-/// Announces the processes of a program whose parents have ended, so that whoever has to continue them finds them even
-/// if their shim is gone by then. Below the command they are not, and no cgroup holds them.
+/// Announces the processes of a program whose parents have ended. The process that has to continue
+/// them then finds them even if their shim is gone by then. They are not below the command, and no
+/// cgroup holds them.
 pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result<(), MachineError> {
     let Some(shim) = live.tree.shim else { return Ok(()) };
     for pid in proc.children(shim.pid)? {

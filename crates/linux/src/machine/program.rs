@@ -59,12 +59,12 @@ pub(super) struct Live {
 pub(super) struct Ended {
     pub(super) exit: Exit,
     pub(super) usage: Usage,
-    /// When the program did, where somebody has seen it; `None`: just before that is noticed.
+    /// When the program ended, if that was seen; `None`: just before that is noticed.
     pub(super) at: Option<Nanos>,
 }
 
 impl Ended {
-    /// Nobody has seen when.
+    /// An end whose time was not seen.
     pub(super) fn unseen(exit: Exit, usage: Usage) -> Ended {
         Ended { exit, usage, at: None }
     }
@@ -73,7 +73,7 @@ impl Ended {
 /// Who is the parent of its command and its orphans, and how cosched hears of their ends.
 #[derive(Debug)]
 pub(super) enum Parent {
-    /// Nobody yet, or nobody any more.
+    /// No process yet, or none any more.
     Nobody,
     /// Its shim, which reports.
     Shim(Launched),
@@ -81,7 +81,8 @@ pub(super) enum Parent {
     Killed(Launched),
     /// cosched itself, in the place of a killed shim.
     Cosched,
-    /// Whoever it was when cosched came. This, a pidfd, tells when its first process has ended.
+    /// The parent that it had when cosched came. This, a pidfd, tells when its first process has
+    /// ended.
     Other(OwnedFd),
 }
 
@@ -141,7 +142,7 @@ pub(super) enum State {
     },
     /// It has stopped.
     Frozen,
-    /// Somebody else has stopped it.
+    /// Another process has stopped it.
     StoppedByOther,
 }
 

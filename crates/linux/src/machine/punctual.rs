@@ -1,11 +1,11 @@
 //! Being on time: how cosched itself is scheduled.
 //!
-//! A thread that wakes is let in when its claim is older than that of those who
-//! run. Three things shape that claim, each measured with the example
-//! `wake_lateness`: a *short slice* (needs no right) makes a small claim, which is granted
-//! early; a *negative nice value* (needs a right) makes cosched's share large, so that the little
-//! it runs never exceeds it, however many threads compete; real-time classes need more rights and gave
-//! nothing beyond that for *waking*.
+//! A thread that wakes is let in when its claim is older than that of the threads that run. Three
+//! things shape that claim, each measured with the example `wake_lateness`. A *short slice* (needs
+//! no right) makes a small claim, which is granted early. A *negative nice value* (needs a right)
+//! makes cosched's share large. The little that cosched runs then never exceeds its share, however
+//! many threads compete. Real-time classes need more rights and gave nothing beyond that for
+//! *waking*.
 //!
 //! Staying on the CPU is another matter. The first thread that a thaw wakes, or a worker of the kernel, takes the CPU
 //! from cosched, whatever its slice, and keeps it until the next tick: the second program of the gang then starts
@@ -49,7 +49,7 @@ impl Punctual {
         let undisturbed = Some(real_time).filter(granted);
         // The first that is granted; without any, cosched is as punctual as everybody else.
         let own = [SchedAttr { nice: HIGHEST_PRIORITY, ..slice }, slice].into_iter().find(granted);
-        // A slice that reads as a length was the kernel's choice if nobody chose it.
+        // A slice that reads as a length was the kernel's choice if no user chose it.
         let found = SchedAttr { runtime: Nanos::ZERO, ..found };
         Punctual { found: Some(found), own, undisturbed }
     }

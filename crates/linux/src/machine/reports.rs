@@ -99,7 +99,7 @@ impl Linux {
         }
         self.inspector.forget(live.id);
         self.observer.forget(live.id);
-        // Whoever of it goes on has what it wants.
+        // From now on its remaining processes have what they want.
         if let Some(door) = live.door.take() {
             self.met.tell(live.id.slot, door.meetings(), door.told());
             self.met.end(live.id.slot);
@@ -141,7 +141,8 @@ impl Linux {
         self.leftovers.push(live);
     }
 
-    /// Waits for the shims below which nobody is left, at the end of a run: many runs may follow in one process.
+    /// Waits, at the end of a run, for the shims below which no process is left: many runs may
+    /// follow in one process.
     pub(super) fn dismiss_shims(&mut self) {
         let is_gone = |live: &Live| live.tree.members(&self.proc).is_empty();
         let all = std::mem::take(&mut self.leftovers).into_iter();

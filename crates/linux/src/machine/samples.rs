@@ -27,7 +27,8 @@ pub(super) fn of_locks(name: ThreadId, thread: &ThreadUse) -> impl Iterator<Item
     waited.map(move |lock| LockShare { thread: name, lock: lock.lock ^ process, wait: lock.time })
 }
 
-/// What a program did, by its threads; `ticks`: whether somebody counted where its CPU time goes.
+/// What a program did, by its threads. `ticks` tells whether it was counted where its CPU time
+/// goes.
 pub(super) fn of_program(
     sample: Sample,
     slices: &[Slice],
@@ -42,7 +43,7 @@ pub(super) fn of_program(
     Sample {
         on_cpu,
         user_time: ticks.then(|| Nanos((on_cpu.0 as f64 * user_part(slices)) as u64)),
-        // Or stopped by somebody else, which is no time to run either.
+        // Or stopped by another process, which is no time to run either.
         frozen: sample.frozen.max(frozen.unwrap_or_default()),
         run_delay: Some(sum(Activity::Runnable)),
         lock_wait: Some(slices.iter().map(|slice| slice.thread.at_locks()).sum::<Nanos>())

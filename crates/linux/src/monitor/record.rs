@@ -113,7 +113,7 @@ impl Records {
     /// What the kernel says.
     pub(super) fn map(array: BorrowedFd<'_>) -> rustix::io::Result<Records> {
         let length = RECORDS * size_of::<Record>();
-        // SAFETY: a new mapping at a place of the kernel's choice; nobody else's memory is touched.
+        // SAFETY: a new mapping at a place of the kernel's choice; no other memory is touched.
         let memory = unsafe {
             mmap(std::ptr::null_mut(), length, ProtFlags::READ, MapFlags::SHARED, array, 0)
         }?;
@@ -145,7 +145,7 @@ impl Records {
 
 impl Drop for Records {
     fn drop(&mut self) {
-        // SAFETY: this very mapping, and nobody refers to it any more.
+        // SAFETY: this very mapping, and nothing refers to it any more.
         let unmapped = unsafe { munmap(self.first.as_ptr().cast(), RECORDS * size_of::<Record>()) };
         debug_assert_eq!(unmapped, Ok(()));
     }

@@ -48,7 +48,7 @@ pub struct Sampled {
 #[derive(Clone, Copy, Debug)]
 struct Member {
     program: u32,
-    /// Its number may be given to somebody else once it has ended.
+    /// Its number may be given to another process once it has ended.
     start_time: u64,
     /// Whether it was looked at before: threads that come later are new-born.
     known: bool,
@@ -143,8 +143,8 @@ impl Sampled {
             for thread in gone_is_empty(self.proc.threads(process))?.unwrap_or_default() {
                 let folder = thread_folder(&self.proc, process, thread);
                 let activity = match activity(&folder.join("syscall")) {
-                    // While it changes its program or its user, once it has ended, and for good where somebody else may not
-                    // look.
+                    // This happens while it changes its program or its user, and once it has ended.
+                    // It happens for good where another user may not look.
                     Err(error) if error.is_denied() => {
                         let stat = self.proc.thread_stat(process, thread);
                         let has_ended = stat.is_ok_and(|stat| stat.state == State::Zombie);

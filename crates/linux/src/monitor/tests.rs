@@ -96,7 +96,8 @@ fn watched(mut monitor: Monitor) {
         assert_eq!((after.program, after.process), (7, std::process::id() as i32));
         let spent = after.in_activity(*activity).0 - before.in_activity(*activity).0;
         match activity {
-            // Others may have the CPU, and whoever computes may not be running when it is looked at.
+            // Others may have the CPU, so a thread that computes may not be running when it is
+            // looked at.
             Activity::Running => assert!(spent > 0),
             _ => {
                 assert_eq!(after.now, Some(*activity), "{after:?}");

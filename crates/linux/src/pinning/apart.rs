@@ -1,9 +1,10 @@
 //! Threads whose CPUs are not simply those of their program.
 //!
-//! A policy may give single threads CPUs of their own, of those of the program. What such a thread starts is born with the
-//! same mask, so that mask counts as ours, also on a thread that no policy has named. But somebody else may have bound a
-//! thread to just these CPUs, before or since: threads that were met with a mask of somebody else's are remembered with it,
-//! and a thread that was given one mask and has another is somebody else's, too.
+//! A policy may give single threads CPUs of their own, of those of the program. What such a thread
+//! starts is born with the same mask. That mask therefore counts as ours, also on a thread that no
+//! policy has named. But other software may have bound a thread to just these CPUs, before or
+//! since. A thread that was met with a mask of other software is remembered with it. A thread that
+//! was given one mask and has another is bound by other software, too.
 
 use std::collections::HashMap;
 
@@ -20,12 +21,12 @@ pub(super) struct Apart {
     ruled: HashMap<i32, (Process, CpuSet)>,
     /// All masks that came of that.
     given: Vec<CpuSet>,
-    /// Threads that somebody else has bound, and to what.
+    /// Threads that other software has bound, and to what.
     strangers: HashMap<i32, (Process, CpuSet)>,
 }
 
 impl Apart {
-    /// Whether nobody was given anything yet.
+    /// Whether no thread was given anything yet.
     pub(super) fn is_new(&self) -> bool {
         self.given.is_empty()
     }
@@ -48,18 +49,18 @@ impl Apart {
         self.ruled.clear();
     }
 
-    /// Somebody else has bound a thread to these CPUs.
+    /// Other software has bound a thread to these CPUs.
     pub(super) fn meets(&mut self, thread: Process, mask: CpuSet) {
         self.ruled.remove(&thread.pid);
         self.strangers.insert(thread.pid, (thread, mask));
     }
 
-    /// Nobody else binds a thread any more; whether somebody did.
+    /// Other software does not bind a thread any more; whether it did.
     pub(super) fn is_let_go(&mut self, thread: Process) -> bool {
         self.strangers.remove(&thread.pid).is_some()
     }
 
-    /// The CPUs of a thread that nobody else has bound, where those of its program are these.
+    /// The CPUs of a thread that no other software has bound, where those of its program are these.
     pub(super) fn target(&self, tid: i32, all: &CpuSet) -> CpuSet {
         let own = self.ruled.get(&tid).map(|(_, own)| own.intersection(all));
         own.filter(|own| !own.is_empty()).unwrap_or(*all)

@@ -52,7 +52,7 @@ impl Sleeper {
         affinity::get(self.pid()).unwrap()
     }
 
-    /// Somebody else binds it.
+    /// Other software binds it.
     fn is_bound_to(&self, cpus: CpuSet) {
         affinity::set(self.pid(), &cpus).unwrap();
     }

@@ -84,7 +84,7 @@ impl Ring {
 
 impl Drop for Ring {
     fn drop(&mut self) {
-        // Nobody reads what the kernel still writes.
+        // Nothing reads what the kernel still writes.
         self.word(TAIL).store(self.word(HEAD).load(Relaxed), Relaxed);
         // SAFETY: mapped with this size, and no reference outlives this. The call fails only for addresses that are none.
         let _ = unsafe { munmap(self.base.cast(), (1 + PAGES) * self.page) };

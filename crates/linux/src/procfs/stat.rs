@@ -27,7 +27,8 @@ pub struct Stat {
     pub stime: u64,
     /// Page faults without a disk of the children that it has waited for: it grows with each of them.
     pub faults_of_reaped: u64,
-    /// CPU time of the children that it has waited for, and of those whom they have, clock ticks.
+    /// CPU time of the children that it has waited for, and of those that they have waited for,
+    /// clock ticks.
     pub reaped: u64,
     /// How many threads the process has.
     pub threads: u32,

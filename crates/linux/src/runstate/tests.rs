@@ -56,7 +56,7 @@ impl Drop for Mapped {
 
 fn map(table: BorrowedFd<'_>, rights: ProtFlags) -> Result<*mut std::ffi::c_void, Errno> {
     let anywhere = std::ptr::null_mut();
-    // SAFETY: a new mapping at a place of the kernel's choice; nobody else's memory is touched.
+    // SAFETY: a new mapping at a place of the kernel's choice; no other memory is touched.
     unsafe { mmap(anywhere, ThreadTable::SIZE, rights, MapFlags::SHARED, table, 0) }
 }
 
@@ -291,7 +291,7 @@ fn a_program_can_map_the_table_for_reading_only_and_cannot_change_it_by_system_c
     let writable = map(states.table(), ProtFlags::READ | ProtFlags::WRITE);
     assert!(writable.is_err(), "{writable:?}");
     let table = Mapped::of(states.table());
-    // SAFETY: memory of this test's own; that nobody writes to it is what is tested.
+    // SAFETY: memory of this test's own; that nothing writes to it is what is tested.
     let widened =
         unsafe { mprotect(table.0, ThreadTable::SIZE, MprotectFlags::READ | MprotectFlags::WRITE) };
     assert!(widened.is_err());

@@ -1,10 +1,10 @@
 //! A cgroup for the sentinel alone, so that it survives when cosched's is killed.
 //!
-//! systemd ends a service or scope by killing everything in its cgroup. Where the
-//! caller may write in the cgroup *above* cosched's (a delegated subtree), the sentinel makes
-//! itself a place there. Where a systemd user manager rules, that manager is asked to put the sentinel
-//! into a scope of its own. Both are best effort: in an ordinary terminal nobody
-//! kills cgroups, and a sentinel that stays is as good.
+//! systemd ends a service or scope by killing everything in its cgroup. Where the caller may write
+//! in the cgroup *above* cosched's (a delegated subtree), the sentinel makes itself a place there.
+//! Where a systemd user manager rules, that manager is asked to put the sentinel into a scope of
+//! its own. Both are best effort: in an ordinary terminal no software kills cgroups, and a sentinel
+//! that stays is as good.
 
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -72,7 +72,7 @@ impl Doomed {
         Ok(moved)
     }
 
-    /// Removes the subtree, moving out whoever is born in it meanwhile.
+    /// Removes the subtree, moving out processes that are born in it meanwhile.
     pub(super) fn remove(&self) -> Result<(), FileError> {
         let until = Instant::now() + LEAVING;
         loop {

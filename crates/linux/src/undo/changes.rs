@@ -2,9 +2,9 @@
 //!
 //! One rule serves for masks and for scheduling alike. A thread with a record of its own gets back
 //! what was found there. But threads are born with the settings of their parent, so there are
-//! threads with our settings and no record: those get back what was found wherever the program was
-//! given the setting that they have. A thread whose present setting is none of ours was changed by somebody
-//! else, or not yet by us, and is left alone.
+//! threads with our settings and no record. Those get back what was found wherever the program was
+//! given the setting that they have. A thread whose present setting is none of ours is left alone:
+//! other software changed it, or we have not changed it yet.
 //!
 //! cosched may have died between two changes, with half of the threads still under an earlier
 //! one. So every setting that was ever announced counts as ours, and what was found first is what is restored.
@@ -64,7 +64,7 @@ impl<T: Copy + PartialEq> Changes<T> {
     /// What a thread that now has `present` is to be given; `None` if it is to be left alone.
     pub(super) fn original(&self, thread: Process, present: T) -> Option<T> {
         let own = self.by_thread.get(&thread);
-        // What somebody has set in the meantime, and we have left as it was.
+        // What other software has set in the meantime, and we have left as it was.
         let kept = |change: &Change<T>| change.set == present && change.found == present;
         if own.is_some_and(|own| own.iter().any(kept)) {
             return None;
@@ -77,8 +77,8 @@ impl<T: Copy + PartialEq> Changes<T> {
 }
 
 impl Changes<SchedAttr> {
-    /// As [`Changes::original`], with class, nice value and slice told one by one: where somebody else has changed one of
-    /// them since, the others are given back all the same.
+    /// As [`Changes::original`], with class, nice value and slice told one by one. If other
+    /// software has changed one of them since, the others are given back all the same.
     pub(super) fn original_scheduling(
         &self,
         thread: Process,

@@ -3,9 +3,10 @@
 //! A log holds what its cosched owes, and so names every program that it has. It is read here from
 //! outside: before another cosched attaches to a process, and to make one let a program go.
 //!
-//! Root reads the logs of other users, too, who can write anything there. So no more than
-//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are read, and a log of theirs is
-//! believed only of a cosched and of processes of the same user: nobody can change others.
+//! Root reads the logs of other users, too, and these users can write anything there. No more than
+//! `MOST_OF_ANOTHER` bytes and `MOST_LOGS` logs of one of them are therefore read. A log of theirs
+//! is believed only of a cosched and of processes of the same user: no user can change the
+//! processes of others.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};

@@ -168,7 +168,7 @@ impl Log {
         let is_long = self.size > self.large.max(2 * self.least);
         let is_worth_a_try = self.spilled > WORTH_A_TRY.max(2 * self.tried);
         if (is_long || is_worth_a_try) && self.rewrite().is_err() {
-            // It is as good as before, only longer: the disk is full, or somebody has removed the folder.
+            // It is as good as before, only longer: the disk is full, or the folder was removed.
             self.large = self.large.max(2 * self.size);
             self.tried = self.spilled;
         }

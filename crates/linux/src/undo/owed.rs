@@ -105,12 +105,12 @@ impl Owed {
         }
     }
 
-    /// Whoever is in a program's cgroup belongs to it, also where neither its shim nor its first process
-    /// leads there any more. Once moved out, nothing would tell.
+    /// Every process in a program's cgroup belongs to the program, also where neither its shim nor
+    /// its first process leads there any more. Once a process is moved out, nothing would tell.
     pub(super) fn take_in_members_of_cgroups(&mut self, proc: &Proc) {
         for (id, program) in &mut self.programs {
             let dirs = self.cgroups.iter().map(|cgroup| cgroup.dir.child(&cgroup::name_of(*id)));
-            // Those of another PID namespace read as 0; a cgroup that is gone holds nobody.
+            // Those of another PID namespace read as 0; a cgroup that is gone holds no process.
             let pids = dirs.flat_map(|dir| dir.procs_recursive().unwrap_or_default());
             let found =
                 pids.filter(|pid| *pid != 0).filter_map(|pid| Process::find(proc, pid).ok());

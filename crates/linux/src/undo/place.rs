@@ -161,7 +161,8 @@ fn in_runtime_folder(folder: &Path, uid: u32) -> Result<PathBuf, PlaceError> {
     }
 }
 
-/// Makes a folder in `/tmp`, under a name that nobody can have guessed where the first one is taken.
+/// Makes a folder in `/tmp`. Where the first name is taken, it gets a name that no user can have
+/// guessed.
 fn make_in_tmp(uid: u32, tmp: &Path) -> Result<PathBuf, PlaceError> {
     let first = tmp.join(first_name(uid));
     let failed = |source| PlaceError::Make { folder: first.clone(), source };

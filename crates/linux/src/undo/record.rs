@@ -48,7 +48,7 @@ pub enum Record {
         /// The process in whose subtree it lives.
         shim: Process,
         /// Whether it is frozen by SIGSTOP. Undo: SIGCONT to all its processes. Programs frozen by
-        /// cgroup get none, so what somebody else stopped there stays stopped.
+        /// cgroup get none, so what another process stopped there stays stopped.
         stopped_by_signal: bool,
     },
     /// The program's first process is known.
@@ -107,12 +107,12 @@ pub enum Record {
     },
     /// All threads that were moved have the masks that were found.
     MovedApart,
-    /// Somebody else has stopped a process: undo must not continue it.
+    /// Other software has stopped a process: undo must not continue it.
     StoppedByOther {
         /// Which.
         process: Process,
     },
-    /// Somebody else has let it go on.
+    /// Other software has let a stopped process go on.
     ContinuedByOther {
         /// Which.
         process: Process,

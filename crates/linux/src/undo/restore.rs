@@ -9,8 +9,9 @@
 //! process will still bind itself and join its cgroups, so its shim is waited for, though not for long.
 //!
 //! SIGCONT goes to every process of a program that was frozen by signals, not only to those that
-//! look stopped: a SIGSTOP that was sent in cosched's last moment may not have taken effect yet, and
-//! SIGCONT takes it back. Those that somebody else stopped, and those under a debugger, get none.
+//! look stopped. A SIGSTOP that was sent in cosched's last moment may not have taken effect yet,
+//! and SIGCONT takes it back. Processes that another process stopped, and those under a debugger,
+//! get none.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

@@ -45,7 +45,7 @@ fn host(way: &str, folder: &Path) {
     };
     let (launched, main) = start(way == "signal", cgroup.as_ref(), &mut log, &proc);
     let tree = Tree { shim: Some(launched.shim()), main: Some(main), ..Tree::default() };
-    // Stopped by somebody else before cosched does anything.
+    // Stopped by another process before cosched does anything.
     let bystander = tree.members(&proc).into_iter().find(|process| *process != main).unwrap();
     if way == "signal" {
         bystander.signal(&proc, Signal::STOP).unwrap();

@@ -39,7 +39,7 @@ impl Linux {
         self.observer.set_locks();
         let running = self.live.get(&id).filter(|_| !self.observer.programs.contains_key(&id));
         let Some(live) = running else { return Ok(()) };
-        // Whoever is forked between two walks by a process that is not known yet is found by the next one.
+        // If an unknown process forks between two walks, the next walk finds its child.
         let (mut told, mut result) = (BTreeSet::new(), Ok(()));
         live.tree.until_stable(&self.proc, |process| {
             let is_new = result.is_ok() && told.insert(process.pid);

@@ -1,4 +1,5 @@
-//! What looks at programs: a [monitor](crate::monitor), opened when somebody first wants what it tells.
+//! What looks at programs: a [monitor](crate::monitor), opened when a policy first wants what it
+//! tells.
 
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
@@ -22,7 +23,7 @@ impl Source {
         let open = || Monitor::open(&Proc::default()).0;
         if let Source::Closed = self {
             let (done, opened) = channel();
-            // Whoever waits for it may have gone meanwhile.
+            // The receiver that waits for it may have gone meanwhile.
             let spawned = background::spawn("observe", move || _ = done.send(open()));
             *self = spawned.map_or_else(|_| Source::Open(open()), |_| Source::Opening(opened));
         }
