@@ -3,9 +3,10 @@
 //! *Problem.* With which counts a workload is done first is not seen from its programs one by one: what a thread brings one of
 //! them is a CPU less for the others, as long as there are others.
 //!
-//! *Idea.* Of each program it is known how long it takes alone with which count. Gangs that take turns are a fluid, seen
-//! from far enough: with `t` quanta in a round, a program gets on at a `t`-th of its speed alone, until somebody comes or
-//! ends and `t` is another. That tells all ends in no time, so many counts can be held against each other.
+//! *Idea.* The time that each program takes alone is known for each thread count. Gangs that take
+//! turns are like a fluid, seen from far enough. With `t` quanta in a round, a program progresses
+//! at a `t`-th of its speed alone. That holds until a program arrives or ends and `t` changes. All
+//! ends follow from this in no time, so many thread counts can be compared.
 //!
 //! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits, and then changes of single
 //! programs' counts as long as they help. Of all that cannot be told from the one with the shortest total time, those
@@ -47,7 +48,7 @@ pub struct Candidate {
     pub arrives: Nanos,
     /// How often it runs, one run after another.
     pub runs: u32,
-    /// How many threads it has if nobody advises anything.
+    /// How many threads it has without any advice.
     pub asked: u16,
     /// How long it takes alone.
     pub speedup: Speedup,
@@ -114,8 +115,8 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     match kind {
         Kind::Gang => sizes.len() as f64,
         Kind::Minwait => minwait::turns(sizes, cpus),
-        // Whoever has one thread waits for no sibling, so that each can have its part of the CPUs; others may need all of theirs
-        // at once.
+        // A single-threaded program waits for no sibling, so each can have its part of the CPUs.
+        // Other programs may need all of their CPUs at once.
         Kind::Auto if sizes.iter().all(|size| *size <= 1) => {
             sizes.len() as f64 / cpus.max(1) as f64
         }

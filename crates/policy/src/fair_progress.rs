@@ -1,8 +1,8 @@
 //! `fair-progress`: programs of equal weight suffer the same slowdown.
 //!
-//! *Problem.* Programs that get equal time do not get equally far: whoever needs the memory bus or the cache is slowed down
-//! by those beside it, and whoever does not is not. How far somebody would have come alone cannot be seen while others
-//! run.
+//! *Problem.* Programs that get equal time do not get equally far. A program that needs the memory
+//! bus or the cache is slowed down by its co-runners, and a program that needs neither is not. How
+//! far a program would have come alone cannot be seen while others run.
 //!
 //! *Idea.* Estimate it, from quanta in which a program happened to suffer little, for all quanta of the same phase; add up
 //! for each program the time alone that its work was worth, and give the next quantum to those that are behind. Where
@@ -20,14 +20,15 @@
 //! *Source.* The paper on fair-progress scheduling (FPS), all of it but its I/O, which it leaves open. Each module tells its
 //! section, and what is ours. Ours here:
 //!
-//! - while there is room for everybody, there are no quanta, and nothing is measured: whoever comes too much begins
-//!   with a pause, so that its first quantum is clean;
+//! - while all programs fit, there are no quanta, and nothing is measured. A program that arrives
+//!   when there is no room begins with a pause, so that its first quantum is clean;
 //! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
 //!   then measured counts as low contention only by the first criterion;
 //! - programs that belong together are one: the least progress of any counts;
-//! - programs that somebody else [stops](stopped) neither come further by it nor fall behind;
+//! - programs that another process [stops](stopped) neither gain progress by the stop nor fall
+//!   behind;
 //! - another run of a program that is repeated goes on with the progress of the one before;
-//! - no training while somebody would be frozen too long by it;
+//! - there is no training while a program would be frozen for too long by it;
 //! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
 //!   traffic is not known.
 
@@ -87,7 +88,7 @@ pub(crate) struct FairProgress {
     denied: Denied,
     /// Who runs, and where.
     seats: Vec<Seat>,
-    /// Who was told to wait, and whether for somebody's training.
+    /// The programs that were told to wait, and whether each waits for the training of another one.
     waiting: BTreeMap<ProgramId, bool>,
     /// The CPUs that the seats were made for.
     cpus: CpuSet,
@@ -170,7 +171,7 @@ impl FairProgress {
         self.seats.iter().flat_map(|seat| &seat.members).copied().collect()
     }
 
-    /// Whoever is trained is trained no more; tells who that was.
+    /// Ends the training that is under way, if any; tells which programs were trained.
     fn end_training(&mut self, now: Nanos) -> Vec<ProgramId> {
         let Some(trained) = self.present.trained.take() else { return Vec::new() };
         self.known.pay(trained.idle, (now - self.present.began).as_secs_f64());
@@ -321,7 +322,7 @@ impl FairProgress {
             let progress = self.known.progress(unit);
             let why = match for_training {
                 true => Why::AwaitsTraining,
-                // Whoever has come nowhere is not ahead of anybody.
+                // A unit that has made no progress is not ahead of any other.
                 false if progress <= 0.0 => Why::Queued { ahead: ahead as u16 },
                 false => Why::MoreProgress {
                     progress: span(progress),
@@ -342,7 +343,7 @@ impl FairProgress {
         }
     }
 
-    /// There is room for everybody: nothing is to be decided until somebody comes.
+    /// All programs fit: nothing is to be decided until another program arrives.
     fn let_all_run(&mut self, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         self.end_training(world.now);
         if self.present.ends != Nanos::NEVER {

@@ -4,9 +4,10 @@
 //! their own siblings, often from the one that holds the lock for which the others wait. What waits then is ranked
 //! anew, and takes CPUs again: *backstabbing* (section II).
 //!
-//! *Idea.* Siblings are equals: one class, one slice. How long the slice is follows from the program as a whole. Threads
-//! that mostly compute get short ones, so that nobody waits long for a CPU; threads that wait for locks or
-//! memory get long ones, so that whoever has the lock gets done ([`quanta`]).
+//! *Idea.* Siblings are equals: one class, one slice. The program as a whole determines how long
+//! the slice is. Threads that mostly compute get short slices, so that no thread waits long for a
+//! CPU. Threads that wait for locks or memory get long slices, so that the thread that has the lock
+//! gets done ([`quanta`]).
 //!
 //! *Algorithm* (algorithm 1). A program starts as it would without us. When it has made its threads, it is given one
 //! more interval to prepare itself. Then its scaling factor is measured in each interval, and its slice chosen by the table.
@@ -15,9 +16,10 @@
 //!
 //! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1. Ours:
 //!
-//! - *lock contention* is the share of the threads' time that they waited for locks (the paper reads the mean over the
-//!   threads off `prstat`: the same where all live through the interval), without threads that did not run at all: idle
-//!   workers of a pool hold nobody up;
+//! - *lock contention* is the share of the threads' time that they waited for locks. The paper
+//!   reads the mean over the threads off `prstat`, which is equal where all live through the
+//!   interval. Threads that did not run at all do not count: idle workers of a pool hold up no
+//!   thread;
 //! - where cache references cannot be counted, the miss ratio of the program's profile counts, or else lock contention
 //!   alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
@@ -25,7 +27,8 @@
 //!   [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the first one, always);
 //! - what the guard found out of a program, in this run or in earlier ones ([`Experience`]), is not tried again at first: it is
 //!   taken, and held against nothing only later;
-//! - with the guard, and where nobody has fixed it, the [interval](pace) follows the speed of phase changes;
+//! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of
+//!   phase changes;
 //! - programs with weights share the CPUs by [`weights`].
 
 mod fixed;

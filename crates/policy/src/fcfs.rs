@@ -5,14 +5,14 @@
 //! use all CPUs well there is nothing better; short ones behind long ones wait
 //! long, and CPUs that a program leaves idle stay idle.
 //!
-//! *Algorithm.* Programs start in the order in which they came (those of one instant
-//! in the order of the workload). When the command of one has ended, the
-//! next starts; what its descendants still do in the background does not
-//! hold the queue, as it would not in a shell. A program that somebody stops holds it.
-//! Programs of one group start together, or they would wait for each other for ever.
+//! *Algorithm.* Programs start in the order in which they came (those of one instant in the order
+//! of the workload). When the command of one has ended, the next starts. What its descendants still
+//! do in the background does not hold the queue, as it would not in a shell. A program that another
+//! process stops does hold the queue. Programs of one group start together, or they would wait for
+//! each other for ever.
 //!
-//! A program that runs already when it comes (one that was attached to) is let
-//! run: this policy freezes nobody. It is the second baseline, and not from the thesis.
+//! A program that runs already when it comes (one that was attached to) is let run: this policy
+//! freezes no program. It is the second baseline, and not from the thesis.
 
 use std::collections::BTreeSet;
 

@@ -4,9 +4,8 @@
 //! thread that holds a lock, or that all others wait for at a barrier, loses
 //! its CPU to a thread of another program, and the whole program stands still.
 //!
-//! *Idea.* All threads of a program run at the same time, and no other
-//! program does. Nobody waits for a thread that has no CPU, and nobody else
-//! is in the caches or on the memory bus.
+//! *Idea.* All threads of a program run at the same time, and no other program does. No thread
+//! waits for a thread that has no CPU, and no other program is in the caches or on the memory bus.
 //!
 //! *Algorithm.* Every unit is a gang of its own; the gangs have one quantum each, in
 //! turn ([`rounds`](crate::rounds)). A program with fewer threads than

@@ -27,10 +27,11 @@
 //! is not bound before it has asked for threads, or has run for as long as loading takes; and as long it counts for one
 //! CPU, since what a program does before its first region, it does with one thread.
 //!
-//! And some that have asked go on with one thread for long: libraries ask while they are loaded, and regions with a clause of
-//! their own do not heed grants. A program that is *light*, because it was found to use little more than one CPU of several,
-//! counts for one, and is not bound either, so that it shows when it uses more. That is looked at while there is somebody
-//! to whom the other CPUs could go.
+//! Some programs that have asked go on with one thread for long: libraries ask while they are
+//! loaded, and regions with a clause of their own do not heed thread limits. A program is *light*
+//! if it was found to use little more than one CPU of several. A light program counts for one CPU.
+//! It is not bound either, so that it shows when it uses more. Its use is measured while there is
+//! another program that could have the other CPUs.
 //!
 //! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
 //! there. This one is ours.
@@ -53,23 +54,24 @@ use curve::{Basis, Curve};
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
 /// So many quanta a program has run before it is measured: in less, measuring costs more than can be won.
 const UNMEASURED: u64 = 10;
-/// The same where there are others to whom its CPUs could go.
+/// How many quanta a program has run before it is measured, where other programs could have its
+/// CPUs.
 const UNMEASURED_BESIDE_OTHERS: u64 = 2;
-/// Whoever uses fewer CPUs than that is light.
+/// A program that uses fewer CPUs than this is light.
 const LIGHT: f64 = 1.25;
 /// After so many readings a count is known, until some time has passed.
 const ENOUGH: f64 = 4.0;
 const STALE: Nanos = Nanos::from_secs(10);
-/// After so many readings without any progress in them, nobody looks any more.
+/// After so many readings without any progress in them, the program is not read any more.
 const SILENT: u8 = 8;
-/// With more programs than this, nobody is looked at sooner for the others' sake.
+/// With more programs than this, no program is measured sooner for the sake of the others.
 const FEW: usize = 16;
 /// How many times as long as a trial is the time without one.
 const PAUSE: u64 = 100;
 /// How many quanta a trial is thought to take, before the first one; and at most.
 const OF_A_TRIAL: u64 = 2;
 const LONGEST_TRIAL: u64 = 50;
-/// Whoever has run for so long without asking for threads has loaded what it computes with.
+/// A program that has run for so long without asking for threads has loaded what it computes with.
 const LOADED: Nanos = Nanos::from_secs(2);
 
 /// How many quanta a round has with units of these sizes on so many CPUs.
@@ -181,7 +183,8 @@ impl Grants {
         !self.programs.is_empty()
     }
 
-    /// How long a quantum of programs is that nobody waits for: then counts are decided again.
+    /// The length of a quantum for whose end no program waits: after it, thread counts are decided
+    /// again.
     pub(crate) fn quantum(&self) -> Nanos {
         self.quantum
     }
@@ -252,8 +255,8 @@ impl Grants {
         known.over = Nanos::ZERO;
     }
 
-    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs. Whoever has not asked for threads
-    /// yet, or uses no more, has one.
+    /// Gives units the sizes that stand, and newcomers a share that leaves others theirs. A program
+    /// that has not asked for threads yet, or uses no more than one, has one.
     pub(crate) fn fit(&self, units: &mut [Unit], cpus: usize) {
         let even = (cpus / units.len().max(1)).max(1) as u16;
         for unit in units {
@@ -406,7 +409,8 @@ impl Grants {
         known.loading &= program.ran < LOADED;
     }
 
-    /// Asks to be woken at a time, and to have read what there is to learn. Nobody is measured but for that.
+    /// Asks to be woken at a time, and to have read what there is to learn. No program is measured
+    /// for any other purpose.
     pub(crate) fn wake_at(&mut self, at: Nanos, token: Token, world: &World<'_>, plan: &mut Plan) {
         let (trial, mut reads) = (self.trial.map(|trial| trial.program), false);
         let beside_others = (2..=FEW).contains(&world.programs.len());

@@ -26,7 +26,7 @@ use trial::{Finding, Trial};
 
 /// The moments of a trial.
 pub(crate) const MOMENT: Token = Token(0);
-/// Somebody's pause is over.
+/// The pause of a program is over.
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
@@ -198,7 +198,7 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// Goes on with whoever is next, where nothing is being tried.
+    /// Goes on with the program that is next, where nothing is being tried.
     pub(crate) fn go_on(&mut self, world: &World<'_>, plan: &mut Plan) {
         self.enqueue_due(world.now);
         while self.trial.is_none() {

@@ -29,13 +29,14 @@ mod unfit;
 
 pub use unfit::Unfit;
 
-/// How long a gang runs at a time where nobody says it.
+/// How long a gang runs at a time, unless the user says otherwise.
 const QUANTUM: Nanos = Nanos::from_millis(100);
 /// The same under `auto`, which shortens it as far as everybody is to be served each second: switches and cold caches cost
 /// programs that compute 3 to 5 % with quanta of 100 ms (docs/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 
-/// A policy that users can choose; the default is the one that chooses for those who do not.
+/// A policy that users can choose. The default is the policy that chooses one if the user names
+/// none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// Everything at once, in one session and one CPU group.
@@ -166,7 +167,7 @@ impl Kind {
         }
     }
 
-    /// How long a gang runs at a time where nobody says it.
+    /// How long a gang runs at a time, unless the user says otherwise.
     pub const fn usual_quantum(self) -> Nanos {
         match self {
             Kind::Auto => QUANTUM_OF_AUTO,
@@ -228,7 +229,7 @@ impl Kind {
         matches!(self, Kind::Turns | Kind::Auto)
     }
 
-    /// How programs take turns where nobody says it.
+    /// How programs take turns, unless the user says otherwise.
     pub const fn usual_turns(self) -> Turns {
         match self {
             Kind::Turns => Turns::Weight,
@@ -251,7 +252,8 @@ impl Kind {
         matches!(self, Kind::Greedy | Kind::Cgreedy)
     }
 
-    /// Whether it can have programs that run already: it freezes nobody, and moves nobody to another cgroup or session.
+    /// Whether it can have programs that run already: it freezes no program, and moves none to
+    /// another cgroup or session.
     pub const fn attaches(self) -> bool {
         matches!(self, Kind::Linux | Kind::Faithful | Kind::Shuffling)
     }

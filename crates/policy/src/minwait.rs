@@ -1,4 +1,4 @@
-//! `minwait`: whoever has waited longest runs, and whoever still fits beside.
+//! `minwait`: the program that has waited longest runs, with all others that still fit.
 //!
 //! *Problem.* Gangs that are fixed for a round leave CPUs idle that a program
 //! of another gang could use, and in a long round everybody waits long.
@@ -7,22 +7,20 @@
 //! that have waited longest since they last ran, as Linux' fair scheduler does
 //! with threads. Small programs fit into every gap and run nearly always.
 //!
-//! *Algorithm.* The programs by their waiting time, longest first (equal ones in the
-//! order of the workload). From the top, each is taken if it fits into
-//! the CPUs that are left; those that do not fit are passed over, and the
-//! walk ends with the list. Programs that ran just now have waited
-//! for nothing: they come last, and run on if there is room.
-//! So whoever has waited longest is always served, and nobody waits more quanta than there
-//! are other programs.
+//! *Algorithm.* The programs by their waiting time, longest first (equal ones in the order of the
+//! workload). From the top, each is taken if it fits into the CPUs that are left. Those that do not
+//! fit are passed over, and the walk ends with the list. Programs that ran just now have waited for
+//! nothing: they come last, and run on if there is room. The program that has waited longest is
+//! therefore always served, and no program waits more quanta than there are other programs.
 //!
 //! *Source.* Section 4.2.4, listing 4.3. Ours:
 //!
-//! - a weight multiplies the waiting time: twice the weight, and a program is as
-//!   urgent after half the time. As soon as somebody would be frozen for too long if those who
-//!   have waited longer came first, one by one, the weights are forgotten until nobody would;
-//! - when a program ends or comes within a quantum, free CPUs go at once to
-//!   those that wait, longest first. Who runs is not disturbed, and the
-//!   quantum ends when it would have. If nobody runs, a new one begins;
+//! - a weight multiplies the waiting time: with twice the weight, a program is as urgent after half
+//!   the time. The weights are forgotten as soon as a program would be frozen for too long if those
+//!   that have waited longer came first, one by one. They count again once no program would;
+//! - when a program ends or comes within a quantum, free CPUs go at once to those that wait,
+//!   longest first. Programs that run are not disturbed, and the quantum ends when it would have.
+//!   If no program runs, a new quantum begins;
 //! - while everybody runs there are no quanta, and no wake-ups;
 //! - where it is asked for (by [`auto`](crate::auto)), what a gang leaves free is [lent](loan);
 //! - where it is asked for (by the goal `fair`), those that are [slowed](slowed) most come first.
@@ -65,7 +63,7 @@ pub(crate) struct Minwait {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
-    /// Who decides on threads, if anybody does.
+    /// What decides on thread counts, if anything does.
     grants: Option<Grants>,
     /// Who runs on CPUs that are left, if these are lent.
     loan: Option<Loan>,
@@ -148,7 +146,7 @@ impl Minwait {
             || units.iter().any(torn)
     }
 
-    /// CPUs on which nobody has a seat.
+    /// CPUs that are assigned to no program.
     fn free(&self, world: &World<'_>) -> CpuSet {
         self.seats.iter().fold(*world.cpus, |free, seat| free.difference(&seat.cpus))
     }
@@ -219,7 +217,7 @@ impl Minwait {
         }
     }
 
-    /// A quantum lasts as long as somebody waits for its end.
+    /// A quantum has an end as long as a program waits for it.
     fn time(&mut self, anew: bool, length: Nanos, world: &World<'_>, plan: &mut Plan) {
         let (before, now) = (self.ends, world.now);
         let nobody_waits = self.waiting.is_empty() && self.loan.as_ref().is_none_or(Loan::is_empty);

@@ -30,7 +30,7 @@ pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     if fewer > (1.0 - WORTH) * soonest(programs, cpus).min(total(&asked)) {
         return None;
     }
-    // Whose threads are in nobody's way keeps them.
+    // Programs keep their threads if these are in no other program's way.
     for (slot, most) in asked.into_iter().enumerate() {
         let before = std::mem::replace(&mut counts[slot], most);
         if total(&counts) > fewer * (1.0 + ROUNDING) {
@@ -59,9 +59,9 @@ impl Policy for Told {
     }
 }
 
-/// Before this, nobody can have all done with the threads asked for: the CPU time of all that come from some time on has to
-/// fit on the CPUs from then on, and nobody is sooner than alone. Threads that sleep leave their CPUs to others; those that
-/// spin do not.
+/// No policy can finish all programs before this, with the threads asked for. The CPU time of all
+/// programs that come from some time on has to fit on the CPUs from then on, and no program is
+/// sooner than alone. Threads that sleep leave their CPUs to others; those that spin do not.
 fn soonest(programs: &[Candidate], cpus: usize) -> f64 {
     let cpu_seconds = |program: &Candidate| {
         let most = program.most(cpus);

@@ -147,7 +147,7 @@ fn slots(topology: &Topology, free: &CpuSet, prefer: &CpuSet) -> Vec<Slot> {
     let cores = topology.cpus().iter().map(|cpu| usize::from(cpu.group(Level::Core)) + 1).max();
     let mut used = vec![0; cores.unwrap_or(0)];
     let is_free: Vec<bool> = topology.cpus().iter().map(|cpu| free.contains(cpu.id)).collect();
-    // A sibling that is not free keeps its core busy, whoever has it.
+    // A sibling that is not free keeps its core busy, whichever program has it.
     for (cpu, _) in topology.cpus().iter().zip(&is_free).filter(|(_, is_free)| !**is_free) {
         used[usize::from(cpu.group(Level::Core))] += 1;
     }

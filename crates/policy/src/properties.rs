@@ -1,7 +1,7 @@
 //! What holds whatever comes and goes, at whatever moment.
 //!
-//! [`Lab`] checks every plan for what must hold for all policies: no unknown
-//! program or CPU, nobody twice, nothing frozen that may not be.
+//! [`Lab`] checks every plan for what must hold for all policies: no unknown program or CPU, no
+//! program twice, nothing frozen that may not be.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ enum Happens {
     Exits(usize),
     /// One wants another number of threads.
     Asks(usize, u16),
-    /// Somebody stops one, or lets it go on.
+    /// Another process stops a program, or lets it go on.
     StopsOrContinues(usize),
 }
 
@@ -178,7 +178,8 @@ proptest! {
         for what in arrivals.chain(story) {
             lab.plan.clear();
             make_happen(&mut lab, what, &mut next_slot);
-            // Whom fair progress lets wait depends on what is measured, of which there is nothing here.
+            // Which programs fair progress lets wait depends on what is measured, and nothing is
+            // measured here.
             if kind != Kind::FairProgress {
                 patience.watch(&lab, lab.quantum().is_some())?;
             }

@@ -1,4 +1,4 @@
-//! How long a quantum is: as asked, or shorter, so that nobody is frozen too long.
+//! How long a quantum is: as asked, or shorter, so that no program is frozen too long.
 //!
 //! While one gang runs the others are frozen. With `n` gangs a program waits
 //! `n - 1` quanta between its turns, and no program may be frozen longer than
@@ -12,17 +12,16 @@
 //! is that of its heaviest program: the lightest gang gets one quantum's
 //! length, a gang of twice its weight twice that.
 //!
-//! A quantum never gets shorter than a millisecond, where little but
-//! switching would be done; very light gangs get that, and the others share
-//! what is left by weight. Where even such quanta are too many (some 600 gangs with the
-//! default `max_frozen`), and when gangs are made anew so that somebody waits for
-//! parts of two rounds, the engine ends what lasts too long.
+//! A quantum never gets shorter than a millisecond, where little but switching would be done. Very
+//! light gangs get that, and the others share what is left by weight. Even such quanta can be too
+//! many (some 600 gangs with the default `max_frozen`). A program may also wait for parts of two
+//! rounds when gangs are made anew. In both cases the engine ends what lasts too long.
 
 use cosched_core::{Nanos, Plan, Why};
 
 /// No quantum is made shorter than this.
 pub const SHORTEST: Nanos = Nanos::from_millis(1);
-/// No quantum longer than this can be asked for: whoever wants more wants `fcfs`.
+/// No quantum longer than this can be asked for: a user that wants more wants `fcfs`.
 pub const LONGEST: Nanos = Nanos::from_secs(60);
 /// What a switch adds to a quantum at least, as far as is known; more is assumed in steps of this.
 const SWITCH: Nanos = Nanos::from_micros(500);
@@ -75,8 +74,8 @@ impl Quantum {
         self.lateness = (self.lateness * (REMEMBERED - 1) + by.min(LATEST)) / REMEMBERED;
     }
 
-    /// How long `quanta` quanta of others may take together if nobody is to be frozen longer than
-    /// `max_frozen`.
+    /// How long `quanta` quanta of others may take together if no program is to be frozen longer
+    /// than `max_frozen`.
     pub(crate) fn longest_wait(&self, quanta: usize, max_frozen: Nanos) -> Nanos {
         let steps = self.lateness.0.div_ceil(SWITCH.0).max(1);
         max_frozen - max_frozen / 10 - SWITCH * steps * quanta as u64
@@ -108,15 +107,15 @@ fn length_of(weight: f64, per_weight: f64) -> Nanos {
     Nanos((weight * per_weight) as u64).max(SHORTEST)
 }
 
-/// Nanoseconds per unit of weight: at most `asked`, and so that whoever is lightest, and therefore
-/// waits longest, waits for `limit` at most.
+/// Nanoseconds per unit of weight: at most `asked`. The lightest gang, which therefore waits
+/// longest, waits for `limit` at most.
 fn per_weight(weights: &[f64], asked: f64, limit: Nanos) -> f64 {
     let lightest = weights.iter().copied().fold(f64::INFINITY, f64::min);
     let others = weights.iter().sum::<f64>() - lightest;
     let mut rate = asked.min(limit.0 as f64 / others);
     let mut raised = 0;
-    // Whoever is raised to the shortest quantum takes time from the others, which may bring more
-    // of them down to it.
+    // A gang that is raised to the shortest quantum takes time from the others, which may bring
+    // more of them down to it.
     loop {
         let low = weights.iter().filter(|weight| **weight * rate < SHORTEST.0 as f64);
         let (count, weight) = low.fold((0, 0.0), |(n, sum), weight| (n + 1, sum + weight));

@@ -6,23 +6,21 @@
 //! programs that come and go while the gangs run, the list is another one at
 //! every moment, and a place in it means nothing.
 //!
-//! So we keep a queue of *programs* instead. A program joins it when it comes,
-//! and goes to its back whenever its turn ends. At the end of a quantum the
-//! units are cut anew, and **the turn goes to the gang of whoever is foremost in
-//! the queue** (programs that came together are level; then to the first gang in the
-//! order of the cut). Everybody else is frozen. While nothing changes, that
-//! *is* going round the list. And when something does:
+//! We therefore keep a queue of *programs*. A program joins it when it comes, and goes to its back
+//! whenever its turn ends. At the end of a quantum the units are cut anew, and **the turn goes to
+//! the gang of the program that is foremost in the queue**. Programs that came together are level;
+//! then the first gang in the order of the cut has the turn. All other programs are frozen. While
+//! nothing changes, that *is* going round the list. When something does change:
 //!
-//! - each quantum serves the foremost of all, and newcomers queue behind those
-//!   who are there: so nobody waits more quanta than there were units in the
-//!   queue when it joined, whatever comes and goes meanwhile;
+//! - each quantum serves the foremost program of all, and newcomers queue behind the programs that
+//!   are there. No program therefore waits more quanta than there were units in the queue when it
+//!   joined, whatever comes and goes meanwhile;
 //! - without a change in the meantime it is one round; with one change at most
 //!   the two rounds before and after it.
 //!
-//! A newcomer waits for its turn; if nobody runs it starts at once. If the last
-//! program of the running gang ends, or the CPUs change, the next turn begins
-//! at once with a whole quantum. One gang alone runs without end and without
-//! wake-ups; when something changes its turn is over.
+//! A newcomer waits for its turn; if no program runs, it starts at once. If the last program of the
+//! running gang ends, or the CPUs change, the next turn begins at once with a whole quantum. One
+//! gang alone runs without end and without wake-ups; when something changes its turn is over.
 //!
 //! A policy that decides on threads ([`grants`](crate::grants)) does so at the beginning of each round, and whenever gangs
 //! are cut anew. Its only gang has quanta, too: each is a round.
@@ -58,7 +56,7 @@ pub(crate) struct Rounds {
     sorted: Sorted,
     unfreezable: Unfreezable,
     denied: Denied,
-    /// Who decides on threads, if anybody does.
+    /// What decides on thread counts, if anything does.
     grants: Option<Grants>,
     /// The gangs, until the units change.
     cutting: Option<Cutting>,
@@ -260,7 +258,7 @@ impl Rounds {
         }
     }
 
-    /// A round is over when whoever is foremost joined the queue after the round began.
+    /// A round is over when the foremost program joined the queue after the round began.
     fn count_round(&mut self, gang: &Gang, units: &[Unit]) {
         if self.round == 0 || self.foremost(gang, units) > self.round_began {
             self.round += 1;

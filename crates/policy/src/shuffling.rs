@@ -4,8 +4,8 @@
 //! guards, across the machine: acquiring takes longer, and the critical section begins with misses. Load balancing knows
 //! nothing of locks, so the next one to come is mostly on another socket.
 //!
-//! *Idea.* Threads that wait for locks for the same share of their time come to them at about the same time. If these
-//! are on one socket, whoever gets the lock next is mostly a neighbour.
+//! *Idea.* Threads that wait for locks for the same share of their time come to them at about the
+//! same time. If these are on one socket, the thread that gets the lock next is mostly a neighbour.
 //!
 //! *Algorithm.* In each interval, sample the lock times of a program's N threads. If they exceed a threshold, sort the threads by
 //! lock time, divide them into as many groups as there are sockets, and move threads until each group has a socket of
@@ -22,11 +22,12 @@
 //! - *hysteresis*: groups that are there are given up only for groups whose threads are nearer to each other by more than so
 //!   much of their time. A thread that comes later goes to the socket with most room until then;
 //! - *several programs* are shuffled one by one, since they share no locks;
-//! - threads that somebody else has bound are left alone, and count where they are;
+//! - threads that another process has bound are left alone, and count where they are;
 //! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with `--no-guard`);
 //! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they are kept where the program is
 //!   faster with them, and the latest groups are tried again after a while (`--no-guard`: as in the slides, new groups at once);
-//! - whoever is let go by it goes back [to where he was](tracked), so that groups are compared with no groups;
+//! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
+//!   compared with no groups;
 //! - what trials have shown of a program in earlier runs ([`cosched_core::Experience`]) is taken at first: groups at once, or none;
 //! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
 
@@ -56,15 +57,16 @@ use tracked::Tracked;
 const PATIENCE: u32 = 4;
 /// How far the share of their time at locks may move before the guard takes a program to be in another phase.
 const PHASE: f64 = 0.10;
-/// The moments of the guard's trials, where intervals are not shorter. At the beginning of each, threads have to get where they
-/// are to be, those who sleep once they wake up, and caches have to follow them.
+/// The moments of the guard's trials, where intervals are not shorter. At the beginning of each,
+/// threads have to get where they are to be, sleeping threads once they wake up, and caches have to
+/// follow them.
 const MOMENTS: Lengths =
     Lengths { settle: Nanos::from_millis(100), moment: Nanos::from_millis(200) };
 
 /// The socket of each thread that has one, by its position.
 type Homes = BTreeMap<ThreadId, usize>;
 
-/// Each thread on the socket of those who come to locks when it does.
+/// Keeps each thread on the socket of the threads that come to locks when it does.
 #[derive(Debug)]
 pub(crate) struct Shuffling {
     options: ShufflingOptions,
@@ -149,7 +151,7 @@ impl Shuffling {
                 tracked.heard.entry(thread).or_default().add(sample, whole);
             }
         }
-        // Whoever is new has been where the kernel or his parent has put him.
+        // A new thread has been where the kernel or its parent has put it.
         for thread in world.threads_of(program) {
             let here = || socket_of(thread, &self.sockets);
             tracked.pages.entry(thread.id).or_insert_with(here);

@@ -100,8 +100,8 @@ pub(crate) fn gang_names(gangs: &[Gang]) -> Vec<Vec<&'static str>> {
     gang_slots(gangs).into_iter().map(names).collect()
 }
 
-/// A table of two variants, without noise: half of the traffic slows nobody that has none itself, and beside all of it
-/// everybody takes three times as long.
+/// A table of two variants, without noise. Half of the traffic slows no program that has none
+/// itself. Beside all of it, every program takes three times as long.
 pub(crate) fn slowdowns() -> Slowdowns {
     let text = "machine = 'made up'\ngigabytes_per_second = [5.0, 10.0]\n\
         pairs = [[1.5, 2.0], [2.0, 3.0]]\n\

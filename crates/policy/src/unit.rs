@@ -1,17 +1,15 @@
 //! What is scheduled as one: a program, or programs that belong together.
 //!
-//! Programs of one group (a pipe between them, say) stall each other when only
-//! one of them runs. So policies do not schedule programs but *units*: a
-//! program alone, or all programs of a group. A unit's threads are the sum of
-//! its programs' threads, at most all CPUs; where the sum is larger its programs
-//! share the CPUs. Its cache misses are the mean over its threads, its traffic
-//! with memory is the sum, and it has waited as long as whoever waited longest.
+//! Programs of one group (a pipe between them, say) stall each other when only one of them runs.
+//! Policies therefore do not schedule programs but *units*: a program alone, or all programs of a
+//! group. A unit's threads are the sum of its programs' threads, at most all CPUs. Where the sum is
+//! larger, its programs share the CPUs. Its cache misses are the mean over its threads, and its
+//! traffic with memory is the sum. It has waited as long as the program of it that waited longest.
 //!
-//! Not scheduled are programs that somebody else stopped and programs whose
-//! command has ended: they are left alone, and a stopped one joins the back of
-//! the queue when it goes on. Programs that may not be frozen, and groups with one of these, run
-//! at once and always, as they were found; they are in no gang, and gangs are
-//! made as if they were not there.
+//! Not scheduled are programs that another process stopped and programs whose command has ended.
+//! They are left alone, and a stopped program joins the back of the queue when it goes on. Programs
+//! that may not be frozen, and groups with one of these, run at once and always, with their
+//! original settings. They are in no gang, and gangs are made as if they were not there.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -118,7 +116,7 @@ impl Known {
 }
 
 impl Sorted {
-    /// Makes them anew if somebody came, went, or is another now; tells whether.
+    /// Makes the units anew if a program came, went, or is another now; tells whether.
     pub(crate) fn update(&mut self, causes: &[Cause], world: &World<'_>) -> bool {
         if causes.iter().all(leaves_units) {
             return false;
@@ -161,8 +159,9 @@ fn sort_out(world: &World<'_>) -> (Vec<Unit>, Vec<ProgramId>) {
     (units, unfreezable)
 }
 
-/// Whether all that is told is that plans have come true, or that a program asks for threads of which nobody decides: then
-/// there is nothing to decide. Most causes are of this kind, and a look at all programs for each would be the most that is done.
+/// Whether the causes tell only that plans have come true, or that a program asks for threads on
+/// which no policy decides. Then there is nothing to decide. Most causes are of this kind, and a
+/// look at all programs for each would be the most that is done.
 pub(crate) fn only_settled(causes: &[Cause]) -> bool {
     causes.iter().all(|cause| matches!(cause, Cause::Settled { .. } | Cause::Requested { .. }))
 }
@@ -194,7 +193,7 @@ impl Denied {
         }));
     }
 
-    /// Whoever has not been told again.
+    /// The programs that have not been told again.
     pub(crate) fn take(&mut self) -> BTreeSet<ProgramId> {
         std::mem::take(&mut self.0)
     }
@@ -218,8 +217,8 @@ impl Unfreezable {
     }
 }
 
-/// Whoever has so many last-level cache misses per 1000 instructions lives from memory: of modelled programs, those that do have
-/// 100, and the others less than 1.
+/// A program with so many last-level cache misses per 1000 instructions is memory-bound. Of
+/// modelled programs, the memory-bound ones have 100, and the others less than 1.
 const MANY_MISSES: f64 = 10.0;
 
 /// Who got which CPUs.
@@ -229,7 +228,7 @@ pub(crate) struct Seat {
     pub(crate) cpus: CpuSet,
 }
 
-/// For whom CPUs are looked for, for how many threads, and how these are to lie.
+/// For which program CPUs are looked for, for how many threads, and how these are to lie.
 type Question = (ProgramId, usize, Placement);
 
 /// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is placed as the last time.
@@ -238,7 +237,7 @@ pub(crate) struct Places {
     placement: Placement,
     /// Whether who lives from memory is spread, wherever the others go.
     spreads_misses: bool,
-    /// Of whom it was told that they are spread for that.
+    /// The programs that were reported as spread for their misses.
     told: BTreeSet<ProgramId>,
     /// For a program and a number of threads, what was free, what it had had, and what it got.
     answers: BTreeMap<Question, (CpuSet, CpuSet, Option<CpuSet>)>,
@@ -255,7 +254,7 @@ impl Places {
         Places { spreads_misses: true, ..Places::new(placement) }
     }
 
-    /// The misses of whoever is spread for them.
+    /// The misses of a unit that is spread for them.
     fn spread_for(&self, unit: &Unit) -> Option<f64> {
         unit.misses.filter(|misses| self.spreads_misses && *misses >= MANY_MISSES)
     }
@@ -264,7 +263,8 @@ impl Places {
         if self.spread_for(unit).is_some() { Placement::Spread } else { self.placement }
     }
 
-    /// Tells of whoever is spread for its misses, where that makes a difference: its threads are several, and do not fill the machine.
+    /// Reports a unit as spread for its misses, where that makes a difference: it has several
+    /// threads, and they do not fill the machine.
     fn tell(&mut self, unit: &Unit, cpus: &CpuSet, world: &World<'_>, plan: &mut Plan) {
         let is_new = self.placement != Placement::Spread && cpus.len() > 1 && cpus != world.cpus;
         let Some(misses) = self.spread_for(unit).filter(|_| is_new) else { return };
@@ -284,7 +284,7 @@ impl Places {
     ) -> Option<CpuSet> {
         let Member { id, threads, .. } = member;
         if let Some((was_free, was_last, answer)) = self.answers.get(&(id, threads, placement)) {
-            // Whoever has what it would get keeps it.
+            // A program that already has what it would get keeps it.
             if was_free == free && (was_last == last || *answer == Some(*last)) {
                 return *answer;
             }

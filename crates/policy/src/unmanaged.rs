@@ -1,8 +1,8 @@
 //! `linux` and `linux-groups`: everything at once, and the kernel decides.
 //!
-//! The baselines. Every program starts when it comes and runs as it was
-//! found; nothing is frozen and nobody is bound to CPUs. Measured through the same code as
-//! the policies, so that a difference between them is one of policy.
+//! The baselines. Every program starts when it comes and runs with its original settings; nothing
+//! is frozen and no program is bound to CPUs. Both are measured through the same code as the
+//! policies, so that a difference between them is one of policy.
 //!
 //! There are two, because Linux divides CPU time in two ways. Without groups
 //! it divides by *thread*: a program with four threads gets four times what one

@@ -1,4 +1,4 @@
-//! What a simulator knows and nobody else: how long work takes alone.
+//! What only a simulator knows: how long work takes alone.
 //!
 //! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy of the FPS paper, whose
 //! speeds alone come from runs before, and to hold estimates against. Of a program with several

@@ -4,12 +4,13 @@
 //! at its ticks a CPU on which threads wait looks whether another one has so much less to do that a thread should go
 //! there, again near ones first and far ones more seldom. Where a CPU is idle it looks more often: such a tick makes
 //! Linux wake an idle CPU to look for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each
-//! CPU that is there. Linux lets the CPU with less work do all that, on a timer of its
-//! own; here the one with more does, so that a machine on which nobody waits has nothing to do.
+//! CPU that is there. Linux lets the CPU with less work do all that, on a timer of its own. Here
+//! the CPU with more work does it, so that a machine on which no thread waits has nothing to do.
 //!
-//! Whoever is idle counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice values say, and
-//! those of a program with a share of its own what they have of it (`migrate_load`, `task_h_load`). Linux takes
-//! averages over some tens of milliseconds, here they weigh what they do at this moment; and a thread at a time moves.
+//! An idle CPU counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice
+//! values say. Threads of a program with a share of its own weigh what they have of it
+//! (`migrate_load`, `task_h_load`). Linux takes averages over some tens of milliseconds; here
+//! threads weigh what they do at this moment. One thread at a time moves.
 //!
 //! The lightest CPU of the machine is found by going down from the lightest package. What CPUs bear is summed up
 //! when it is asked for: the more CPUs there are, the more seldom.
@@ -81,7 +82,7 @@ impl World {
             .copied()
             .max_by_key(|package| (waiting(*package), self.chance(u32::from(*package), cpu)))?;
         let first = self.longest(cpu, Level::Package, usize::from(most));
-        // Those there may not come: then anybody.
+        // If no thread of that package may come, the other packages are searched.
         first.or_else(|| {
             let others = packages.iter().filter(|package| **package != most);
             others
@@ -119,8 +120,9 @@ impl World {
         self.enqueue(tid, to, Arrival::Moved);
     }
 
-    /// At a tick of a CPU on which somebody waits: gives a thread to a CPU with less to do. If several distances are due at
-    /// once, all are looked at, near ones first (`sched_balance_domains`).
+    /// At a tick of a CPU on which a thread waits: gives a thread to a CPU with less to do. If
+    /// several distances are due at once, all are looked at, near ones first
+    /// (`sched_balance_domains`).
     pub(crate) fn push_away(&mut self, cpu: usize) {
         let ticks = self.now / self.kernel.tick.0;
         // Solaris moves threads when they come to a queue.

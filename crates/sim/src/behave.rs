@@ -179,7 +179,8 @@ impl World {
         }
     }
 
-    /// One thread has brought what another waits for: whoever spins on a CPU sees it, whoever sleeps is woken.
+    /// One thread has brought what another waits for: a thread that spins on a CPU sees it, a
+    /// thread that sleeps is woken.
     pub(crate) fn signal(&mut self, from: Tid, to: Tid) {
         match self.threads[to as usize].place {
             Place::Running => {
@@ -205,7 +206,7 @@ impl World {
         let waits = self.threads[tid as usize].waiting == Waiting::Lock;
         let lock = &mut self.programs[program].sync.locks[number];
         match lock.holder {
-            // Whoever gave it back has chosen this thread.
+            // The thread that gave it back has chosen this thread.
             Some(holder) if holder == tid => {}
             None => {
                 lock.holder = Some(tid);
@@ -235,8 +236,8 @@ impl World {
         self.go_on(tid)
     }
 
-    /// Gives a lock back: to the first that spins on a CPU, or to nobody. The first that sleeps is woken to try, as
-    /// a futex is: it may find that it came too late.
+    /// Gives a lock back: to the first thread that spins on a CPU, or to none. The first thread
+    /// that sleeps is woken to try, as with a futex: it may find that it came too late.
     fn release(&mut self, tid: Tid, program: usize, number: usize) {
         let threads = &self.threads;
         let lock = &mut self.programs[program].sync.locks[number];
@@ -274,7 +275,8 @@ impl World {
         }
     }
 
-    /// Whoever spins for an adaptive lock of a thread that has just lost its CPU looks again, and goes to sleep.
+    /// A thread that spins for an adaptive lock of a thread that has just lost its CPU looks again,
+    /// and goes to sleep.
     pub(crate) fn leaves_waiters(&mut self, tid: Tid) {
         let thread = &self.threads[tid as usize];
         let program = &self.programs[usize::from(thread.turn.program)];

@@ -6,11 +6,12 @@
 //! program of which no thread runs at the cache: what it loses while it runs is in the prices already. Threads of one
 //! program evict nothing of each other. Of a program that has no footprint, no line stays, and it evicts nothing.
 //!
-//! Until a thread has brought back what it has lost, it misses as without a cache: it works, but more slowly, and what
-//! the cache saves it otherwise is what it brings in again. So a refill costs one miss for each lost line, with its
-//! traffic on the buses; a thread is never slower than without a cache, and never owes more than its lines; and whoever
-//! gains nothing by a cache (it streams) pays nothing, but evicts others. What a thread brings in for the first time is
-//! among the misses of its model and costs nothing more.
+//! Until a thread has brought back what it has lost, it misses as without a cache. It works, but
+//! more slowly, and what the cache saves it otherwise is what it brings in again. A refill
+//! therefore costs one miss for each lost line, with its traffic on the buses. A thread is never
+//! slower than without a cache, and never owes more than its lines. A thread that gains nothing by
+//! a cache (it streams) pays nothing, but evicts others. What a thread brings in for the first time
+//! is among the misses of its model and costs nothing more.
 
 use cosched_core::Level;
 
@@ -155,7 +156,8 @@ impl World {
         lines.refills = lines.lost >= LINE;
     }
 
-    /// Nobody needs the lines of a thread any more where they are: it has ended, or has gone to another cache.
+    /// The lines of a thread are not needed any more where they are: it has ended, or has gone to
+    /// another cache.
     pub(crate) fn frees_lines(&mut self, tid: Tid) {
         self.loses_lines(tid);
         let lines = &mut self.threads[tid as usize].lines;

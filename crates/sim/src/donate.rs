@@ -1,4 +1,5 @@
-//! The time donating barrier: who waits gives its CPU to a sibling that is late and has none.
+//! The time donating barrier: a thread that waits gives its CPU to a sibling that is late and has
+//! none.
 //!
 //! *Problem.* Where programs share CPUs, a thread that all others wait for at a barrier may have lost its CPU, to another
 //! program or even to a sibling that does nothing but wait for it. Spinning then wastes CPUs, and sleeping leaves them to others.
@@ -8,18 +9,21 @@
 //! here: it waits for the round that the barrier is in), and looks around again and again while it is on a CPU:
 //!
 //! 1. a sibling that is not there yet and waits for a CPU comes to this one, and gets what is left of the turn (lines 4 to 7);
-//! 2. if there is none, whoever comes next on this CPU has it, as the kernel decides (line 10): here as in `sched_yield`, which
-//!    lets others run only as far as that is fair. The thread stays in the queue, never sleeps, and looks again when its turn
-//!    comes;
-//! 3. if nobody comes next, it keeps its CPU and goes on looking.
+//! 2. if there is none, the thread that comes next on this CPU has it, as the kernel decides (line
+//!    10). Here that is as in `sched_yield`, which lets others run only as far as that is fair. The
+//!    thread that waits stays in the queue, never sleeps, and looks again when its turn comes;
+//! 3. if no thread comes next, it keeps its CPU and goes on looking.
 //!
-//! The last thread to come opens the barrier, which makes everybody's BAPS false at once: who is on a CPU sees it, and who
-//! waits for one becomes a sibling that is late for the next barrier, and is given time there.
+//! The last thread to come opens the barrier, which makes the BAPS of all threads false at once. A
+//! thread on a CPU sees it. A thread that waits for a CPU becomes a sibling that is late for the
+//! next barrier, and is given time there.
 //!
-//! *What is exchanged.* Under `cfs`, virtual runtimes, and they are exchanged back, as they are by then, when the turn is over, so
-//! that it is charged to whoever gave it. Here also when the sibling leaves its CPU before. Under `eevdf`, deadlines are
-//! exchanged with them, which tell when a turn is over. Under `balance`, the two also exchange their CPUs, so that siblings stay
-//! apart. Where no virtual runtimes are (`rr`, Solaris, fixed priorities), there is nothing to give: threads spin for ever.
+//! *What is exchanged.* Under `cfs`, virtual runtimes are exchanged. They are exchanged back, as
+//! they are by then, when the turn is over, so that it is charged to the thread that gave it. Here
+//! this happens also when the sibling leaves its CPU before. Under `eevdf`, deadlines are exchanged
+//! with them, which tell when a turn is over. Under `balance`, the two also exchange their CPUs, so
+//! that siblings stay apart. Where no virtual runtimes are (`rr`, Solaris, fixed priorities), there
+//! is nothing to give: threads spin for ever.
 
 use crate::model::{AtBarrier, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
@@ -142,8 +146,9 @@ impl World {
         true
     }
 
-    /// A thread has begun to wait for a CPU: whoever waits at a barrier there looks around again, and if the thread is late, its
-    /// siblings who wait on other CPUs do.
+    /// A thread has begun to wait for a CPU. A thread that waits at a barrier on that CPU looks
+    /// around again. If the first one is late, its siblings that wait on other CPUs look around
+    /// again, too.
     pub(crate) fn stir_waiters(&mut self, tid: Tid, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.look_again(current);

@@ -28,7 +28,7 @@ pub(crate) enum Arrival {
 /// Who comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Next {
-    /// The one that runs goes on, or nobody is there.
+    /// The thread that runs goes on, or no thread is there.
     Same,
     /// The one at this position of the queue.
     At(usize),
@@ -130,8 +130,8 @@ impl World {
             && turn.vruntime > self.average(cpu).0 + ROUNDING
     }
 
-    /// Who comes next on a CPU (`pick_eevdf`). With `protect`, whoever has begun a slice finishes it, if it is not ahead of its
-    /// share (`RUN_TO_PARITY`).
+    /// Which thread comes next on a CPU (`pick_eevdf`). With `protect`, a thread that has begun a
+    /// slice finishes it, if it is not ahead of its share (`RUN_TO_PARITY`).
     fn pick(&self, cpu: usize, protect: bool) -> Next {
         let queue = &self.cpus[cpu].queue;
         if queue.is_empty() {
@@ -142,7 +142,8 @@ impl World {
             Order::Cfs { .. } | Order::RoundRobin { .. } | Order::Solaris { .. } => f64::INFINITY,
         };
         let eevdf = eligible.is_finite();
-        // The greater the rank the sooner; then whoever may; then the order's own number.
+        // The greater the rank the sooner; then threads that are eligible; then the order's own
+        // number.
         let key = |turn: &Turn| match (turn.rank, eevdf) {
             (0, true) if turn.vruntime > eligible => (0, 1, turn.vruntime),
             (0, true) => (0, 0, turn.deadline),
@@ -165,8 +166,8 @@ impl World {
         Next::At(best.0)
     }
 
-    /// The position in its queue of the thread that comes next; `None` if the one that runs goes on, or nobody is there.
-    /// Sleepers that have stayed in the queue are let go on the way.
+    /// The position in its queue of the thread that comes next; `None` if the thread that runs goes
+    /// on, or no thread is there. Sleepers that have stayed in the queue are let go on the way.
     pub(crate) fn next_in(&mut self, cpu: usize) -> Option<usize> {
         while let Next::At(position) = self.pick(cpu, true) {
             let turn = self.cpus[cpu].queue[position];
@@ -202,7 +203,7 @@ impl World {
         self.cpus[cpu].queue.push(*turn);
     }
 
-    /// A thread is put on a CPU: until when nobody may interrupt it (`set_protect_slice`).
+    /// A thread is put on a CPU: until when no other thread may interrupt it (`set_protect_slice`).
     pub(crate) fn begin_turn(&mut self, tid: Tid, cpu: usize) {
         if !matches!(self.kernel.order, Order::Eevdf { .. }) {
             return;
@@ -222,8 +223,8 @@ impl World {
         fair.map(|turn| turn.slice).fold(f64::INFINITY, f64::min)
     }
 
-    /// Whether somebody else should be looked for, at a tick or when somebody comes; the running thread's account is
-    /// up to date (`update_curr`, `check_preempt_tick`).
+    /// Whether another thread should be looked for, at a tick or when a thread comes; the running
+    /// thread's account is up to date (`update_curr`, `check_preempt_tick`).
     pub(crate) fn turn_is_over(&mut self, cpu: usize) -> bool {
         let Some(tid) = self.cpus[cpu].current else { return false };
         let queue = &self.cpus[cpu].queue;
@@ -405,7 +406,7 @@ impl World {
                 if let Some(next) = self.next_in(cpu) {
                     return Ok(next);
                 }
-                // When the average has come to whoever is the least ahead of it.
+                // When the average has come to the thread that is the least ahead of it.
                 let least = self.cpus[cpu].queue.iter().map(|turn| turn.vruntime);
                 let least = least.fold(f64::INFINITY, f64::min);
                 let (average, all) = self.average(cpu);

@@ -59,7 +59,7 @@ pub struct Hardware {
     /// How often a thread of the kernel's own that a timer has woken takes a busy CPU at one of its ticks, per second: timers
     /// of the kernel run out at ticks.
     pub housekeeping_per_second: f64,
-    /// What a tick takes of whoever runs, nanoseconds.
+    /// What a tick takes of the thread that runs, nanoseconds.
     pub tick_nanos: f64,
     /// How long cosched's own steps take there.
     pub own: Costs,
@@ -355,7 +355,7 @@ mod tests {
         let own = "own = { start_nanos = 1, freeze_nanos = 2, thaw_nanos = 3, x = 4 }";
         let bus = TEXT.replace("bytes_per_nano = 10 }", "bytes_per_nano = 10, x = 4 }");
         for text in ["x = 4".to_owned(), format!("{TEXT}{own}"), bus] {
-            // Whoever does not know a key tells all that there are.
+            // The error message for an unknown key names all known keys.
             let told = Hardware::parse(&text, "two.toml").unwrap_err().to_string();
             let (_, known) =
                 told.split_once("expected one of").or(told.split_once("expected")).unwrap();

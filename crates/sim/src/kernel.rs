@@ -131,7 +131,8 @@ impl Kernel {
         matches!(self.order, Order::Solaris { .. })
     }
 
-    /// How long a turn is if nobody says otherwise, nanoseconds. CFS finds it anew each time, Solaris by priority.
+    /// How long a turn is unless a plan says otherwise, nanoseconds. CFS finds it anew each time,
+    /// Solaris by priority.
     pub(crate) fn slice(&self, cpus: usize) -> f64 {
         match self.order {
             Order::Eevdf { slice } => slice.0 as f64 * Kernel::stretch(cpus),

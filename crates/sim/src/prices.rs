@@ -162,7 +162,7 @@ impl Domain {
         self.kinds.clear();
     }
 
-    /// Who computes with memory on the CPU at a position; nobody may.
+    /// Which kind computes with memory on the CPU at a position; there may be none.
     pub(crate) fn place(&mut self, position: usize, one: Option<Kind>) {
         self.kind_of[position] = one.map(|one| {
             let one = Kind { cache: self.cache_of[position], ..one };

@@ -3,8 +3,9 @@
 //! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
 //! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
 //! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
-//! mix always looks the same. A program whose model says `progress = true` tells how often its threads have met at barriers or begun a
-//! region, as the library inside real programs does. And the simulator tells what nobody else can: how long work takes [alone](crate::alone).
+//! mix always looks the same. A program whose model says `progress = true` tells how often its
+//! threads have met at barriers or begun a region, as the library inside real programs does. The
+//! simulator also tells what only a simulator can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,

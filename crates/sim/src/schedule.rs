@@ -21,7 +21,7 @@ impl World {
                 thread.waiting = Waiting::No;
                 thread.at += 1;
             }
-            // Whoever has no work in a program is not waiting for a sibling.
+            // A thread without work in a program is not waiting for a sibling.
             Waiting::No | Waiting::Region { .. } => {}
             Waiting::Barrier { .. } | Waiting::Lock | Waiting::Queue => {
                 self.book_wait(tid);
@@ -73,7 +73,8 @@ impl World {
         self.is_queued(tid, cpu, how);
     }
 
-    /// Gives a thread a place in a queue, about which nobody there has been told yet. Accounts on that CPU are up to date.
+    /// Gives a thread a place in a queue, about which no thread there has been told yet. Accounts
+    /// on that CPU are up to date.
     fn come_to(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         self.join(tid, cpu, how);
         let thread = &mut self.threads[tid as usize];
@@ -86,8 +87,8 @@ impl World {
         self.cpus[cpu].queue.push(turn);
     }
 
-    /// Books the running thread's time before somebody comes; under EEVDF, its turn may be found to be over on the way
-    /// (`update_curr`).
+    /// Books the running thread's time before another thread comes. Under EEVDF, its turn may be
+    /// found to be over on the way (`update_curr`).
     fn catch_up(&mut self, cpu: usize) {
         let Some(current) = self.cpus[cpu].current else { return };
         self.account(current);
@@ -97,7 +98,7 @@ impl World {
         }
     }
 
-    /// A queued thread comes to the queue of another CPU, and interrupts nobody there.
+    /// A queued thread comes to the queue of another CPU, and interrupts no thread there.
     pub(crate) fn bring(&mut self, tid: Tid, from: usize, to: usize) {
         if let Some(current) = self.cpus[from].current {
             self.account(current);
@@ -127,7 +128,7 @@ impl World {
         self.load_changes(cpu, true);
     }
 
-    /// Ticks are needed only where somebody waits.
+    /// Ticks are needed only where a thread waits.
     fn start_clock(&mut self, cpu: usize) {
         if !self.cpus[cpu].ticking {
             self.cpus[cpu].ticking = true;
@@ -135,8 +136,8 @@ impl World {
         }
     }
 
-    /// Sets when the kernel looks at a busy CPU next: at its tick, if somebody waits there or if ticks take time, or at an
-    /// interruption before.
+    /// Sets when the kernel looks at a busy CPU next: at its tick, if a thread waits there or if
+    /// ticks take time, or at an interruption before.
     fn set_clock(&mut self, cpu: usize) {
         let all = self.hardware.tick_nanos > 0.0 || self.kernel.is_solaris();
         let next = match self.cpus[cpu].ticking || all {
@@ -191,7 +192,7 @@ impl World {
         if skewed { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
     }
 
-    /// The clock interrupts a CPU, or somebody else does.
+    /// The clock interrupts a CPU, or something else does.
     pub(crate) fn tick(&mut self, cpu: usize) {
         let is_tick = self.now % self.kernel.tick.0 == self.phase(cpu);
         let waited_for = !self.cpus[cpu].queue.is_empty();
@@ -227,7 +228,8 @@ impl World {
         self.set_clock(cpu);
     }
 
-    /// Somebody else has had the CPU for a moment. Who comes then is chosen as if nobody had run before.
+    /// Something else has had the CPU for a moment. The thread that comes then is chosen as if none
+    /// had run before.
     fn interrupt(&mut self, cpu: usize, current: Tid) {
         self.threads[current as usize].protected = f64::NEG_INFINITY;
         match self.next_in(cpu) {
@@ -347,7 +349,7 @@ impl World {
         }
     }
 
-    /// Gives a CPU to whoever comes next.
+    /// Gives a CPU to the thread that comes next.
     pub(crate) fn choose(&mut self, cpu: usize) {
         if let Some(current) = self.cpus[cpu].current {
             self.account(current);
@@ -357,7 +359,7 @@ impl World {
             self.pull(cpu);
             next = self.next_in(cpu);
         }
-        // With its own place in the order of turns, whoever runs may be the next, too.
+        // With its own place in the order of turns, the thread that runs may be the next, too.
         if next.is_some() && self.give_back(cpu) {
             next = self.next_in(cpu);
         }

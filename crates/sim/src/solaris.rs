@@ -1,14 +1,17 @@
 //! The dispatcher of OpenSolaris: every thread has a priority, the highest runs, and what a thread did lately changes it.
 //!
-//! *Time sharing* (TS, the default): a table says for each of 60 levels how long a turn is, to which level a thread goes
-//! whose turn was used up (ten lower), and to which one that has slept or waited (50 to 59). Turns are charged by the
-//! clock's tick. Once a second every thread is due, and is raised: whoever runs or waits for a CPU at once, whoever sleeps when
-//! it wakes up. So threads of one program come apart, and take CPUs from each other.
-//! *Fixed priority* (FX): as the plan says, with one slice; nobody is ever raised or lowered.
+//! *Time sharing* (TS, the default): a table says for each of 60 levels how long a turn is. It also
+//! says to which level a thread goes whose turn was used up (ten lower), and to which level a
+//! thread goes that has slept or waited (50 to 59). Turns are charged by the clock's tick. Once a
+//! second every thread is due, and is raised: a thread that runs or waits for a CPU at once, a
+//! thread that sleeps when it wakes up. Threads of one program therefore come apart, and take CPUs
+//! from each other.
+//! *Fixed priority* (FX): as the plan says, with one slice; no thread is ever raised or lowered.
 //!
-//! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU whose threads have the
-//! lowest priority; idle CPUs take from any queue. Who loses its CPU to a higher priority looks for a lower one elsewhere.
-//! Who has used up a turn goes to the next CPU's queue if that is shorter.
+//! A thread that wakes up goes back to its CPU while its cache is warm, else to the CPU whose
+//! threads have the lowest priority; idle CPUs take from any queue. A thread that loses its CPU to
+//! a higher priority looks for a lower one elsewhere. A thread that has used up a turn goes to the
+//! next CPU's queue if that is shorter.
 //!
 //! *Source.* `ts.c`, `fx.c`, `disp.c` and the manual page `ts_dptbl(4)` (names in brackets); the book "Solaris Internals".
 //! Left out: the interactive class, kernel priorities, the swapper, processor sets, and how lgroups are chosen.
@@ -20,7 +23,8 @@ use crate::queue::mix;
 use crate::thread::{Place, Tid};
 use crate::world::World;
 
-/// The highest level of time sharing, where programs begin that an interactive shell starts; nobody is raised from it.
+/// The highest level of time sharing, where programs begin that an interactive shell starts; no
+/// thread is raised from it.
 const TOP: u8 = 59;
 /// Where a thread begins that comes to time sharing from another class (`tsmedumdpri`).
 const MIDDLE: u8 = 29;

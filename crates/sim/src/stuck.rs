@@ -1,9 +1,10 @@
-//! Telling that nobody can go on any more.
+//! Telling that no thread can go on any more.
 //!
-//! A simulation in which nothing is due is over. But a clock that interrupts a spinning thread is always due, and so is
-//! the next quantum of a policy, whether anybody gets on or not. So now and then every thread is asked what it waits
-//! for. If nobody computes or sleeps, and nothing that anybody waits for has come, nothing ever will: only a running
-//! thread opens a barrier, gives a lock back, or fills a queue. That is exact, whatever is still due.
+//! A simulation in which nothing is due is over. But a clock that interrupts a spinning thread is
+//! always due. The next quantum of a policy is always due, too, whether any thread gets on or not.
+//! Now and then every thread is therefore asked what it waits for. If no thread computes or sleeps,
+//! and nothing that any thread waits for has come, nothing ever will: only a running thread opens a
+//! barrier, gives a lock back, or fills a queue. That is exact, whatever is still due.
 
 use crate::model::Op;
 use crate::thread::{Doing, Place, Thread, Waiting};
@@ -13,7 +14,8 @@ use crate::world::{Effect, World};
 const INSTANTS: usize = 1000;
 
 impl World {
-    /// An instant has passed: tells whether anybody can still go on, as far as that was looked at.
+    /// An instant has passed: tells whether any thread can still go on, as far as that was looked
+    /// at.
     pub(crate) fn gets_on(&mut self) -> bool {
         if self.patience > 0 {
             self.patience -= 1;
@@ -30,7 +32,8 @@ impl World {
         self.threads.iter().filter(|thread| thread.place != Place::Ended)
     }
 
-    /// Whether a thread can go on without another that does: whoever sleeps needs one that wakes it, unless a time does.
+    /// Whether a thread can go on without another that does: a thread that sleeps needs one that
+    /// wakes it, unless a time does.
     fn can_go_on(&self, thread: &Thread) -> bool {
         let program = &self.programs[usize::from(thread.turn.program)];
         let sync = &program.sync;
@@ -39,7 +42,7 @@ impl World {
             (Waiting::Time, Some(Op::Sleep(time))) => {
                 thread.changed.checked_add(time.0).is_some_and(|at| at < u64::MAX)
             }
-            // Whoever was asked for threads has not answered yet: it may be frozen.
+            // The request for threads has not been answered yet: the thread may be frozen.
             (Waiting::Region { round }, _) => sync.team.waits || sync.team.entry.round != round,
             // It may also not have been made yet.
             _ if thread.place == Place::Blocked => false,

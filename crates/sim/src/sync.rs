@@ -73,8 +73,8 @@ pub(crate) struct Lock {
 pub(crate) struct Channel {
     pub(crate) items: u32,
     pub(crate) capacity: u32,
-    /// Those who wait for an item, and those who wait for room. Both can be there at once: whoever has been woken has not
-    /// yet taken what he was woken for.
+    /// The threads that wait for an item, and the threads that wait for room. Both can be there at
+    /// once: a thread that has been woken has not yet taken what it was woken for.
     pub(crate) takers: VecDeque<Tid>,
     pub(crate) givers: VecDeque<Tid>,
 }

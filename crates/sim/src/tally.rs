@@ -21,7 +21,7 @@ pub struct Tally {
     pub by_other: u64,
     /// A thread that waited at a barrier gave its CPU to a sibling that was late.
     pub donated: u64,
-    /// It let whoever came next have it.
+    /// A thread that waited at a barrier let the thread that came next have its CPU.
     pub yielded: u64,
     /// Of the first three: the thread held a lock.
     pub holders: u64,
@@ -194,7 +194,8 @@ impl World {
         tally.holders += u64::from(holds);
     }
 
-    /// A running thread is about to leave its CPU of its own accord, and stays runnable: for a sibling, or for whoever comes next.
+    /// A running thread is about to leave its CPU of its own accord, and stays runnable: for a
+    /// sibling, or for the thread that comes next.
     pub(crate) fn tally_yield(&mut self, tid: Tid, donates: bool) {
         self.threads[tid as usize].yields = true;
         let tally = self.tally(tid);

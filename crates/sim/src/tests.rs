@@ -358,7 +358,7 @@ fn a_run_is_the_same_for_the_same_seed_and_twice_as_long_if_all_takes_twice_as_l
     }
 }
 
-/// Waits for an item that nobody brings.
+/// Waits for an item that no thread brings.
 fn deadlock(spin: Nanos) -> Model {
     let script = vec![Op::Compute { instructions: WORK, mix: 0 }, Op::Pop(0)];
     Model { script, spin, queues: vec![1], ..Model::parallel(1, 0.0, plain()) }

@@ -16,7 +16,7 @@ pub(crate) struct Thread {
     /// Its number in the program; 0 does the serial parts.
     pub(crate) index: u16,
     pub(crate) place: Place,
-    /// A sibling made it, rather than whoever started the program.
+    /// A sibling made it, rather than the process that started the program.
     pub(crate) made: bool,
     /// The CPU that it is on, or was on last.
     pub(crate) cpu: u16,
@@ -42,7 +42,7 @@ pub(crate) struct Thread {
     pub(crate) lag: f64,
     /// What was left until its virtual deadline then.
     pub(crate) ahead: f64,
-    /// Until which virtual runtime nobody with as long a slice may interrupt it (EEVDF).
+    /// Until which virtual runtime no thread with as long a slice may interrupt it (EEVDF).
     pub(crate) protected: f64,
     /// The CPUs of its own, if a plan has given it some, with those of its program taken into account.
     pub(crate) mask: Option<Box<CpuSet>>,
@@ -280,7 +280,7 @@ impl Thread {
     pub(crate) fn horizon(&self) -> Option<u64> {
         match self.doing {
             Doing::Nothing => Some(self.owes.ceil() as u64),
-            // Rounded up: nobody is done before he is.
+            // Rounded up: no thread is done before it is.
             Doing::Compute { left, .. } => {
                 let until =
                     if self.refills_first() { self.lines.lost / self.pace.regains } else { left };

@@ -1,10 +1,12 @@
 //! What a lock brings along: the data that it guards, from wherever that was written last.
 //!
-//! Who takes a lock finds the cache lines of what it guards in the caches of the CPU on which it was given back last. From
-//! the same CPU they cost nothing. From another one each takes as long as a signal does over that distance, on the
-//! critical path: the lock is held meanwhile. A line that comes from behind another last-level cache is a last-level miss, any
-//! other one a reference. How many lines there are, the model tells; without any nothing has to come. From whom
-//! locks go to whom is counted in any case: inside a package, or across.
+//! A thread that takes a lock finds the cache lines of what it guards in the caches of the CPU on
+//! which the lock was given back last. From the same CPU they cost nothing. From another CPU each
+//! takes as long as a signal does over that distance, on the critical path: the lock is held
+//! meanwhile. A line that comes from behind another last-level cache is a last-level miss, any
+//! other one a reference. The model tells how many lines there are; without any, nothing has to
+//! come. Locks that go from one thread to another are counted in any case: inside a package, or
+//! across.
 
 use cosched_core::Level;
 

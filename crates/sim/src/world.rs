@@ -78,7 +78,7 @@ pub(crate) struct World {
     pub(crate) most_events: u64,
     /// Who wants to know how far the time has come.
     pub(crate) told_to: Option<Arc<AtomicU64>>,
-    /// After how many instants it is looked whether anybody can still go on.
+    /// After how many instants it is looked whether any thread can still go on.
     pub(crate) patience: usize,
     /// When priorities were last raised (Solaris), nanoseconds.
     pub(crate) raised: u64,
@@ -90,7 +90,7 @@ pub(crate) struct World {
     pub(crate) shares: Shares,
 }
 
-/// A CPU goes over to a thread, or to nobody.
+/// A CPU goes over to a thread, or to none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Switch {
     /// When.
@@ -133,7 +133,7 @@ pub(crate) struct Cpu {
     pub(crate) unsettled: bool,
     pub(crate) unpriced: bool,
     pub(crate) ticking: bool,
-    /// When somebody else interrupts it next, if it is busy then; nanoseconds.
+    /// When something else interrupts it next, if it is busy then; nanoseconds.
     pub(crate) interruption: u64,
     /// At which of its ticks a thread of the kernel's own takes it next; nanoseconds.
     pub(crate) housekeeping: u64,
@@ -168,7 +168,7 @@ pub(crate) struct Program {
     pub(crate) grouped: bool,
     /// Its part in taking turns by weight.
     pub(crate) part: Option<cosched_core::Turn>,
-    /// Its threads interrupt nobody when they wake up.
+    /// Its threads interrupt no other thread when they wake up.
     pub(crate) batch: bool,
     /// `None`: all.
     pub(crate) cpus: Option<CpuSet>,
@@ -311,7 +311,7 @@ impl World {
         self.agenda.clear(slot);
         match self.due(slot) {
             Due::Horizon(cpu) => {
-                // Somebody else may have taken it off its CPU in this instant.
+                // Something else may have taken the thread off its CPU in this instant.
                 if let Some(tid) = self.cpus[cpu].current {
                     self.account(tid);
                     self.done(tid);

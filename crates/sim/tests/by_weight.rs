@@ -106,7 +106,7 @@ fn a_waking_filler_preempts_no_thread_in_turn() {
 
 #[test]
 fn a_waking_thread_takes_a_cpu_that_runs_only_fillers() {
-    // The thread in turn has the first CPU to itself. Nobody else wakes there.
+    // The thread in turn has the first CPU to itself. No other thread wakes there.
     let only = |cpu: usize| Some([cpu].into_iter().collect());
     let first = Settings { cpus: only(0), ..in_turn() };
     let second = Settings { cpus: only(1), ..filler() };

@@ -1,4 +1,5 @@
-//! What a turn of others costs whoever comes back to the cache: never more than his lines, never more than no cache.
+//! What a turn of others costs a thread that comes back to the cache: never more than its lines,
+//! never more than no cache.
 
 #![allow(clippy::unwrap_used)]
 

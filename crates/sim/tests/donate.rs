@@ -120,7 +120,8 @@ fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_c
     let programs = vec![(0, meeting(AtBarrier::Donate, 2, script)), (500, computes(10))];
     //  0      A is at v 6, A1 at 9. 0.5: B comes at 6.5 + 2.
     //  1.0005 A has come to the barrier and gives A1 its turn, which sleeps, so A has it again: v 7.0005.
-    //  1.001  Nobody is late and waits for a CPU. B (8.5) is more than 1 ms ahead of A (7.001): A keeps the CPU until it is not.
+    //  1.001  No thread is late and waits for a CPU. B (8.5) is more than 1 ms ahead of A (7.001):
+    //         A keeps the CPU until it is not.
     //  1.5    A is at v 7.5, and lets B run.
     //  4      tick: B is at v 11, 3.5 ahead of A, more than a turn of 3. A looks, and keeps the CPU; it would until v 10.
     //  6.2005 A1 wakes up, at v 9. A looks, and lets it run. A1 opens the barrier, and ends. So does A.
@@ -132,7 +133,7 @@ fn a_thread_that_can_help_nobody_lets_others_run_and_looks_again_when_its_turn_c
 
 #[test]
 fn a_thread_that_spins_alone_takes_over_a_sibling_that_loses_its_cpu() {
-    // A is done after 1 ms, A1 after 20. Whoever shares its CPU with B would have half of it.
+    // A is done after 1 ms, A1 after 20. A thread that shared its CPU with B would have half of it.
     let script = vec![
         Op::Only { threads: (0, 1), next: 1 },
         micros(1000),

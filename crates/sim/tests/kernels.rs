@@ -123,7 +123,8 @@ fn cfs_lets_a_sleeper_interrupt_who_is_ahead_by_more_than_the_wakeup_granularity
 #[test]
 fn round_robin_goes_round_and_nobody_interrupts() {
     let rr = kernel(Order::RoundRobin { quantum: Nanos::from_millis(3) });
-    // The first tick at or after the end of a quantum ends it: the ticks of a CPU begin when somebody waits.
+    // The first tick at or after the end of a quantum ends it: the ticks of a CPU begin when a
+    // thread waits.
     assert_eq!(
         trace(rr, computes(7), computes(5)),
         "A 0-3000, B 3000-6000, A 6000-9000, B 9000-11000, A 11000-12000"

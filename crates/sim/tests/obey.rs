@@ -76,7 +76,7 @@ fn a_slice_is_how_long_turns_are_and_what_the_kernel_clamps_is_told() {
 
 #[test]
 fn batch_threads_interrupt_nobody() {
-    // A short burst now and then, beside somebody who computes.
+    // A short burst now and then, beside a program that computes.
     let bursts = program(
         1,
         vec![

@@ -1,9 +1,10 @@
 //! How much programs slow each other down, by their traffic with memory: a table per machine.
 //!
-//! It holds what variants of STREAM did to each other, each with the same number of threads: the traffic of
-//! each variant alone, and the slowdowns in every pair and triple. Between the variants we interpolate
-//! linearly; below the one with the least traffic lies a program without any, which slows nobody and is not slowed;
-//! above the one with the most nothing is known, and that one counts.
+//! The table holds what variants of STREAM did to each other, each with the same number of threads:
+//! the traffic of each variant alone, and the slowdowns in every pair and triple. Between the
+//! variants we interpolate linearly. Below the variant with the least traffic lies a program
+//! without any traffic, which slows no program and is not slowed. Above the variant with the most
+//! traffic nothing is known, and that variant counts.
 //!
 //! ```toml
 //! machine = "dunnington-24"                 # for people
@@ -20,7 +21,8 @@ use std::ops::Range;
 
 use serde::Deserialize;
 
-/// Nobody is faster beside others: measured slowdowns from here to 1 are taken for chance, and less is refused.
+/// No program is faster with co-runners than alone. Measured slowdowns from here to 1 count as
+/// chance, and smaller ones are refused.
 const LEAST: f64 = 0.9;
 
 /// Slowdowns in pairs and triples of programs.

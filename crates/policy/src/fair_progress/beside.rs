@@ -1,8 +1,10 @@
-//! How fast a phase is beside whom: an estimate for phases that never suffered little.
+//! How fast a phase is with which co-runners: an estimate for phases that never suffered little.
 //!
-//! Whoever runs beside several others in turn is disturbed by some of them and hardly by others. So of the mean speeds beside
-//! each company, the highest is nearer to the speed alone than the mean of all, and it costs no training. It needs to know of
-//! nobody how much he moves, and takes contention of every kind alike: for memory, for a cache, for a core's parts.
+//! A program that runs with several others in turn is disturbed by some of them and hardly by
+//! others. The highest of the mean speeds with each set of co-runners is therefore nearer to the
+//! speed alone than the mean of all, and it costs no training. The estimate needs to know of no
+//! program how much traffic it has. It covers contention of every kind alike: for memory, for a
+//! cache, for a core's parts.
 //!
 //! *Source.* Ours. The FPS paper leaves contention for caches to later work (sections 4.6 and 8).
 
@@ -50,7 +52,8 @@ impl Beside {
         (all.segments >= SEGMENTS).then(|| all.work / all.cpu_seconds)
     }
 
-    /// The speed beside those who disturb it least, if as much work is known of it as a policy has to know.
+    /// The speed with the co-runners that disturb it least, if as much work with them is known as a
+    /// policy has to know.
     pub(super) fn best(&self, least_work: f64) -> Option<f64> {
         let counts = |done: &&Done| done.segments >= SEGMENTS && done.work >= least_work;
         let speeds = self.0.values().filter(counts).map(|done| done.work / done.cpu_seconds);

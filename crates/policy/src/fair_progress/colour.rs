@@ -1,8 +1,8 @@
 //! Task colours: who may run beside a program that is trained.
 //!
-//! If the same programs were the fitting company again and again, they would get ahead. So whoever has made the most
-//! progress, or would have after a training quantum, is black. Black ones stay out, unless the others could not fill the
-//! CPUs.
+//! If the same programs were the fitting co-runners again and again, they would get ahead. A
+//! program that has made the most progress, or would have made it after a training quantum, is
+//! therefore black. Black programs stay out, unless the others could not fill the CPUs.
 //!
 //! *Source.* The FPS paper, section 4.3. Ours: where programs have several CPUs, "fewer than the CPUs" counts the CPUs
 //! that the others want against those that the trained program leaves.

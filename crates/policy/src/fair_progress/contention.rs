@@ -4,8 +4,9 @@
 //! What is looked at is traffic on the memory bus, in cache lines per microsecond (the paper's bus transaction rate,
 //! BTR), against the realistic peak of the machine.
 //!
-//! *Source.* The FPS paper, section 4.1; the thresholds are its own. Whoever is alone is the only one of much traffic,
-//! if it has any, so that being alone needs no criterion of its own.
+//! *Source.* The FPS paper, section 4.1; the thresholds are its own. A program that runs alone is
+//! the only one with much traffic, if it has much. Running alone therefore needs no criterion of
+//! its own.
 
 /// A segment with less than this part of the peak has little traffic itself (`SelfLow`).
 const OWN: f64 = 0.04;
@@ -36,7 +37,8 @@ pub(super) struct Company {
     pub(super) system: f64,
     /// How many segments have much of it.
     pub(super) intensive: usize,
-    /// Somebody came or went within the quantum, so that the two are not what they were all the time.
+    /// A program came or went within the quantum, so `system` and `intensive` did not hold for all
+    /// of it.
     pub(super) disturbed: bool,
 }
 

@@ -1,11 +1,13 @@
 //! What is known of all programs together, and what follows for the next quantum.
 //!
-//! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; who is trained next, sections 4.3 to 4.5; how much
-//! training there may be, section 5. Ours: programs that belong together are one, alone when only they run. The least
-//! progress and the least coverage of any of them count, and the traffic of all. Beside programs that may not be frozen
-//! nobody is trained who would suffer by them. Without the machine's peak no traffic is little or much, so that
-//! only whoever is alone suffers little. Of a program whose work nobody counts, the speed beside others is what a table
-//! of slowdowns predicts, if there is one and its traffic is known.
+//! *Source.* The FPS paper: what a quantum tells, sections 4.1 and 4.2; which program is trained
+//! next, sections 4.3 to 4.5; how much training there may be, section 5. Ours: programs that belong
+//! together are one, alone when only they run. The least progress and the least coverage of any of
+//! them count, and the traffic of all. While programs that may not be frozen run, no program is
+//! trained that would suffer from them. Without the machine's peak no traffic is little or much, so
+//! only a program that runs alone suffers little. For a program whose work is not counted, a table
+//! of slowdowns predicts the speed with co-runners, if there is a table and the program's traffic
+//! is known.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +30,7 @@ use crate::unit::Unit;
 /// What counts as the peak where it is not known: anything does, since no traffic is compared with it then.
 const ANY_PEAK: f64 = 1.0;
 
-/// Whom to train.
+/// Which unit to train.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Target {
     /// The position of its unit.
@@ -53,7 +55,7 @@ pub(super) struct Knowledge {
 }
 
 impl Knowledge {
-    /// Of nobody yet.
+    /// Begins without knowledge of any program.
     pub(super) fn new(options: &Options) -> Knowledge {
         Knowledge {
             options: options.fair.clone(),
@@ -91,14 +93,16 @@ impl Knowledge {
         self.tracked.insert(id.next(), tracked);
     }
 
-    /// The least progress of all but these and those that are stopped; infinite if there is nobody.
+    /// The least progress of all programs but these and those that are stopped; infinite if none is
+    /// left.
     fn least(&self, but: &[ProgramId]) -> f64 {
         let counts = |id: &ProgramId| !but.contains(id) && !self.stopped.is_stopped(*id);
         let counted = self.tracked.iter().filter(|(id, _)| counts(id));
         counted.map(|(_, tracked)| tracked.progress()).fold(f64::INFINITY, f64::min)
     }
 
-    /// Looks whom somebody else has stopped, and who goes on again; tells whether there is any.
+    /// Notes which programs another process has stopped, and which go on again; tells whether there
+    /// is any.
     pub(super) fn notice_stops(&mut self, world: &World<'_>) -> bool {
         let change = self.stopped.update(world.programs);
         let Change { stopped, continued } = &change;
@@ -107,7 +111,7 @@ impl Knowledge {
             tracked.into_iter().for_each(|tracked| tracked.is_stopped(weight(program)));
         }
         let least = self.least(continued);
-        // Where there is nobody else, it is behind nobody.
+        // Without other programs, a program that goes on is behind none.
         for id in continued.iter().filter(|_| least.is_finite()) {
             let tracked = self.tracked.get_mut(id);
             tracked.into_iter().for_each(|tracked| tracked.comes_back(least));
@@ -132,7 +136,8 @@ impl Knowledge {
         self.overhead.trained(idle, seconds);
     }
 
-    /// Learns from the quantum that is over, in which these were trained. `disturbed`: somebody came or went within it.
+    /// Learns from the quantum that is over, in which these were trained. `disturbed`: a program
+    /// came or went within it.
     pub(super) fn learn(
         &mut self,
         units: &[Unit],
@@ -160,7 +165,8 @@ impl Knowledge {
         }
         let thresholds = self.thresholds;
         let traffic = |segment: &Segment| segment.traffic().unwrap_or(thresholds.unknown());
-        // Programs of a unit are never apart: alone is whoever has only these beside him.
+        // Programs of a unit are never apart: a program is alone if only members of its unit run
+        // with it.
         let first = |unit: &Unit| unit.members[0].id;
         let unit_of: BTreeMap<ProgramId, ProgramId> =
             units.iter().flat_map(|unit| unit.ids().map(move |id| (id, first(unit)))).collect();
@@ -225,13 +231,13 @@ impl Knowledge {
         unit.ids().filter_map(|id| self.tracked.get(&id)).map(tell).reduce(join)
     }
 
-    /// Weighted progress: that of whoever is furthest behind.
+    /// Weighted progress: that of the program that is furthest behind.
     pub(super) fn progress(&self, unit: &Unit) -> f64 {
         self.of(unit, Tracked::progress, f64::min).unwrap_or(0.0)
     }
 
-    /// By how much it was slowed since it came: time over time alone; of several programs, that of whoever was slowed most.
-    /// `None` as long as nothing was done.
+    /// By how much it was slowed since it came: time over time alone. Of several programs, the one
+    /// that was slowed most counts. `None` as long as nothing was done.
     pub(super) fn slowdown(&self, unit: &Unit, world: &World<'_>) -> Option<f64> {
         let of = |id: ProgramId| {
             let here = world.now.since(world.program(id)?.arrived).as_secs_f64();
@@ -295,7 +301,7 @@ impl Knowledge {
         required.sum::<Option<f64>>().unwrap_or(self.thresholds.unknown())
     }
 
-    /// Those that run in every quantum, as company of whoever is trained.
+    /// The programs that run in every quantum, as co-runners of the trained unit.
     pub(super) fn always_there(&self, ids: &[ProgramId], world: &World<'_>) -> Company {
         let unknown = self.thresholds.unknown();
         let traffic = |id: &ProgramId| {
@@ -312,8 +318,10 @@ impl Knowledge {
         }
     }
 
-    /// The unit to be trained next, of all on so many CPUs, where these are always there. What would exceed the limit before a
-    /// phase is known is not begun: all of it would be wasted. Nor is what would suffer with nobody but these beside it.
+    /// The unit to be trained next, of all on so many CPUs, while the programs of `always` run all
+    /// the time. A unit whose training would exceed the limit before a phase is known is not
+    /// chosen: all of the training would be wasted. A unit that would suffer even if only the
+    /// programs of `always` run with it is not chosen either.
     pub(super) fn target(&self, units: &[Unit], cpus: usize, always: Company) -> Option<Target> {
         let any = |unit: &Unit, is: fn(&Tracked) -> bool| {
             self.of(unit, is, |a, b| a || b).unwrap_or(false)
@@ -347,7 +355,8 @@ impl Knowledge {
             return candidates.next().map(target);
         }
         let coverage = |i: usize| self.coverage(&units[i]);
-        // Where it takes several quanta to know a phase, whoever had none yet comes before those who had some.
+        // Where it takes several quanta to know a phase, units without any training come before
+        // units with some.
         let trained = |i: usize| self.of(&units[i], |tracked| tracked.trained, u32::max);
         let trained = |i: usize| trained(i).filter(|_| self.options.by_company);
         let least = candidates.min_by(|a, b| {
@@ -356,7 +365,8 @@ impl Knowledge {
         least.map(target)
     }
 
-    /// Who runs beside whoever is trained for so long, and beside those that are always there; the target comes first.
+    /// The units that run for so long with the trained unit, and with the programs that always run.
+    /// The target comes first.
     pub(super) fn around(
         &self,
         target: usize,

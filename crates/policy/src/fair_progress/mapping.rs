@@ -15,7 +15,7 @@ use cosched_core::{CpuSet, Level, Topology};
 
 use crate::placement::{Placement, place};
 
-/// Somebody to be placed.
+/// A program to be placed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Guest {
     /// How many CPUs it wants.

@@ -3,8 +3,8 @@
 /// How `fair-progress` is to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FairOptions {
-    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`: it is not known, and only
-    /// whoever is alone suffers little.
+    /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`:
+    /// it is not known, and only a program that runs alone suffers little.
     pub peak: Option<f64>,
     /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
     pub training_limit: Option<f64>,
@@ -12,7 +12,8 @@ pub struct FairOptions {
     pub distribution: bool,
     /// Whether programs whose phases fluctuate are trained in sequence (section 4.4).
     pub sequential: bool,
-    /// Whether the speed of phases that never suffered little is taken from beside those who disturb them least.
+    /// Whether the speed of phases that never suffered little is taken from quanta with the
+    /// co-runners that disturb them least.
     pub by_company: bool,
     /// Whether phases are told apart, by samples of where in their code programs are; else all of a program is of one phase.
     pub phases: bool,

@@ -5,15 +5,21 @@
 //! nothing. No segment is faster beside others than alone, so the estimate for a segment is never below what was
 //! measured of it.
 //!
-//! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs whose phases do not
-//! repeat (their 483.xalancbmk): section 6, where they are future work. Ours: training of a phase that goes wrong again and
-//! again is given up; a phase is known by the vector of its
-//! first segment, and a segment belongs to the nearest phase that is near enough; where work comes in lumps, a phase is
-//! known only from many of them, and its speed alone is that of all its valid segments together, or until then of all
-//! its segments, and what its work was worth is told anew whenever it is asked ([account](super::account)); where it is
-//! asked for, a phase without a valid segment has its speed [beside](super::beside) those who disturb it least; speeds are work per CPU second,
-//! which at a constant clock is IPC; of a phase, traffic and speed beside others are kept as well, to tell what its
-//! next segment will need (by its fastest segment: the mean of those that suffered would promise too little) and gain.
+//! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs
+//! whose phases do not repeat (their 483.xalancbmk): section 6, where they are future work. Ours:
+//!
+//! - training of a phase that goes wrong again and again is given up;
+//! - a phase is known by the vector of its first segment, and a segment belongs to the nearest
+//!   phase that is near enough;
+//! - where work comes in lumps, a phase is known only from many of them. Its speed alone is that of
+//!   all its valid segments together, or until then of all its segments. What its work was worth is
+//!   computed anew at each request ([account](super::account));
+//! - where it is asked for, a phase without a valid segment has its speed [beside](super::beside)
+//!   the co-runners that disturb it least;
+//! - speeds are work per CPU second, which at a constant clock is IPC;
+//! - of a phase, traffic and speed with co-runners are kept as well, to tell what its next segment
+//!   will need and gain. The need is told by its fastest segment: the mean of those that suffered
+//!   would promise too little.
 
 use cosched_core::ProgramId;
 
@@ -25,7 +31,8 @@ use super::vector::BlockVector;
 const MOST: usize = 512;
 /// A phase has to have been there so often to be trained.
 const SEEN: u32 = 2;
-/// And is given up after so many times in vain: somebody always runs beside it who disturbs more than was foreseen.
+/// Training of a phase is given up after so many times in vain: each time a co-runner disturbs it
+/// more than was foreseen.
 const GIVEN_UP: u32 = 6;
 /// Where work comes in lumps, so many have to have been counted in valid segments before a phase is known: one more or
 /// less is then 5 %.
@@ -105,7 +112,8 @@ impl Phase {
         self.executions
     }
 
-    /// Cache lines per microsecond that each of its CPUs would move alone; `None` if nobody counted.
+    /// Cache lines per microsecond that each of its CPUs would move alone; `None` if they were not
+    /// counted.
     pub(super) fn required(&self) -> Option<f64> {
         self.lines.map(|(lines, _)| lines * self.alone.max(self.fastest) / 1e6)
     }
@@ -205,9 +213,10 @@ impl PhaseTable {
         if segment.in_lumps { phase.alone } else { phase.alone.max(speed) }
     }
 
-    /// The same, where `alone` has been told by [`PhaseTable::take_in`], by the phase's speed beside those who disturb it
-    /// least. That counts as long as the phase is not known, and afterwards if it is the higher one: on average nobody is
-    /// faster beside others than alone.
+    /// Takes in a segment with its co-runners, and tells how fast it would have been alone.
+    /// [`PhaseTable::take_in`] has told `alone`. The phase's speed with the co-runners that disturb
+    /// it least counts instead as long as the phase is not known, and afterwards if it is the
+    /// higher one. On average no program is faster with co-runners than alone.
     pub(super) fn take_in_beside(
         &mut self,
         position: usize,

@@ -20,7 +20,7 @@ pub(super) struct Present {
     /// Never, while there is room for everybody.
     pub(super) ends: Nanos,
     pub(super) trained: Option<Trained>,
-    /// Somebody came or went within it.
+    /// A program came or went within it.
     pub(super) disturbed: bool,
     /// It is no quantum, but the pause before the first: what is measured is of other times.
     pub(super) opens: bool,

@@ -1,11 +1,15 @@
 //! What a program did in a quantum: a segment.
 //!
-//! *Source.* The FPS paper, sections 4.1 and 4.2. Ours: speed is work per CPU second, so that waiting for a disk or a
-//! lock is no slowdown by others. Work is instructions where they are counted, else what the program tells from inside:
-//! its ticks. These come in *lumps*: a segment of three or four is not a quarter faster than another for it. Where
-//! traffic is not told in bytes, every last-level miss is a cache line; where nobody counts, it is taken to be what the
-//! user says that the program has alone. Whoever used more than all CPUs had to give in the time in which it was
-//! let run, by the accounts, was let run for as long as it used or wanted its own: somebody else has let it run, and nobody told.
+//! *Source.* The FPS paper, sections 4.1 and 4.2. Ours: speed is work per CPU second, so that
+//! waiting for a disk or a lock is no slowdown by others. Work is instructions where they are
+//! counted, else the progress reported by the program: its ticks. These come in *lumps*: a segment
+//! of three or four is not a quarter faster than another for it. Where traffic is not told in
+//! bytes, every last-level miss is a cache line. Where nothing is counted, traffic is taken to be
+//! what the user says that the program has alone.
+//!
+//! By the accounts, a program may have used more than all CPUs had to give in the time in which it
+//! was let run. Such a program was let run for as long as it used or wanted its own CPUs: another
+//! process has let it run, and this was not reported.
 
 use cosched_core::{Nanos, Program, World};
 
@@ -15,7 +19,7 @@ use super::vector::BlockVector;
 const LINE: f64 = 64.0;
 /// Cache lines per second of one GB/s.
 const LINES_PER_GIGABYTE: f64 = 1e9 / LINE;
-/// Whoever had less CPU time did nothing from which a speed could be told.
+/// A program with less CPU time than this did nothing from which a speed could be told.
 const LEAST: f64 = 0.5e-3;
 
 /// What a program did in a quantum.
@@ -97,7 +101,7 @@ impl Segment {
         (!self.is_idle()).then(|| work / self.on_cpu)
     }
 
-    /// Cache lines per microsecond while it was let run; `None` if nobody counted.
+    /// Cache lines per microsecond while it was let run; `None` if nothing was counted.
     pub(super) fn traffic(&self) -> Option<f64> {
         self.lines.map(|lines| lines / self.running / 1e6)
     }
@@ -250,7 +254,7 @@ mod tests {
 
     #[test]
     fn who_used_more_than_there_is_while_it_was_thought_frozen_was_let_run() {
-        // Four CPUs: in 5 ms nobody uses 40.
+        // On four CPUs no program uses 40 ms in 5 ms.
         let freed = Sample { frozen: MS(95), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
         assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         let traffic = segment(freed).unwrap().traffic().unwrap();

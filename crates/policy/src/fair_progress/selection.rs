@@ -1,12 +1,16 @@
-//! Algorithm 1: whoever has made least progress runs.
+//! Algorithm 1: the programs that have made least progress run.
 //!
-//! *Source.* The FPS paper, section 3.2, algorithm 1: the program with the smallest progress, again and again until no CPU
-//! is left. Ours: programs of several CPUs (the walk goes on past whoever does not fit, so that the machine is filled;
-//! who is passed over falls behind until he is the first), and nobody is frozen for too long, however far ahead he is. Where
-//! speeds are compared by company, there is a choice among those that are hardly less behind than the first, by no more than a
-//! quantum. As long as it is not known how fast some of them are beside him, and he beside them, it is the one whom he
-//! has met least; afterwards the one with whom that is the most. So programs that slow each other down are
-//! kept apart, as far as equal progress lets them be, which makes slowdowns small and thereby more equal.
+//! *Source.* The FPS paper, section 3.2, algorithm 1: the program with the smallest progress, again
+//! and again until no CPU is left. Ours: a program may have several CPUs. The walk goes on past a
+//! program that does not fit, so that the machine is filled. A program that is passed over falls
+//! behind until it is the first. No program is frozen for too long, however far ahead it is.
+//!
+//! Where speeds are compared by co-runners, there is a choice among the programs that are hardly
+//! less behind than the first, by no more than a quantum. At first it is not known how fast some of
+//! them are with the first, and how fast the first is with them. Until then, the one that has met
+//! the first least is chosen. Afterwards the one for which these speeds are the highest is chosen.
+//! Programs that slow each other down are thus kept apart, as far as equal progress allows. That
+//! makes slowdowns small and thereby more equal.
 
 use std::cmp::Ordering::Equal;
 use std::cmp::Reverse;
@@ -16,7 +20,7 @@ use cosched_core::Nanos;
 use crate::rounds::first_fit;
 use crate::unit::Unit;
 
-/// Somebody who may run in the next quantum.
+/// A unit that may run in the next quantum.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Waits<'a> {
     pub(super) unit: &'a Unit,
@@ -45,10 +49,11 @@ impl Pair {
     }
 }
 
-/// Positions of those that run in a quantum of this length on so many CPUs; nobody is to wait longer than `limit`.
+/// Positions of those that run in a quantum of this length on so many CPUs; no unit is to wait
+/// longer than `limit`.
 pub(super) fn select(all: &[Waits<'_>], cpus: usize, length: Nanos, limit: Nanos) -> Vec<usize> {
     let mut order: Vec<usize> = (0..all.len()).collect();
-    // First whoever has no time for this quantum and another one, longest waits first.
+    // First the units that have no time for this quantum and another one, longest waits first.
     let pressing = |waits: &Waits<'_>| {
         let presses = waits.waited > Nanos::ZERO && waits.waited + length * 2 > limit;
         Reverse(if presses { waits.waited } else { Nanos::ZERO })
@@ -72,7 +77,7 @@ pub(super) fn select_mixed(
     let mut rest: Vec<Waits<'_>> = all.to_vec();
     let mut positions: Vec<usize> = (0..all.len()).collect();
     let mut chosen: Vec<usize> = Vec::new();
-    // Whoever `select` would take first sets the measure for the others.
+    // The unit that `select` would take first sets the measure for the others.
     while let Some(&first) = select(&rest, left, length, limit).first() {
         let bound = rest[first].progress + length.as_secs_f64();
         let presses = rest[first].waited + length * 2 > limit;

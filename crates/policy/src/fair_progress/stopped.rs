@@ -1,10 +1,12 @@
-//! Programs that somebody else stops for a while, such as a shell or a debugger.
+//! Programs that another process, such as a shell or a debugger, stops for a while.
 //!
-//! They are not behind for what they could not do, nor ahead by it. While one is stopped, it makes no progress, and of the
-//! quantum in which it was stopped or went on, only the time counts in which it used or wanted a CPU: for how
-//! long it was stopped in it nobody tells. As a stop is noticed late, what it is thought to have waited since it last used a CPU is
-//! taken back then. When it goes on, it has the progress that it had, but no less than the least of those that are
-//! there, so that it takes its turns as a newcomer does, and does not catch up what others did meanwhile.
+//! Such programs are not behind for what they could not do, nor ahead by it. While a program is
+//! stopped, it makes no progress. In the quantum in which it was stopped or went on, only the time
+//! counts in which it used or wanted a CPU: how long it was stopped in that quantum is not known. A
+//! stop is noticed late. What the program is thought to have waited since it last used a CPU is
+//! taken back then. When a program goes on, it has the progress that it had, but no less than the
+//! least of those that are there. It therefore takes its turns as a newcomer does, and does not
+//! catch up what others did meanwhile.
 //!
 //! *Source.* Ours, after what the FPS paper says of programs that come and go (section 5).
 

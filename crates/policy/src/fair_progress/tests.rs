@@ -122,7 +122,7 @@ impl Bench {
         (0..count).for_each(|_| self.quantum());
     }
 
-    /// The most that anybody has done over the least.
+    /// The most that any program has done over the least.
     fn unfairness(&self) -> f64 {
         let most = self.done.iter().copied().fold(0.0, f64::max);
         most / self.done.iter().copied().fold(f64::INFINITY, f64::min)

@@ -1,7 +1,8 @@
 //! Training: a quantum in which a program is made to suffer little, so that its speed alone can be measured.
 //!
-//! The program runs, and beside it so much company as keeps all traffic together below the threshold of criterion 2;
-//! then, if at most one of them is memory-intensive, whoever is not (criterion 3). What is left stays idle.
+//! The program runs with as many co-runners as keep all traffic together below the threshold of
+//! criterion 2. Then, if at most one of them is memory-intensive, programs that are not
+//! memory-intensive run as well (criterion 3). CPUs that are left stay idle.
 //!
 //! *Source.* The FPS paper, section 4.3, algorithm 2. As printed it contradicts the text and itself; this is what is
 //! meant here:
@@ -16,7 +17,7 @@
 
 use super::contention::Thresholds;
 
-/// Somebody who may run.
+/// A program that may run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Runner {
     /// How many CPUs it wants.

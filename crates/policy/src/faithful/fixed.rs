@@ -43,7 +43,7 @@ impl Policy for Fixed {
                     }));
                 }
                 Cause::Sampled(id) if !self.prepared.insert(id) => {
-                    // Whoever has stopped listening has heard enough.
+                    // A receiver that has stopped listening has received enough.
                     let _ = Found::of(world, id).map(|found| self.told.send(found));
                 }
                 _ => {}

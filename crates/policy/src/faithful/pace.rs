@@ -1,10 +1,11 @@
 //! How often a program is measured: as fast as its phases change.
 //!
-//! The paper looks once a second, since its programs keep a phase for much longer (section III-D). A program whose
-//! phases are shorter is always a second behind; one that never changes is looked at for nothing. So with every
-//! quantum decision the interval halves, and after some intervals without one it doubles. Until the first decision it is
-//! shorter still: what a short program could gain is lost while nobody knows anything of it, and a guard will look
-//! more closely anyway. Ours (section E leaves it open).
+//! The paper looks once a second, since its programs keep a phase for much longer (section III-D).
+//! A program whose phases are shorter is always a second behind; one that never changes is sampled
+//! for nothing. The interval therefore halves with every quantum decision, and doubles after some
+//! intervals without one. Until the first decision it is shorter still: what a short program could
+//! gain is lost while nothing is known of it, and a guard will look more closely anyway. Ours
+//! (section E leaves it open).
 
 use cosched_core::Nanos;
 

@@ -269,7 +269,7 @@ proptest! {
     ) {
         let mut programs = malleable(&threads.iter().map(|(n, _)| *n).collect::<Vec<_>>());
         for (program, (threads, malleable)) in programs.iter_mut().zip(&threads) {
-            // Whoever cannot change fits the machine.
+            // A program that is not malleable fits the machine.
             program.malleable = *malleable;
             program.asked = if *malleable { *threads } else { (*threads).min(cpus) };
             program.requested = program.asked;

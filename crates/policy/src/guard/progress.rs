@@ -24,7 +24,7 @@ struct Part {
     /// Outside the kernel; likewise.
     user_seconds: Option<f64>,
     is_exact: bool,
-    /// It did not run, and nothing is counted of whoever does not run.
+    /// It did not run, and nothing is counted of a program that does not run.
     is_idle: bool,
 }
 

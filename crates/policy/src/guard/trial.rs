@@ -10,10 +10,11 @@
 //! its phases. Whether the difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends
 //! as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be faster is not kept.
 //!
-//! *Progress* of a moment is what the machine can tell of it: instructions where they are counted, else CPU time
-//! outside the kernel: what threads that fight for locks lose, they lose asleep or in the kernel (docs/measurements.md holds that
-//! against the true speed; it is wrong where the lock's own cache line is what everybody waits for). Where several
-//! programs are there, the geometric mean over all of them counts, so that nobody wins at another's expense.
+//! *Progress* of a moment is what the machine can tell of it: instructions where they are counted,
+//! else CPU time outside the kernel. Threads that fight for locks lose time asleep or in the
+//! kernel. docs/measurements.md compares this measure with the true speed. The measure is wrong
+//! where the lock's own cache line is what all threads wait for. Where several programs run, the
+//! geometric mean over all of them counts, so that no program wins at another's expense.
 //!
 //! Ours: the papers have no guard.
 

@@ -1,4 +1,4 @@
-//! Who would run in the quanta to come, without running anybody.
+//! Which programs would run in the quanta to come, without running any.
 
 use std::cmp::Reverse;
 
@@ -34,7 +34,7 @@ pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share
                 borrower = borrower.or(Some(one));
             }
         }
-        // Only cores of which nobody has a part.
+        // Only cores of which no program has a part.
         let lent = cpus.saturating_sub((cpus - free) * siblings);
         if let Some(one) = borrower {
             shares[one].lent += lent as f64 * part;

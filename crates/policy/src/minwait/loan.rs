@@ -1,11 +1,12 @@
-//! CPUs that a gang leaves free, lent to somebody that does not fit beside it.
+//! CPUs that a gang leaves free, lent to a program that does not fit with the gang.
 //!
 //! *Problem.* Gangs seldom fill the machine: of programs of 18 threads, one at a time runs on 24 CPUs, and six CPUs do nothing.
 //! Side by side they would do something.
 //!
-//! *Idea.* Whoever has waited longest of those that do not fit runs on these CPUs, all its threads on the few. If they
-//! compute, no CPU is idle; if they spin for each other, they waste what nobody would have used. The gang is not
-//! disturbed: nobody else runs on its CPUs.
+//! *Idea.* Of the programs that do not fit, the one that has waited longest runs on these CPUs, all
+//! its threads on the few. If its threads compute, no CPU is idle. If they spin for each other,
+//! they waste only what no program would have used. The gang is not disturbed: no other program
+//! runs on its CPUs.
 //!
 //! *Algorithm.* Once the gang is made, every program that is left needs more CPUs than are left. The one that has waited longest
 //! (of equal ones, the first in the order of the workload) is bound to them until the quantum ends. That is no turn: it goes on
@@ -49,7 +50,7 @@ impl Loan {
         self.given = None;
     }
 
-    /// Only these are there, and those who are seated have their turn.
+    /// Only these units are there, and the programs in `seated` have their turn.
     pub(super) fn update(&mut self, seated: &BTreeSet<ProgramId>, units: &[Unit]) {
         let present: BTreeSet<ProgramId> = units.iter().flat_map(Unit::ids).collect();
         let remains = |id: &ProgramId| present.contains(id) && !seated.contains(id);
@@ -88,7 +89,7 @@ impl Loan {
     }
 }
 
-/// Of these CPUs, those of cores of which nobody has another one.
+/// Of these CPUs, those of cores of which no program has another CPU.
 fn whole_cores(free: &CpuSet, world: &World<'_>) -> CpuSet {
     let cpus = || world.topology.cpus().iter().filter(|cpu| world.cpus.contains(cpu.id));
     let taken: BTreeSet<u16> =

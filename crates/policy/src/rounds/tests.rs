@@ -187,7 +187,7 @@ fn a_plan_names_only_those_whose_turn_begins_or_ends() {
     lab.quanta(60);
     let named: Vec<_> = lab.plan.programs.iter().map(|(id, _)| id.slot).collect();
     assert_eq!(named, [10, 9]);
-    // Whoever runs although it should wait is told again, once.
+    // A program that runs although it should wait is told again, once.
     let (program, wanted) = (ProgramId::first(30), Aspect::Frozen);
     lab.tell(&[Cause::Deviated { program, wanted, why: Refusal::FrozenTooLong }]);
     let mut named = || {

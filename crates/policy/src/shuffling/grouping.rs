@@ -1,12 +1,15 @@
 //! Sorting threads, cutting them into groups, and giving each group a socket.
 //!
-//! *Sizes.* A socket gets threads in proportion to its usable CPUs, and whoever may not be moved counts where he is. Each next
-//! thread goes where, with it, the fewest threads come on a CPU; of equals to the socket that has more of these threads
-//! already. So sizes are right to one thread, also with more threads than CPUs, and with fewer threads than sockets.
+//! *Sizes.* A socket gets threads in proportion to its usable CPUs, and a thread that may not be
+//! moved counts where it is. Each next thread goes where, with it, the fewest threads come on a
+//! CPU. Of equal sockets it goes to the one that has more of these threads already. Sizes are
+//! therefore right to one thread, also with more threads than CPUs, and with fewer threads than
+//! sockets.
 //!
-//! *Order.* Those who wait longest come first; waits that are within [`TIE`] of each other are equal, and then the
-//! socket on which a thread is decides, so that threads among which nothing is to be told apart stay where they are.
-//! Where it is known for which lock a thread waits most, threads of one lock come together, the lock that costs most first.
+//! *Order.* The threads that wait longest come first. Waits that are within [`TIE`] of each other
+//! are equal. Then the socket on which a thread is decides, so that indistinguishable threads stay
+//! where they are. Where it is known for which lock a thread waits most, threads of one lock come
+//! together, the lock that costs most first.
 //!
 //! *Sockets.* A group may go to any socket that is to get as many threads; which one goes where is what [moves the
 //! fewest](super::matching). Where sockets get different numbers of threads, it also matters in which order the sizes are
@@ -265,7 +268,7 @@ mod tests {
 
     #[test]
     fn the_groups_go_where_most_of_their_threads_are() {
-        // Those who wait longest are on the last socket already.
+        // The threads that wait longest are on the last socket already.
         let of = [(0.9, 2), (0.9, 2), (0.5, 0), (0.5, 0), (0.1, 1), (0.1, 1)];
         assert_eq!(shared_out(&of, &[2, 2, 2]), [2, 2, 0, 0, 1, 1]);
     }
@@ -314,7 +317,7 @@ mod tests {
             free.insert(position, socket);
             sum
         });
-        // Nobody is left where no socket is.
+        // No thread is left where no socket is.
         tried.min().unwrap_or(0)
     }
 

@@ -44,7 +44,7 @@ impl Guarded {
         self.whys.extend(self.stage.lab.plan.reasons.iter().filter(own).map(|one| one.why));
     }
 
-    /// Whether those who wait long share a socket, and nobody else is there.
+    /// Whether the threads that wait long share a socket, and no other thread is there.
     fn is_shuffled(&self) -> bool {
         let on = |slot: u32| self.on.get(&slot).map(String::as_str);
         on(0).is_some() && on(0) == on(2) && on(1) == on(3) && on(0) != on(1)

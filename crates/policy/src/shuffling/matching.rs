@@ -10,7 +10,8 @@
 /// `costs` is square: a row for each group, with its price at each socket.
 pub(super) fn cheapest(costs: &[Vec<i64>]) -> Vec<usize> {
     let n = costs.len();
-    // Rows and columns count from 1: row 0 is nobody, and column 0 is where the row stands that has none yet.
+    // Rows and columns count from 1. Row 0 is no row, and column 0 is where the row stands that has
+    // no column yet.
     let (mut of_rows, mut of_columns) = (vec![0; n + 1], vec![0; n + 1]);
     let mut row_of = vec![0; n + 1];
     for newcomer in 1..=n {

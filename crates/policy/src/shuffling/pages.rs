@@ -1,17 +1,20 @@
-//! What it costs a thread to leave its pages, and who is held by that.
+//! What it costs a thread to leave its pages, and which threads are held by that.
 //!
 //! *Problem.* A thread's memory lies on the node on which it touched it first. If it is moved to another node, each of its
 //! last-level misses goes there and back. A thread that misses often loses more by that than it can gain at its locks.
 //!
-//! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs elsewhere than where its pages
-//! lie, loses `m` x [`FARTHER`] of each second. What it gains is by how much it comes nearer to the threads of its socket, as a
-//! share of its time: as if all of that were time that it waits less, which is the most it can be. Of the ways to give groups
-//! their sockets the one is taken in which least is lost. Whoever still loses more than he gains is *held*: he stays where his
-//! pages are, counts there, and the others are divided anew, until nobody else is to be held.
+//! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs
+//! elsewhere than where its pages lie, loses `m` x [`FARTHER`] of each second. It gains by how much
+//! it comes nearer to the threads of its socket, as a share of its time. This is as if all of that
+//! were time that the thread waits less, which is the most it can be. Of the ways to give groups
+//! their sockets, the one in which least is lost is taken. A thread that still loses more than it
+//! gains is *held*: it stays where its pages are, and counts there. The others are divided anew,
+//! until no other thread is to be held.
 //!
-//! *Where pages lie* is where a thread was when it was first seen: before anybody had moved it. Pages are taken to stay there;
-//! where the kernel moves them after the thread (NUMA balancing), it is held longer than need be. Between sockets of one
-//! memory node nothing is lost. Where misses cannot be counted, nobody is held.
+//! *Where pages lie* is where a thread was when it was first seen, before it was moved. Pages are
+//! taken to stay there. Where the kernel moves them after the thread (NUMA balancing), the thread
+//! is held longer than need be. Between sockets of one memory node nothing is lost. Where misses
+//! cannot be counted, no thread is held.
 //!
 //! Ours: the slides move threads whatever they miss.
 
@@ -40,7 +43,8 @@ pub(super) fn nodes(sockets: &[CpuSet], topology: &Topology) -> Vec<Option<u16>>
     sockets.iter().map(node).collect()
 }
 
-/// The socket of each contender, like [`share_out`], but that whoever would lose more than he gains stays at his pages.
+/// The socket of each contender, like [`share_out`], but a thread that would lose more than it
+/// gains stays at its pages.
 pub(super) fn share_out_but_hold(
     contenders: &[Contender],
     cpus: &[usize],
@@ -108,10 +112,12 @@ mod tests {
     fn who_loses_more_than_he_gains_stays_at_his_pages_and_the_others_are_divided_around_him() {
         let plain = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 0.0), (0.1, 1, 0.0)];
         assert_eq!(shared_out(&plain, &APART), [0, 1, 0, 1]);
-        // The third would gain 0.35; it is to lose 0.6, so those who wait long meet where it is.
+        // The third would gain 0.35; it is to lose 0.6, so the threads that wait long meet where it
+        // is.
         let bound = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 1e7), (0.1, 1, 0.0)];
         assert_eq!(shared_out(&bound, &APART), [1, 0, 1, 0]);
-        // Both who wait long miss much: nobody gains what it would cost to bring them together.
+        // Both threads that wait long miss much: no thread gains what it would cost to bring them
+        // together.
         let both = [(0.8, 0, 1e7), (0.1, 0, 1e7), (0.8, 1, 1e7), (0.1, 1, 1e7)];
         assert_eq!(shared_out(&both, &APART), [0, 0, 1, 1]);
     }

@@ -126,7 +126,7 @@ impl Round<'_> {
         self.threads.iter().filter_map(contender).collect()
     }
 
-    /// For each socket, how many threads are there that somebody else has bound.
+    /// For each socket, how many threads are there that another process has bound.
     fn stay(&self) -> Vec<usize> {
         let mut stay = vec![0; self.sockets.len()];
         for thread in self.threads.iter().filter(|t| t.mask_owner != MaskOwner::Cosched) {

@@ -1,8 +1,8 @@
 //! What counts as a socket: CPUs between which a lock travels fast.
 //!
-//! The slides mean packages. On today's machines the distance that matters may be another one: between the chiplets of one
-//! package, each with a last-level cache of its own, or between memory nodes. And whoever knows better names groups of
-//! CPUs.
+//! The slides mean packages. On today's machines the distance that matters may be another one:
+//! between the chiplets of one package, each with a last-level cache of its own, or between memory
+//! nodes. A user that knows the machine better names groups of CPUs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Sockets {
     Widest,
     /// By what they share.
     By(GroupBy),
-    /// As somebody has said.
+    /// As the user has said.
     Named(Vec<CpuSet>),
 }
 

@@ -1,9 +1,12 @@
-//! What is known of a program: where its threads are to be, and where they were before anybody bound them.
+//! What is known of a program: where its threads are to be, and where they were before they were
+//! bound.
 //!
-//! *Letting go.* A thread that may run anywhere again stays where it is until the kernel has a reason to move it, and threads that
-//! were divided evenly give it none. A trial that only took the masks back would compare groups with what is left of
-//! them; and a program that is slower in groups would stay in them. So whoever is let go is first bound to the socket where he
-//! was when he was bound ([`Tracked::let_go`]), and may run anywhere a moment later ([`Tracked::part`]).
+//! *Letting go.* A thread that may run anywhere again stays where it is until the kernel has a
+//! reason to move it. Threads that were divided evenly give it none. A trial that only took the
+//! masks back would compare groups with what is left of them. A program that is slower in groups
+//! would then stay in them. A thread that is let go is therefore first bound to the socket where it
+//! was when it was bound ([`Tracked::let_go`]). It may run anywhere a moment later
+//! ([`Tracked::part`]).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +26,7 @@ pub(super) struct Tracked {
     pub(super) homes: Homes,
     /// Where its pages lie.
     pub(super) pages: Homes,
-    /// Where its threads were when nobody was bound.
+    /// Where its threads were when none was bound.
     pub(super) origins: Homes,
     /// The CPUs that each was given in the end; whether that is what is wanted.
     given: BTreeMap<ThreadId, CpuSet>,

@@ -21,7 +21,7 @@ use super::{Quanta, QuantaError};
 
 /// The version of the file.
 const SCHEMA: &str = "cosched-quanta/1";
-/// Nobody means a longer slice.
+/// No user means a longer slice.
 const LONGEST_MILLISECONDS: f64 = 10_000.0;
 
 /// What every version begins with.
