@@ -1,7 +1,8 @@
 //! What can be done to the threads of a program so that they do not take CPUs from each other.
 //!
-//! The paper on faithful scheduling has one way: Solaris' class of fixed priorities with a time quantum. Linux has several,
-//! which differ in who may take a CPU from whom, and none of them is best for every program (docs/measurements.md).
+//! The paper on faithful scheduling uses one mechanism: Solaris' class of fixed priorities with a
+//! time quantum. Linux has several. They differ in which thread may take a CPU from which other
+//! thread. None of them is best for every program (docs/measurements.md).
 
 use std::fmt;
 use std::str::FromStr;

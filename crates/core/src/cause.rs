@@ -17,7 +17,7 @@ pub enum Cause {
     Exited(ProgramId, Exit),
     /// Threads of a program were born or ended (told only where threads are observed).
     ThreadsChanged(ProgramId),
-    /// Somebody else let a program go on that somebody else had stopped.
+    /// Another process continued a program that another process had stopped.
     Continued(ProgramId),
     /// A program was found to belong to another group than before.
     Grouped(ProgramId),
@@ -43,7 +43,7 @@ pub enum Cause {
         /// The number of the directive: [`Program::epoch`](crate::Program::epoch) if it is the latest.
         epoch: u64,
     },
-    /// The machine could not do what was wanted, or somebody undid it.
+    /// The machine could not do what was wanted, or another process undid it.
     Deviated {
         /// Whose directive.
         program: ProgramId,
@@ -113,9 +113,9 @@ pub enum Refusal {
     UserSaysNo,
     /// It must run together with a program that runs.
     GroupRuns,
-    /// Somebody else stopped it.
+    /// Another process stopped it.
     StoppedByOther,
-    /// Somebody else changed it behind our back.
+    /// Another process changed it without cosched's knowledge.
     ChangedByOther,
 }
 

@@ -17,7 +17,7 @@ const MOST_WAITS: u64 = 100_000;
 #[derive(Debug, Default)]
 pub struct Fake {
     now: Nanos,
-    /// How long one run of each slot takes when nobody freezes it.
+    /// How long one run of each slot takes when it is never frozen.
     pub work: Vec<Nanos>,
     /// From a start step to the program's first instruction.
     pub start_latency: Nanos,
@@ -25,7 +25,8 @@ pub struct Fake {
     pub freeze_latency: Nanos,
     /// From a thaw step to its confirmation.
     pub thaw_latency: Nanos,
-    /// Whoever drives the machine is itself stopped in this span, and hears of nothing before its end.
+    /// The process that drives the machine is itself stopped in this span, and hears of nothing
+    /// before its end.
     pub deaf: Option<(Nanos, Nanos)>,
     /// Programs whose freezes are never confirmed.
     pub unfreezable: BTreeSet<ProgramId>,

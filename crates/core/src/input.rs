@@ -1,16 +1,18 @@
 //! Files that users name, to be read.
 //!
-//! *Problem.* A slip of the finger names anything. A pipe that nobody writes to never begins, and a device such as
-//! `/dev/zero` never ends: whoever just reads hangs, or fills the memory.
+//! *Problem.* A user can name any file by mistake. A pipe that no process writes to never begins,
+//! and a device such as `/dev/zero` never ends. A program that just reads such a file hangs, or
+//! fills the memory.
 //!
-//! *Idea.* Only regular files are read, and only up to a size that none of the kind has. What a shell hands over as an
-//! open file (standard input, `<(command)`) is a pipe on purpose, so it is read, up to the same size.
+//! *Idea.* Only regular files are read, and only up to a size that none of the kind has. A file
+//! that a shell hands over open (standard input, `<(command)`) is a pipe on purpose. It is read
+//! too, up to the same size.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
 
-/// The largest text that somebody has written, bytes.
+/// The largest text that people have written, bytes.
 const MOST_TEXT: u64 = 16 << 20;
 
 /// Opens a file to be read.
@@ -19,7 +21,7 @@ const MOST_TEXT: u64 = 16 << 20;
 /// When it cannot be opened, or is a pipe, a socket or a device that no shell handed over.
 pub fn open(path: &Path) -> io::Result<File> {
     let kind = fs::metadata(path)?.file_type();
-    // A folder is refused by whoever reads it, in the system's words.
+    // The read that follows refuses a folder, in the system's words.
     match kind.is_file() || kind.is_dir() || is_handed_over(path) {
         true => File::open(path),
         false => Err(io::Error::other("it is a pipe, a socket or a device, and no file")),

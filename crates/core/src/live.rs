@@ -1,8 +1,9 @@
 //! A run that is under way, as others may see it: one [`Snapshot`] per heartbeat.
 //!
-//! Where [`result`](crate::result) says what became of a run, a snapshot says how it stands: who runs,
-//! who waits, how much of either each program has had, and why the policy has it so. `cosched top`, the
-//! metrics and whoever reads the run's socket see the same snapshot. `docs/live.md` describes every field.
+//! [`result`](crate::result) says what became of a run; a snapshot says how a run stands. It says
+//! which programs run, which programs wait, how much of either each program has had, and why the
+//! policy has it so. `cosched top`, the metrics and every reader of the run's socket see the same
+//! snapshot. `docs/live.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds, from *confirmed* effects, as in
 //! `run.json`; other than there they cover every run of a program, also those after it was done, so that
@@ -258,7 +259,7 @@ pub enum State {
     Freezing,
     /// It is frozen by us.
     Frozen,
-    /// Somebody else stopped it.
+    /// Another process stopped it.
     StoppedByOther,
     /// It is about to end.
     Exiting,

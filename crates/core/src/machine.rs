@@ -1,10 +1,9 @@
 //! What obeys: the seam between the engine and Linux, the simulator, or a test's fake.
 //!
-//! A machine knows the commands behind program ids and how to start, freeze and
-//! bind them; it decides nothing. [`Machine::submit`] takes steps and returns at
-//! once; their effects come back through [`Machine::wait`], stamped with the
-//! time at which somebody saw them: the machine, or whom it has for that. Accounts are kept from those, never from
-//! what was asked for.
+//! A machine knows the commands behind program ids, and how to start, freeze and bind them. It
+//! decides nothing. [`Machine::submit`] takes steps and returns at once. Their effects come back
+//! through [`Machine::wait`], stamped with the time at which the machine, or a helper of the
+//! machine, saw them. Accounts are kept from these effects, never from what was asked for.
 
 use crate::cause::{Aspect, Command, Refusal};
 use crate::cpuset::CpuSet;
@@ -138,11 +137,11 @@ pub enum Happening {
     Applied(ProgramId, u64),
     /// Its command ended, with what it used.
     Exited(ProgramId, Exit, Usage),
-    /// A step, or a part of it, could not be done, or was undone by somebody.
+    /// A step, or a part of it, could not be done, or another process undid it.
     Refused(ProgramId, Aspect, Refusal),
-    /// Somebody else stopped it.
+    /// Another process stopped it.
     StoppedByOther(ProgramId),
-    /// Somebody else let it go on.
+    /// Another process let it go on.
     ContinuedByOther(ProgramId),
     /// It was found that the program must not be frozen.
     Unfreezable(ProgramId, Refusal),

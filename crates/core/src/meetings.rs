@@ -1,7 +1,8 @@
 //! What the threads of a program did at barriers of cosched, as they have counted it themselves.
 //!
-//! Where [`waits`](crate::waits) has what only a simulator can tell, this is what a real program's threads know of their own
-//! waits: how often they met, whether those who came early had to do more than glance, and what they did then.
+//! [`waits`](crate::waits) has what only a simulator can tell. This module has what a real
+//! program's threads know of their own waits: how often they met, whether threads that came early
+//! had to do more than glance, and what these threads did then.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +19,8 @@ pub struct Meetings {
     pub gave_way: u64,
     /// Waits in which it slept.
     pub slept: u64,
-    /// Of the waits that took longer than the first looks, those in which it knew what those did for whom it waited.
+    /// Of the waits that took longer than the first looks, those in which the thread knew what the
+    /// threads that it waited for did.
     pub knew: u64,
     /// How long these waits took together, after the first looks, seconds.
     pub waited_seconds: f64,

@@ -1,10 +1,9 @@
 //! Metrics: how good a run was, for its programs and as a whole.
 //!
-//! Every metric of the papers that we follow stands here once, with its formula,
-//! and serves live runs, simulations and comparisons alike. A metric that rests on a
-//! time that nobody measured (a program's time alone, or the end of a program
-//! that did not end, or failed) is `None`, never a guess: a comparison with a made-up
-//! number in it is worth less than none.
+//! Every metric of the papers that we follow stands here once, with its formula. It serves live
+//! runs, simulations and comparisons alike. Some metrics rest on a time that was not measured: a
+//! program's time alone, or the end of a program that did not end, or failed. Such a metric is
+//! `None`, never a guess: a comparison with a made-up number in it is worth less than none.
 //!
 //! Sources: \[T\] the thesis on gang scheduling with space sharing, section
 //! 4.1; \[B\] the paper on the time donating barrier, section 5.2; \[F\] the

@@ -217,7 +217,7 @@ impl Why {
 pub enum Why {
     /// The policy leaves everything to the kernel.
     LeftToKernel,
-    /// It is this program's turn: nobody else runs until it ends.
+    /// It is this program's turn: no other program runs until it ends.
     Turn,
     /// It waits for its turn behind `ahead` programs.
     Queued {
@@ -306,7 +306,7 @@ pub enum Why {
     Filler,
     /// It may not be frozen, so it always runs.
     NeverFrozen,
-    /// The quantum is shorter than asked, so that nobody is frozen longer than allowed.
+    /// The quantum is shorter than asked, so that no program is frozen longer than allowed.
     QuantumShortened {
         /// What was asked.
         asked: Nanos,

@@ -72,7 +72,7 @@ pub enum ProgramState {
     Freezing,
     /// Confirmed frozen by us.
     Frozen,
-    /// Stopped by somebody else (a shell's job control, a debugger): left alone.
+    /// Another process (a shell's job control, a debugger) stopped it: it is left alone.
     StoppedByOther,
     /// It was asked to end, or is about to leave the world for another reason.
     Exiting,
@@ -290,7 +290,8 @@ impl Program {
 pub enum MaskOwner {
     /// cosched may move it.
     Cosched,
-    /// Somebody bound it before or behind our back (taskset, `OMP_PROC_BIND`): leave it there.
+    /// The user or another process bound it, before the run or without cosched's knowledge
+    /// (taskset, `OMP_PROC_BIND`): leave it there.
     User,
     /// The library inside the program binds it.
     Hook,

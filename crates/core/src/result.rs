@@ -48,10 +48,10 @@ pub const MAX_BYTES: u64 = 1 << 30;
 /// What can be read, in words.
 const READABLE: &str = "name a folder that `cosched run --out` made, or the run.json in it";
 
-/// The rung of a policy that freezes nobody, or binds nobody.
+/// The backend of a policy that freezes no program, or binds none.
 pub const NONE: &str = "none";
 
-/// What a simulated machine has for a kernel's release, and for a rung.
+/// What a simulated machine has for a kernel's release, and for a backend.
 pub const SIMULATED: &str = "simulated";
 
 /// The content of `run.json`.
@@ -89,7 +89,7 @@ pub struct RunResult {
     pub metrics: Metrics,
     /// One per program, in the workload's order.
     pub programs: Vec<ProgramResult>,
-    /// What the machine could not do, or somebody undid.
+    /// What the machine could not do, or another process undid.
     pub deviations: Vec<DeviationResult>,
     /// The plans that changed anything, in order of time.
     pub decisions: Vec<DecisionResult>,
@@ -138,9 +138,9 @@ pub struct Simulation {
 /// By which means the run did its work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rungs {
-    /// How programs were frozen; [`NONE`] where the policy freezes nobody.
+    /// How programs were frozen; [`NONE`] where the policy freezes none.
     pub freezing: String,
-    /// How programs were bound to CPUs, [`NONE`] where the policy binds nobody, and how CPUs were
+    /// How programs were bound to CPUs, [`NONE`] where the policy binds none, and how CPUs were
     /// shared, where they were.
     pub pinning: String,
 }
@@ -207,8 +207,8 @@ pub struct ProgramResult {
     /// How its threads waited at barriers; `None`: in its own way, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub barrier: Option<BarrierResult>,
-    /// What stood in for its progress, which it was to tell from inside, and never did; `None`: it told, or nobody had to know,
-    /// and in older files.
+    /// What stood in for its progress, which it was to report from inside, and never did. `None`:
+    /// it reported its progress, or no policy needed it, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instead_of_progress: Option<Instead>,
 }
@@ -224,7 +224,8 @@ pub enum Instead {
 }
 
 impl ProgramResult {
-    /// How many threads it asks for where nobody tells it a number: whoever is started with fewer is the same program.
+    /// How many threads it asks for where it is told no number. A program that is started with
+    /// fewer threads is the same program.
     pub fn asked(&self) -> u16 {
         self.molded_from.unwrap_or(self.threads)
     }
@@ -242,11 +243,12 @@ pub struct BarrierResult {
     pub way: Barrier,
     /// Why its waiting threads did not know which threads ran; `None`: they knew.
     pub lacks: Option<String>,
-    /// What its threads did there in the whole run; `None`: they never met there, or nobody heard of it, as in older files.
+    /// What its threads did there in the whole run. `None`: they never met there, or no counts of
+    /// it arrived, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meetings: Option<Meetings>,
-    /// What it was given so that threads of gcc's OpenMP do not look on for long between parallel regions; nothing where
-    /// somebody had said how they are to wait, and in older files.
+    /// What it was given so that threads of gcc's OpenMP do not look on for long between parallel
+    /// regions. Empty where it was already set how they are to wait, and in older files.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub between_regions: BTreeMap<String, String>,
 }
@@ -432,7 +434,7 @@ impl RunResult {
         }
     }
 
-    /// Writes a `run.json`, whole or not at all: whoever looks never finds half a file.
+    /// Writes a `run.json`, whole or not at all: a reader never finds half a file.
     ///
     /// # Errors
     /// When the folder or the file cannot be written.

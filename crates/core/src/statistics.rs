@@ -19,9 +19,10 @@
 //! with two tails called 4 to 8 of 100 equal pairs different, symmetric ones reached from nothing to a million.
 
 //!
-//! A *comparison* is more careful than a figure: its interval holds the true ratio in 98 of 100 cases. With 95, five of a
-//! hundred comparisons of equal things claim a difference on average, which means more than five in every third hundred;
-//! and whoever compares looks at many ways at once. The price is a seventh round.
+//! A *comparison* is more careful than a figure: its interval holds the true ratio in 98 of 100
+//! cases. With 95, five of a hundred comparisons of equal things claim a difference on average,
+//! which means more than five in every third hundred. A user also compares many variants at once.
+//! The price is a seventh round.
 
 use std::fmt;
 

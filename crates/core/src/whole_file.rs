@@ -47,7 +47,7 @@ fn put(
     give_the_name: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
     let part = part(path);
-    // What a crash has left, or a link that somebody has put there.
+    // What a crash has left, or a link that another process has put there.
     match fs::remove_file(&part) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

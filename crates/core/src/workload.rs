@@ -1,10 +1,9 @@
 //! Workloads: which programs to run, as users write them down.
 //!
-//! A workload comes from a TOML file or from the command line. Both roads end
-//! in the same unchecked drafts, and one function (`check`) turns drafts into
-//! [`ProgramSpec`]s. So every rule stands in one place, and whoever holds a
-//! [`Workload`] may rely on it: at least one command each, unique names that
-//! can serve as file names, directories that exist, numbers in range.
+//! A workload comes from a TOML file or from the command line. Both end in the same unchecked
+//! drafts, and one function (`check`) turns drafts into [`ProgramSpec`]s. Every rule therefore
+//! stands in one place. Code that has a [`Workload`] may rely on it: at least one command each,
+//! unique names that can serve as file names, directories that exist, numbers in range.
 //!
 //! A mistake is found before anything starts, and its message names the file,
 //! line and column, the program, the key and the remedy. A key that is not
@@ -104,7 +103,8 @@ pub struct ProgramSpec {
     pub repeat: Repeat,
     /// Whether it may be frozen; `None`: to be found out.
     pub freezable: Option<bool>,
-    /// Programs with the same group name freeze and run together, and with nobody else; `None`: to be found out.
+    /// Programs with the same group name freeze and run together, and with no other program.
+    /// `None`: to be found out.
     pub group: Option<String>,
     /// Whether it lets cosched choose its thread count while it runs.
     pub malleable: bool,

@@ -1,6 +1,11 @@
-/* What a region costs, in nanoseconds: of cosched_region that wants what the last one wanted; of an empty parallel region of
- * gcc's OpenMP; of cosched_region that wants more than ever before, and so asks, on average and at worst. Of the first two the
- * best of some batches: others take time away, and nobody gives any. Without cosched's library there is only the second.
+/* What a region costs, in nanoseconds:
+ *
+ * - of cosched_region that wants what the last one wanted;
+ * - of an empty parallel region of gcc's OpenMP;
+ * - of cosched_region that wants more than ever before, and so asks, on average and at worst.
+ *
+ * The first two figures are the best of some batches: other processes take time away, and none
+ * gives any. Without cosched's library there is only the second figure.
  *
  *     gcc -O2 -fopenmp -I include examples/cost.c -o cost
  *

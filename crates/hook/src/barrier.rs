@@ -1,20 +1,25 @@
-//! The time donating barrier: waiting threads that know whom they wait for.
+//! The time donating barrier: waiting threads that know which threads they wait for.
 //!
-//! A program whose threads meet often runs badly beside another one: whoever arrives first waits for somebody who has lost
-//! its CPU, on a CPU that this one could use. Tidon (Wu, Peng, Jin: Time Donating Barrier for efficient task scheduling in
-//! competitive multicore systems, 2015) lets the waiters hand over their time; that takes a kernel of its own. Here, on a
-//! stock kernel, cosched has the kernel write down what each thread does ([`cosched_page::ThreadTable`]), and the program's own
-//! barriers are replaced by one whose waiters read that.
+//! A program whose threads meet often runs badly together with another program. The first thread to
+//! arrive waits for a thread that has lost its CPU, on a CPU that this thread could use. Tidon (Wu,
+//! Peng, Jin: Time Donating Barrier for efficient task scheduling in competitive multicore
+//! systems, 2015) lets the waiters hand over their time; that takes a kernel of its own. Here the
+//! kernel is a stock one. cosched has it write down what each thread does
+//! ([`cosched_page::ThreadTable`]), and the program's own barriers are replaced by one whose
+//! waiters read that.
 //!
-//! - [`protocol`]: who arrives, who is missing, and that nobody sleeps for ever; `tests/model.rs` checks it.
+//! - [`protocol`]: which threads arrive, which are missing, and why no thread sleeps for ever;
+//!   `tests/model.rs` checks it.
 //! - [`way`](mod@way): what a waiter does. It is the one place for ideas about donating.
 //! - [`stack`]: whether to leave a CPU on which threads wait behind each other.
 //! - [`kernel`]: what all of these need of the machine.
-//! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is looked at late.
+//! - [`pool`]: a fixed number of barriers, so that nothing is allocated and no program's memory is
+//!   looked at late.
 //! - [`posix`]: `pthread_barrier_wait`. The barriers of OpenMP are in `region`, `gomp` and `kmp`.
 //!
-//! Without the table (no cosched, no BPF, a stale heartbeat) nothing is known of any thread, and the same barrier looks on for
-//! about as long as a wake-up takes, then sleeps. Whoever sleeps is woken by the last to arrive, never by cosched.
+//! Without the table (no cosched, no BPF, a stale heartbeat) nothing is known of any thread. The
+//! barrier then looks on for about as long as a wake-up takes, and sleeps after that. The last
+//! thread to arrive wakes the sleeping ones; cosched never does.
 
 mod kernel;
 pub(crate) mod pool;

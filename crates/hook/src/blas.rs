@@ -26,7 +26,19 @@ use crate::sys;
 /// Where its name stands in the paths of its libraries.
 const PART: &[u8] = b"blas";
 
+/// A function of OpenBLAS that reads a number of the library's: how many threads it has, or how it
+/// was built.
+///
+/// # Safety
+/// Calls are sound for an address that OpenBLAS has under such a name, while it is loaded.
+// SAFETY: only a type; it is what OpenBLAS declares for `openblas_get_num_threads` and
+// `openblas_get_parallel`.
 type Get = unsafe extern "C" fn() -> c_int;
+/// The function of OpenBLAS that sets how many threads it has.
+///
+/// # Safety
+/// Calls are sound for an address that OpenBLAS has under that name, while it is loaded.
+// SAFETY: only a type; it is what OpenBLAS declares for `openblas_set_num_threads`.
 type Set = unsafe extern "C" fn(c_int);
 
 /// One build of OpenBLAS.
@@ -67,7 +79,8 @@ impl Build {
         if get == 0 || set == 0 || kind == 0 {
             return None;
         }
-        // SAFETY: functions of OpenBLAS, with these types.
+        // SAFETY: none of the addresses is 0, so each is that of the function of OpenBLAS with this
+        // name. The types are those that OpenBLAS declares for the names.
         unsafe {
             let kind = transmute::<usize, Get>(kind)();
             (kind == THREADS)
@@ -92,7 +105,7 @@ impl Build {
         }
         if self.at_work.load(Relaxed) == 0 {
             link::passes();
-            // SAFETY: as above.
+            // SAFETY: both come from `functions`: functions of OpenBLAS with these types.
             unsafe {
                 let (found, own) = (get(), self.own.load(Relaxed));
                 // Where ours still holds, a fork has cut off the call that was to put the program's back.
@@ -131,7 +144,8 @@ impl Drop for Call {
         }
         if self.build.at_work.fetch_sub(1, Relaxed) == 1 {
             let (own, given) = (self.build.own.load(Relaxed), self.build.given.load(Relaxed));
-            // SAFETY: as in `functions`. A number that the program has set meanwhile stays.
+            // SAFETY: both come from `functions`: functions of OpenBLAS with these types.
+            // A number that the program has set meanwhile stays.
             unsafe {
                 if own != given && (self.get)() == given {
                     (self.set)(own);

@@ -25,6 +25,10 @@ use crate::region::Team;
 use crate::runtime::{Function, OneFunction, may_be_thread_private};
 
 /// The outlined body of a region.
+///
+/// # Safety
+/// Calls are sound with the data that the compiler has passed along with the body.
+// SAFETY: only a type; it is that of gcc's runtime for the body of a region.
 type Body = unsafe extern "C" fn(*mut c_void);
 
 static MAX_THREADS: Function = Function::named("omp_get_max_threads\0");
@@ -42,8 +46,9 @@ pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     if max_threads == 0 || in_parallel == 0 {
         return None;
     }
+    // SAFETY: only a type; it is what OpenMP declares for both names.
     type Ask = unsafe extern "C" fn() -> c_int;
-    // SAFETY: functions of the OpenMP standard, with these types.
+    // SAFETY: neither address is 0, so both are functions of the OpenMP standard, with these types.
     let wanted = unsafe {
         if transmute::<usize, Ask>(in_parallel)() != 0 {
             return None;
@@ -72,7 +77,7 @@ struct Region {
     team: Team,
 }
 
-/// The first word of most regions: nobody looks at it.
+/// The first word of most regions: the runtime does not look at it.
 fn none(_: *const c_void) -> usize {
     0
 }
@@ -87,6 +92,9 @@ unsafe fn reductions(data: *const c_void) -> usize {
 }
 
 /// The body that every thread of a region runs.
+///
+/// # Safety
+/// `region` has to be the address of a [`Region`] that lives until the body is over.
 unsafe extern "C" fn inside(region: *mut c_void) {
     // SAFETY: `entry` has passed it along; it lives until the runtime says that the region is over. The program's body gets
     // what was meant for it.
@@ -102,16 +110,23 @@ macro_rules! entry {
         entry!(none $name($($more: $kind),*) $(-> $answer)?);
     };
     ($first:ident $name:ident($($more:ident: $kind:ty),*) $(-> $answer:ty)?) => {
+        /// Begins a region with the runtime's entry of this name, with as many threads as granted.
+        ///
+        /// # Safety
+        /// As gcc's runtime has it: `body` is the region's body, and `data` what it is called with.
         // SAFETY: the name and the types are those of gcc's runtime, which is passed every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(
             body: Body, data: *mut c_void, threads: c_uint, $($more: $kind),*
         ) $(-> $answer)? {
             static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            // SAFETY: only a type; it is that of the function around it.
             type Entry = unsafe extern "C" fn(Body, *mut c_void, c_uint, $($kind),*) $(-> $answer)?;
             match REAL.of(body as *const c_void) {
                 0 => REAL.is_lost(),
-                // SAFETY: the runtime's own entry, with the arguments that were meant for it.
+                // SAFETY: the runtime's own entry, with arguments of the types that it takes.
+                // `inside` takes the address of `region`, which lives until the entry returns: the
+                // region is over then.
                 real => unsafe {
                     let threads = number(body, threads);
                     let team = Team::begin(body as *const c_void);
@@ -139,15 +154,22 @@ entry!(GOMP_parallel_loop_maybe_nonmonotonic_runtime(start: c_long, end: c_long,
 /// `omp_set_dynamic`, by its names for C and Fortran.
 macro_rules! set_dynamic {
     ($name:ident($value:ident: $kind:ty) $read:expr) => {
-        // SAFETY: the name and the type are those of the OpenMP standard, whose runtimes are passed every call.
+        /// Notes whether the program's numbers of threads may be changed, and tells all runtimes.
+        ///
+        /// # Safety
+        /// Where the argument is an address, as it is for Fortran, a number has to lie there.
+        // SAFETY: the name and the type are those of the OpenMP standard, whose runtimes are passed
+        // every call.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($value: $kind) {
             static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));
-            // SAFETY: a function of the OpenMP standard: the argument is what it says.
+            // SAFETY: the argument is what the OpenMP standard says, so it may be read. `for_each`
+            // gives functions of this name, which take it by the same type.
             unsafe {
                 IS_FIXED.store($read == 0, Relaxed);
                 // Of several runtimes that do not know of each other, which is meant cannot be told: all.
                 REAL.for_each(b"omp", |real| {
+                    // SAFETY: `real` is a runtime's function of this name, so this is its type.
                     transmute::<usize, unsafe extern "C" fn($kind)>(real)($value)
                 });
             }

@@ -5,9 +5,9 @@
 //! program's. Which runtime is meant is told by the description of the place in the source (`location`), which lies in the
 //! library that calls. Everything else is as with `gomp`.
 //!
-//! The entry takes any number of arguments, one for each variable that the region uses, and all are addresses. They are
-//! passed on as they lie there: some more than there are, up to [`MOST`]. What is read beyond them is the caller's own stack,
-//! and nobody uses it.
+//! The entry takes any number of arguments, one for each variable that the region uses, and all are
+//! addresses. They are passed on as they lie there: some more than there are, up to [`MOST`]. What
+//! is read beyond them is the caller's own stack, and is not used.
 //!
 //! Where the region's threads meet at a barrier of ours (`region`), the body that is passed on is ours, with one argument
 //! more, and `__kmpc_barrier` is that barrier. All entries here name their caller.
@@ -32,8 +32,18 @@ thread_local! {
 static PUSH: Function = Function::named("__kmpc_push_num_threads\0");
 static THREAD_NUMBER: Function = Function::named("__kmpc_global_thread_num\0");
 
+/// The entry of the runtime that sets the number of threads of the next region.
+///
+/// # Safety
+/// Calls are sound for an address that the runtime has under that name, while it is loaded, and
+/// with the location of a call.
+// SAFETY: only a type; it is that of LLVM's runtime for `__kmpc_push_num_threads`.
 type Push = unsafe extern "C" fn(*const c_void, c_int, c_int);
 
+/// Notes that the next region of this thread has a clause, and passes the number on.
+///
+/// # Safety
+/// As LLVM's runtime has it: `location` describes the place of the call.
 // SAFETY: the name and the types are those of LLVM's runtime, which is passed every call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __kmpc_push_num_threads(
@@ -50,11 +60,16 @@ unsafe extern "C" fn __kmpc_push_num_threads(
     }
 }
 
-// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call. A region whose condition is false
-// begins here instead of at the entry below: its clause, if it has one, is not that of the region that follows.
+/// Begins a region whose condition is false: it begins here instead of at the entry below. Its
+/// clause, if it has one, is not that of the region that follows.
+///
+/// # Safety
+/// As LLVM's runtime has it: `location` describes the place of the call.
+// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __kmpc_serialized_parallel(location: *const c_void, thread: c_int) {
     static REAL: Function = Function::named("__kmpc_serialized_parallel\0");
+    // SAFETY: only a type; it is that of the function around it.
     type Entry = unsafe extern "C" fn(*const c_void, c_int);
     let _ = HAS_CLAUSE.try_with(|clause| clause.set(false));
     match REAL.of(location) {
@@ -74,6 +89,7 @@ fn grant(location: *const c_void, body: *const c_void) {
     if push == 0 || number == 0 {
         return;
     }
+    // SAFETY: only a type; it is that of LLVM's runtime for `__kmpc_global_thread_num`.
     type Number = unsafe extern "C" fn(*const c_void) -> c_int;
     // SAFETY: entries of the runtime, with the types of its interface; the location is the caller's own.
     unsafe {
@@ -91,13 +107,19 @@ struct Region {
 /// The entry with so many addresses, and the bodies that are ours.
 macro_rules! fork_call {
     ($($few:ident)* ; $($many:ident)*) => {
+        /// Begins a region with the runtime's entry, with as many threads as granted.
+        ///
+        /// # Safety
+        /// As LLVM's runtime has it: `body` takes `count` addresses, which follow it.
         #[allow(clippy::too_many_arguments)]
-        // SAFETY: as above; of what the caller has not given, nothing is read.
+        // SAFETY: the name and the types are those of LLVM's runtime, which is passed every call.
+        // What the caller has not given is passed on, and not used.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn __kmpc_fork_call(
             location: *const c_void, count: c_int, body: *const c_void, $($few: usize,)* $($many: usize),*
         ) {
             static REAL: Function = Function::named("__kmpc_fork_call\0");
+            // SAFETY: only a type; it is that of LLVM's runtime for `__kmpc_fork_call`.
             type Entry = unsafe extern "C" fn(*const c_void, c_int, *const c_void, ...);
             let real = REAL.of(location);
             if real == 0 {
@@ -130,10 +152,15 @@ macro_rules! fork_call {
 /// A body that every thread of a region runs, which has so many addresses at most.
 macro_rules! inside {
     ($name:ident: $($argument:ident)*) => {
+        /// Runs the program's body in a thread of the region.
+        ///
+        /// # Safety
+        /// `region` has to be a [`Region`] that lives, and the rest what its body is called with.
         #[allow(clippy::too_many_arguments)]
         unsafe extern "C" fn $name(
             thread: *mut c_int, bound: *mut c_int, region: *const Region, $($argument: usize),*
         ) {
+            // SAFETY: only a type; the body takes these addresses, or fewer.
             type Body = unsafe extern "C" fn(*mut c_int, *mut c_int, $($argument: usize),*);
             // SAFETY: the entry has passed the region along, which lives. The program's body gets what was meant for it, and
             // what it does not look at.
@@ -152,10 +179,16 @@ fork_call! {
     b26 b27 b28 b29 b30 b31 b32 b33 b34 b35 b36 b37 b38 b39 b40 b41 b42 b43 b44 b45 b46 b47 b48 b49 b50 b51
 }
 
-// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call that is not ours.
+/// Has the threads of a region meet, at a barrier of ours or at the runtime's.
+///
+/// # Safety
+/// As LLVM's runtime has it: `location` describes the place, and every thread of the team calls it.
+// SAFETY: the name and the types are those of LLVM's runtime, which is passed every call that is
+// not ours.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __kmpc_barrier(location: *const c_void, thread: c_int) {
     static REAL: Function = Function::named("__kmpc_barrier\0");
+    // SAFETY: only a type; it is that of the function around it.
     type Entry = unsafe extern "C" fn(*const c_void, c_int);
     if meeting().is_some_and(|meeting| meeting.pass()) {
         return;

@@ -1,11 +1,13 @@
-//! The part of cosched that lives inside a program: it asks how many threads the next parallel region may have, and lets
-//! threads that wait at a barrier know whom they wait for.
+//! The part of cosched that lives inside a program. It asks how many threads the next parallel
+//! region may have, and lets threads that wait at a barrier know which threads they wait for.
 //!
-//! It comes in by `LD_PRELOAD`, where the workload file says `malleable = true`, or by linking (`include/cosched.h`). A
-//! program that says so itself calls `cosched_region`, which is the `affhook_region_notify` of the thesis on gang scheduling
-//! (section 4.2). Programs that know nothing of cosched are served by standing in front of the entries of their runtimes:
-//! `gomp` (gcc), `kmp` (LLVM; `ompt` is what that tells of itself) and `blas` (OpenBLAS with threads of its own). `barrier` is the time donating barrier, behind
-//! POSIX' and those of OpenMP (`region`). `link` is the way to cosched.
+//! It comes in by `LD_PRELOAD`, where the workload file says `malleable = true`, or by linking
+//! (`include/cosched.h`). A program that says so itself calls `cosched_region`, which is the
+//! `affhook_region_notify` of the thesis on gang scheduling (section 4.2). Programs that know
+//! nothing of cosched are served by standing in front of the entries of their runtimes: `gomp`
+//! (gcc), `kmp` (LLVM; `ompt` is what that tells of itself) and `blas` (OpenBLAS with threads of
+//! its own). `barrier` is the time donating barrier, behind POSIX' and those of OpenMP (`region`).
+//! `link` is the way to cosched.
 //!
 //! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can panic; no call may be the
 //! place at which a thread is cancelled; `errno` is as before; and without cosched every function does nothing.
@@ -32,18 +34,21 @@ use core::ffi::c_int;
 
 /// Says that this process may be asked for: connects to cosched now instead of at the first region. Returns 1 where cosched
 /// is there, else 0.
+// SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_register() -> c_int {
     c_int::from(link::page().is_some())
 }
 
 /// How many threads the next region may have, of as many as `wanted`; waits for the answer, for some milliseconds at most.
+// SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_region(wanted: c_int) -> c_int {
     link::region(wanted)
 }
 
 /// How many CPUs this program has now.
+// SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_cpus() -> c_int {
     let told = link::page().map_or(0, |page| page.rule().cpus);
@@ -51,6 +56,7 @@ pub extern "C" fn cosched_cpus() -> c_int {
 }
 
 /// Tells that the program has come so many ticks further.
+// SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_progress(ticks: u64) {
     if let Some(page) = link::page() {

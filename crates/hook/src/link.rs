@@ -42,7 +42,7 @@ static PAGE: AtomicPtr<Page> = AtomicPtr::new(null_mut());
 static TABLE: AtomicPtr<ThreadTable> = AtomicPtr::new(null_mut());
 static FD: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
-/// Held by whoever uses the socket.
+/// Held by the thread that uses the socket.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 /// The thread that makes a socket, or forks, by its number; 0: none. While a socket is made, the process does
 /// not fork: its child would have a socket of which it knows nothing.
@@ -58,7 +58,7 @@ static REACHED: AtomicU64 = AtomicU64::new(0);
 static MOST_SINCE: AtomicU32 = AtomicU32::new(0);
 static LOOKED: AtomicU64 = AtomicU64::new(0);
 
-/// Whether regions may get less than they want, as far as that is known without asking anybody.
+/// Whether regions may get less than they want, as far as that is known without asking cosched.
 #[inline]
 pub(crate) fn may_bind() -> bool {
     STATE.load(Relaxed) != OFF
@@ -163,7 +163,7 @@ fn connected() -> Option<&'static Page> {
 
 #[cold]
 fn connect() -> Option<&'static Page> {
-    // Whoever comes meanwhile has what it wants.
+    // A thread that comes meanwhile has what it wants.
     STATE.compare_exchange(NEW, BUSY, Acquire, Relaxed).ok()?;
     let _errno = Errno::keep();
     let page = open();
@@ -197,12 +197,22 @@ fn leave_gate() {
     let _ = GATE.compare_exchange(sys::tid(), 0, Release, Relaxed);
 }
 
+/// In the parent, before a fork.
+///
+/// # Safety
+/// Any thread may call it at any time: it uses system calls and atomic words only. It is `unsafe`
+/// because `pthread_atfork` takes functions of this type.
 unsafe extern "C" fn before_a_fork() {
     let _errno = Errno::keep();
     // A child that is made all the same has at worst a socket that it never uses.
     let _ = enter_gate();
 }
 
+/// In the parent, after a fork.
+///
+/// # Safety
+/// Any thread may call it at any time: it uses system calls and atomic words only. It is `unsafe`
+/// because `pthread_atfork` takes functions of this type.
 unsafe extern "C" fn after_a_fork() {
     let _errno = Errno::keep();
     leave_gate();
@@ -236,7 +246,7 @@ fn open() -> Option<&'static Page> {
 struct InUse(Socket);
 
 impl InUse {
-    /// `None`: somebody else uses it.
+    /// `None`: another thread uses it.
     fn begin() -> Option<InUse> {
         IN_USE.compare_exchange(false, true, Acquire, Relaxed).ok()?;
         Some(InUse(Socket { fd: FD.load(Relaxed), inode: INODE.load(Relaxed) }))
@@ -307,6 +317,9 @@ fn ask(page: &Page, threads: u32, blocked: bool) {
 }
 
 /// In the child of a fork: what was the parent's is dropped. Only system calls and atomic words.
+///
+/// # Safety
+/// It has to run in the child of a fork, whose only thread calls it. `pthread_atfork` sees to that.
 unsafe extern "C" fn in_child() {
     let _errno = Errno::keep();
     drop_all();
@@ -334,11 +347,17 @@ fn drop_all() {
 }
 
 /// When the library is unloaded, or the process ends.
+///
+/// # Safety
+/// Any thread may call it at any time: pages are covered and not unmapped, so threads that still
+/// read them find memory.
 unsafe extern "C" fn at_the_end() {
     STATE.store(OFF, Release);
     drop_all();
 }
 
+// SAFETY: the dynamic linker calls each address in this section without arguments, and that is how
+// this function is called.
 #[used]
 #[unsafe(link_section = ".fini_array")]
 static AT_THE_END: unsafe extern "C" fn() = at_the_end;

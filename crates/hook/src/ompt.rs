@@ -1,9 +1,11 @@
 //! Barriers that LLVM's OpenMP tells of itself, by OMPT: how many a program passes per second is its progress.
 //!
-//! Where barriers are not ours, nobody counts them. LLVM's runtime (and Intel's) calls a *tool* at each, if there is one when
-//! it begins: it asks for `ompt_start_tool` (OpenMP 5.0, section 4.2). We are that tool for a program whose threads cosched decides
-//! on, since the policies that do so want to know its progress, and for nobody else: a runtime with a tool does a little more
-//! at every region. Another tool of the user's, in the program or by `OMP_TOOL_LIBRARIES`, always comes first.
+//! Barriers that are not ours are not counted otherwise. LLVM's runtime (and Intel's) calls a
+//! *tool* at each, if there is one when it begins: it asks for `ompt_start_tool` (OpenMP 5.0,
+//! section 4.2). We are that tool for a program whose threads cosched decides on, since the
+//! policies that do so want to know its progress. We are the tool of no other program: a runtime
+//! with a tool does a little more at every region. Another tool of the user's, in the program or by
+//! `OMP_TOOL_LIBRARIES`, always comes first.
 //!
 //! Where cosched asks for all regions and barriers to be counted, the entries count them (`link`), whatever the runtime.
 //! The runtime tells of each thread at each barrier; the first of a team counts. gcc's runtime knows no tools.
@@ -25,11 +27,17 @@ struct Data {
     value: u64,
 }
 
+/// The runtime's function that finds its other functions, by their names.
+///
+/// # Safety
+/// Calls are sound with a text that ends with a zero byte, while the runtime calls the tool.
+// SAFETY: only a type; it is `ompt_function_lookup_t` of the OpenMP standard.
 type Lookup = unsafe extern "C" fn(*const c_char) -> *mut c_void;
 
 /// What the runtime gets from a tool.
 #[repr(C)]
 struct Tool {
+    // SAFETY: only types; they are `ompt_initialize_t` and `ompt_finalize_t` of the standard.
     initialize: unsafe extern "C" fn(Lookup, c_int, *mut Data) -> c_int,
     finalize: unsafe extern "C" fn(*mut Data),
     data: Data,
@@ -47,9 +55,15 @@ const INITIAL: c_int = 1;
 /// Noted with the task of the first thread of a team.
 const FIRST: u64 = 1;
 
+/// Asks the runtime to tell of tasks and barriers. Returns 0 where it cannot, else 1.
+///
+/// # Safety
+/// `lookup` has to be the runtime's own function.
 unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int {
+    // SAFETY: only a type; it is `ompt_set_callback_t` of the OpenMP standard.
     type Set = unsafe extern "C" fn(c_int, *const c_void) -> c_int;
-    // SAFETY: the runtime gives its own function, which takes names and answers with a function of the standard's type, or null.
+    // SAFETY: the runtime gives its own function, which takes names and answers with a function of
+    // the standard's type, or null. `begins` and `meets` have the types of the two events.
     unsafe {
         let set = lookup(c"ompt_set_callback".as_ptr());
         if set.is_null() {
@@ -62,9 +76,16 @@ unsafe extern "C" fn initialize(lookup: Lookup, _: c_int, _: *mut Data) -> c_int
     1
 }
 
+/// The runtime ends.
+///
+/// # Safety
+/// Any call is sound: it does nothing. It is `unsafe` because [`Tool`] takes such functions.
 unsafe extern "C" fn finalize(_: *mut Data) {}
 
 /// A thread begins its part of a region, or ends it.
+///
+/// # Safety
+/// `task` has to be null, or the runtime's memory for this task, which no other thread uses now.
 unsafe extern "C" fn begins(
     what: c_int,
     _: *mut Data,
@@ -82,6 +103,9 @@ unsafe extern "C" fn begins(
 }
 
 /// A thread comes to a place where it waits for others, or leaves it.
+///
+/// # Safety
+/// `task` has to be null, or the runtime's memory for this task, which no other thread uses now.
 unsafe extern "C" fn meets(
     kind: c_int,
     what: c_int,
@@ -96,11 +120,16 @@ unsafe extern "C" fn meets(
     }
 }
 
+/// Gives the runtime its tool; null: there is none.
+///
+/// # Safety
+/// As the OpenMP standard has it: `runtime` is a text that ends with a zero byte.
 // SAFETY: the name and the type are those of the OpenMP standard.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ompt_start_tool(version: c_uint, runtime: *const c_char) -> *mut c_void {
     static REAL: OneFunction = OneFunction::named("ompt_start_tool\0");
     static mut OURS: Tool = Tool { initialize, finalize, data: Data { value: 0 } };
+    // SAFETY: only a type; it is that of the function around it.
     type Start = unsafe extern "C" fn(c_uint, *const c_char) -> *mut c_void;
     let real = REAL.after_ours();
     if real != 0 {

@@ -1,16 +1,21 @@
 //! Regions of OpenMP whose threads meet at a barrier of ours.
 //!
-//! The outermost region of a program gets one, if barriers are ours when it begins: whoever begins it hands the runtime a body of
-//! ours, which every thread of the team runs. It notes in the thread which region that is, runs the program's body, and has
-//! all meet at its end, so that the runtime's own barrier there, which cannot be reached, finds everybody at the door.
+//! The outermost region of a program gets one, if barriers are ours when it begins. The thread that
+//! begins it hands the runtime a body of ours, which every thread of the team runs. That body notes
+//! in the thread which region that is, runs the program's body, and has all threads meet at its
+//! end. The runtime's own barrier there cannot be reached. When the first thread comes to it, all
+//! are at the door.
 //!
-//! Barriers inside a region take the place of the runtime's: all threads of a team come by the same ones, so the runtime
-//! misses nothing. But its barriers also finish *tasks*, and threads that were *cancelled* do not come by. As soon as a
-//! thread makes a task or cancels, the region's barrier is shut: who waits at it leaves and goes to the runtime's barrier, and so
-//! does everybody from then on. For good: no region that begins later gets a barrier. Whether a round was over before it was
-//! shut is the same for all of its threads (`barrier::protocol`), so none waits at one barrier for another at the other.
+//! Barriers inside a region take the place of the runtime's: all threads of a team come by the same
+//! ones, so the runtime misses nothing. But its barriers also finish *tasks*, and threads that were
+//! *cancelled* do not come by. As soon as a thread makes a task or cancels, the region's barrier is
+//! shut. A thread that waits at it leaves and goes to the runtime's barrier, and every thread does
+//! so from then on. That is for good: no region that begins later gets a barrier. A round was over
+//! before it was shut either for all of its threads or for none (`barrier::protocol`). No thread
+//! therefore waits at one barrier for a thread at the other.
 //!
-//! Regions inside regions are the runtime's. A thread in one of them is told by the level, which the runtime counts.
+//! Regions inside regions are the runtime's. The level, which the runtime counts, tells whether a
+//! thread is in one of them.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -32,6 +37,11 @@ static TEAM_SIZE: Function = Function::named("omp_get_num_threads\0");
 static LEVEL: Function = Function::named("omp_get_level\0");
 static THREAD: Function = Function::named("omp_get_thread_num\0");
 
+/// A function of OpenMP that answers a question about the calling thread.
+///
+/// # Safety
+/// Calls are sound for an address that a runtime has under such a name, while it is loaded.
+// SAFETY: only a type; it is what OpenMP declares for the names above.
 type Ask = unsafe extern "C" fn() -> c_int;
 
 /// What the threads of a region share. It lives as long as the region: where that was begun.
@@ -118,7 +128,7 @@ impl Own {
         if team_size == 0 || level == 0 {
             return None;
         }
-        // SAFETY: functions of the OpenMP standard, with this type.
+        // SAFETY: neither address is 0: both are functions of the OpenMP standard, with this type.
         let (team_size, level, outside) = unsafe {
             let level = transmute::<usize, Ask>(level);
             (transmute::<usize, Ask>(team_size), level, level() == 0)
@@ -129,7 +139,7 @@ impl Own {
 
     /// For a thread inside; `None`: it is alone.
     fn meeting(self) -> Option<Meeting> {
-        // SAFETY: a function of the OpenMP standard.
+        // SAFETY: `begin` has found it: a function of the OpenMP standard, with this type.
         let size = unsafe { (self.team_size)() };
         let count = NonZeroU64::new(u64::try_from(size).ok()?).filter(|count| count.get() > 1)?;
         Some(Meeting { number: self.number, count, level: self.level })
@@ -147,7 +157,7 @@ impl Meeting {
 #[inline]
 pub(crate) fn meeting() -> Option<Meeting> {
     let meeting = standing().meeting?;
-    // SAFETY: a function of the OpenMP standard.
+    // SAFETY: `Own::begin` has found it: a function of the OpenMP standard, with this type.
     (unsafe { (meeting.level)() } == 1).then_some(meeting)
 }
 
@@ -180,15 +190,22 @@ pub(crate) fn stand_aside() {
     }
 }
 
-/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the library that calls; there may be fewer
-/// arguments than are passed on: what lies beyond them is the caller's own stack, and nobody uses it.
+/// An entry of a runtime that makes a task, or cancels. Its first argument lies in the library that
+/// calls. There may be fewer arguments than are passed on: what lies beyond them is the caller's
+/// own stack, and is not used.
 macro_rules! aside {
     ($name:ident($($argument:ident)*)) => {
+        /// Leaves barriers to the runtime from now on, and calls its entry of this name.
+        ///
+        /// # Safety
+        /// As the runtime has it for this name: the compiler makes the calls.
         #[allow(clippy::too_many_arguments)]
-        // SAFETY: the name is the runtime's, which is passed every call; arguments and answer are numbers and addresses.
+        // SAFETY: the name is the runtime's, which is passed every call; arguments and answer are
+        // numbers and addresses.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name(key: usize, $($argument: usize),*) -> usize {
             static REAL: Function = Function::named(concat!(stringify!($name), "\0"));
+            // SAFETY: only a type; it is that of the function around it.
             type Entry = unsafe extern "C" fn(usize, $($argument: usize),*) -> usize;
             crate::region::stand_aside();
             match REAL.of(key as *const c_void) {

@@ -122,8 +122,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
             () => &[c"libopenblas.so.0", c"libblas.so.3"],
         };
         for runtime in runtimes {
-            // SAFETY: the names end with a zero byte. A runtime is made to be loaded at any time; where everybody sees it, its
-            // other functions are found, too.
+            // SAFETY: the names end with a zero byte. A runtime is made to be loaded at any time;
+            // where every library sees it, its other functions are found, too.
             let found = unsafe {
                 let handle = libc::dlopen(runtime.as_ptr(), libc::RTLD_LAZY | libc::RTLD_GLOBAL);
                 if handle.is_null() {
@@ -170,7 +170,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
     /// The function that the linker finds after ours; 0: there is none.
     pub(crate) fn after_ours(&self) -> usize {
         let _errno = Errno::keep();
-        // SAFETY: as above.
+        // SAFETY: the name ends with a zero byte.
         unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) as usize }
     }
 
@@ -184,7 +184,7 @@ impl<const CALLERS: usize> Function<CALLERS> {
         for part in [part, b""] {
             let mut found = 0;
             each_library(part, |handle| {
-                // SAFETY: as above.
+                // SAFETY: the name ends with a zero byte, and the library is open.
                 found = not_ours(unsafe { libc::dlsym(handle, self.name.as_ptr()) });
                 found == 0
             });
@@ -197,13 +197,13 @@ impl<const CALLERS: usize> Function<CALLERS> {
 
     /// Calls `act` with the function of every library that has one of its own, or the one after ours.
     pub(crate) fn for_each(&self, part: &[u8], mut act: impl FnMut(usize)) {
-        // SAFETY: as above.
+        // SAFETY: the name ends with a zero byte.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
         if !next.is_null() {
             return act(next as usize);
         }
         each_library(part, |handle| {
-            // SAFETY: as above.
+            // SAFETY: the name ends with a zero byte, and the library is open.
             let found = not_ours(unsafe { libc::dlsym(handle, self.name.as_ptr()) });
             if found != 0 {
                 act(found);
@@ -279,6 +279,11 @@ fn each_library(part: &[u8], mut act: impl FnMut(*mut c_void) -> bool) {
     }
 }
 
+/// Copies the path of a library, if it fits and is not to be passed over. Returns 1 then, else 0.
+///
+/// # Safety
+/// `info` has to be an entry of `dl_iterate_phdr`, and `path` a [`Path`] that nothing else uses
+/// now.
 unsafe extern "C" fn note_path(
     info: *mut libc::dl_phdr_info,
     _: usize,
@@ -338,6 +343,10 @@ pub(crate) fn may_be_thread_private(code: *const c_void) -> bool {
         && (EXECUTABLE.from.load(Relaxed)..EXECUTABLE.to.load(Relaxed)).contains(&code)
 }
 
+/// Notes where the program's executable lies. Returns 1, so that no other entry follows.
+///
+/// # Safety
+/// `info` has to be an entry of `dl_iterate_phdr`.
 unsafe extern "C" fn note_executable(
     info: *mut libc::dl_phdr_info,
     _: usize,
@@ -393,6 +402,11 @@ fn extent_around(address: *const c_void) -> Option<(usize, usize)> {
     around.found
 }
 
+/// Notes where a library lies, if the address lies in it. Returns 1 then, else 0.
+///
+/// # Safety
+/// `info` has to be an entry of `dl_iterate_phdr`, and `around` an [`Around`] that nothing else
+/// uses now.
 unsafe extern "C" fn note_extent(
     info: *mut libc::dl_phdr_info,
     _: usize,

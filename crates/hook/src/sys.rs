@@ -1,8 +1,9 @@
-//! System calls, as the inside of somebody else's program may make them.
+//! System calls, as they may be made from inside a program that is not ours.
 //!
-//! They are made without the C library's functions of the same names: those are places at which a thread can be cancelled,
-//! which would leave a lock held, and cannot pass through Rust. And a descriptor may have been closed by the program (a
-//! daemon closes all that it does not know) and belong to a file of its own by now: [`Socket`] looks before it touches.
+//! They are made without the C library's functions of the same names. A thread can be cancelled in
+//! those functions. That would leave a lock held, and a cancellation cannot pass through Rust. The
+//! program may also have closed a descriptor (a daemon closes all that it does not know). The
+//! number may belong to a file of the program's own by now: [`Socket`] looks before it touches.
 
 use core::ffi::{CStr, c_int, c_long, c_void};
 use core::mem::{MaybeUninit, size_of, zeroed};
@@ -26,7 +27,7 @@ impl Errno {
 
 impl Drop for Errno {
     fn drop(&mut self) {
-        // SAFETY: as above.
+        // SAFETY: the C library's own place for this thread.
         unsafe { *libc::__errno_location() = self.0 };
     }
 }
@@ -86,7 +87,7 @@ pub(crate) fn complain(parts: &[&[u8]]) {
     }
 }
 
-/// Lets somebody else run who holds what is wanted.
+/// Lets another thread run, which may hold what is wanted.
 pub(crate) fn give_way() {
     // SAFETY: takes no arguments.
     unsafe { libc::syscall(libc::SYS_sched_yield) };
@@ -131,7 +132,7 @@ pub(crate) fn go_to(cpu: usize) -> bool {
     };
     *word = 1 << (cpu % 64);
     set_mask(&only);
-    // Whoever has bound it meanwhile wants that.
+    // If another process or thread has bound it meanwhile, that binding stays.
     let is_there = mask() == Some(only);
     if is_there {
         set_mask(&EVERY);
@@ -184,6 +185,7 @@ fn lower_half(word: &AtomicU64) -> *mut u32 {
 
 /// A variable that may be trusted: none, where the program has more rights than its user.
 pub(crate) fn variable(name: &CStr) -> Option<&'static [u8]> {
+    // SAFETY: the C library declares it like this, but for a `const` in what it returns.
     unsafe extern "C" {
         fn secure_getenv(name: *const libc::c_char) -> *const libc::c_char;
     }
@@ -401,12 +403,13 @@ fn map_threads(table: c_int) -> Option<&'static ThreadTable> {
     }
 }
 
-/// Puts private zeros in the place of a page: whoever is just looking at it finds that nothing holds.
+/// Puts private zeros in the place of a page: a thread that is just looking at it finds that
+/// nothing holds.
 pub(crate) fn cover(page: *const Page) {
     cover_with_zeros(page.cast(), SIZE);
 }
 
-/// The same for the table: nothing is known of any thread.
+/// Puts private zeros in the place of the table of threads: nothing is known of any thread.
 pub(crate) fn cover_threads(table: *const ThreadTable) {
     cover_with_zeros(table.cast(), ThreadTable::SIZE);
 }

@@ -162,9 +162,9 @@ fn sanitizer(program: &Path) -> Option<PathBuf> {
     None
 }
 
-/// The sanitizer has a `pthread_barrier_wait` of its own, which notes who comes and who goes, and calls the next one: ours, if
-/// the sanitizer comes first. If ours let a thread pass too early, what that reads would have been written by nobody yet, as
-/// far as the sanitizer knows.
+/// The sanitizer has a `pthread_barrier_wait` of its own. It notes which threads come and go, and
+/// calls the next one: ours, if the sanitizer comes first. If ours let a thread pass too early,
+/// that thread would read what, as far as the sanitizer knows, no thread has written yet.
 #[test]
 fn the_sanitizer_for_threads_finds_nothing_behind_our_barrier_and_what_is_before_it() {
     let workshop = Workshop::new();

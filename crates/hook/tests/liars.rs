@@ -57,7 +57,7 @@ fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
     let Some(program) = workshop.linked("regions.c") else { return };
     let hello = Hello::default().bytes().to_vec();
     let word = |at: usize| u64::from_ne_bytes(hello[at..at + 8].try_into().unwrap());
-    // Magic, form, a heartbeat of the future, and one thread for everybody.
+    // Magic, form, a heartbeat of the future, and one thread for every program.
     let page = [word(0), word(8), u64::MAX, 1 << 32 | 1];
     let size = SIZE as u64;
     let longer = [&hello[..], &[0]].concat();

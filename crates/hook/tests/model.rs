@@ -1,9 +1,10 @@
 //! The protocol of the barrier under the orders of steps that a model checker tries, with a model of the futex.
 //!
-//! shuttle runs the threads of a test as coroutines and chooses at every step of an atomic word, lock or condition which of
-//! them goes on: at random, at random with few preemptions, and for the smallest case one order after the other.
-//! What nobody can leave again is found as a deadlock. It knows one order of all steps only; `protocol` says why that leaves out
-//! nothing here.
+//! shuttle runs the threads of a test as coroutines. It chooses at every step of an atomic word,
+//! lock or condition which of them goes on: at random, at random with few preemptions, and for the
+//! smallest case one order after the other. A state that no thread can leave again is found as a
+//! deadlock. shuttle knows one order of all steps only; `protocol` says why that leaves out nothing
+//! here.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -51,7 +52,7 @@ struct World {
     passed: [AtomicUsize; 5],
     /// Whether a sleeper's word is looked at, as the kernel does.
     compares: bool,
-    /// Whether the clock jumps, signals come, and nobody knows what is known.
+    /// Whether the clock jumps, signals come, and what is known of threads is random.
     is_wild: bool,
 }
 
@@ -157,7 +158,7 @@ fn results<T>(threads: Vec<JoinHandle<T>>) -> Vec<T> {
     threads.into_iter().map(|thread| thread.join().unwrap()).collect()
 }
 
-/// All threads meet so many times; each time everybody has arrived and one is the last.
+/// All threads meet so many times; each time all have arrived and one is the last.
 fn meet(case: &Case, threads: usize, rounds: usize) {
     let counts = || case.world.passed.each_ref().map(|count| count.load(SeqCst));
     let before = counts();
@@ -183,7 +184,7 @@ fn meet(case: &Case, threads: usize, rounds: usize) {
     assert_eq!(all, threads * rounds, "and each thread in it");
 }
 
-/// Runs a test in the orders that somebody chooses.
+/// Runs a test in the orders that a scheduler chooses.
 fn run(orders: impl Scheduler + 'static, test: impl Fn() + Send + Sync + 'static) {
     let mut config = Config::new();
     // A barrier is large, more so in the checker.
@@ -245,7 +246,7 @@ fn the_last_may_make_another_barrier_of_it_while_others_are_on_their_way_out() {
                 case.pass(3, tid, &seat);
             }
         });
-        // Both pass before anybody else comes to the new one.
+        // Both pass before any other thread comes to the new one.
         told.recv().unwrap();
         told.recv().unwrap();
         let second = case.start(2, |case, tid| case.pass(3, 10 + tid, &Cell::new(0)));

@@ -1,8 +1,9 @@
 //! What the threads of a program did at barriers of ours, as they count it themselves.
 //!
-//! Each thread counts on a cache line of its own, so that nobody waits for anybody; where a program has more threads than
-//! there are lines, some share one, and lose nothing but time. A barrier that is passed adds one to one number. Only who had to
-//! wait for longer than some first looks adds a time, too, and has it then.
+//! Each thread counts on a cache line of its own, so that no thread waits for another. Where a
+//! program has more threads than there are lines, some share one, and lose nothing but time. A
+//! barrier that is passed adds one to one number. Only a thread that had to wait for longer than
+//! some first looks adds a time, too, which it knows by then.
 //!
 //! ```text
 //! a line: how often this thread
@@ -11,7 +12,7 @@
 //!   looked on            for longer, and saw the end
 //!   gave way             let others run between looks, and saw the end
 //!   slept
-//!   knew                 when it had to do more than glance: what those did for whom it waited
+//!   knew                 when it had to do more than glance: what the threads it waited for did
 //!   nanoseconds          that it waited after its glance
 //!   saw                  barriers of the runtime's own, as the first of its team
 //! ```
@@ -56,7 +57,8 @@ impl Tally {
         }
     }
 
-    /// It had waited for so long after its glance, and knew of those for whom it waited what they did, or not.
+    /// The thread had waited for so long after its glance, and knew what the threads that it waited
+    /// for did, or not.
     pub fn waited(&self, nanoseconds: u64, knew: bool) {
         self.nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         self.knew.fetch_add(knew.into(), Ordering::Relaxed);
@@ -90,7 +92,7 @@ pub struct Meetings {
     pub gave_way: u64,
     /// Waits in which it slept.
     pub slept: u64,
-    /// Of the waits that took longer: in which it knew what those did for whom it waited.
+    /// Of the waits that took longer: in which it knew what the threads that it waited for did.
     pub knew: u64,
     /// How long these waits were together, ns.
     pub nanoseconds: u64,

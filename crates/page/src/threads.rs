@@ -1,22 +1,25 @@
 //! What the threads of a program do just now, as its barrier reads it.
 //!
-//! A thread that waits for others wants to know whether they are on a CPU: then it is best to go on looking, else it is in
-//! the way. The kernel knows, and asking it costs a system call for each of them. So cosched has it written down: a program
-//! in the kernel notes at every switch and every wake-up what the thread does from now on, and the memory it writes to is
-//! mapped into the program, which can read it and nothing else.
+//! A thread that waits for others wants to know whether they are on a CPU: then it is best to go on
+//! looking, else it is in the way. The kernel knows, and asking it costs a system call for each of
+//! them. cosched therefore has a program in the kernel write it down. At every switch and every
+//! wake-up that program notes what the thread does from now on. The memory it writes to is mapped
+//! into the user's program, which can read it and nothing else.
 //!
 //! ```text
 //! entry tid % ENTRIES, one word:
-//!   bits  0..32  the thread, by its number in the PID namespace of cosched; 0: nobody was ever noted here
+//!   bits  0..32  the thread, by its number in the PID namespace of cosched; 0: none was ever noted
 //!   bits 32..48  the CPU that it is or was on
 //!   bits 48..51  0 nothing known, 1 running, 2 preempted, 3 blocked, 4 woken
 //!   bits 51..64  0
 //! ```
 //!
-//! Nobody registers: whose threads are noted is decided by membership. Two threads whose numbers differ by a multiple of
-//! [`ENTRIES`] overwrite each other; whoever looks for one and finds the other knows nothing, which is always right. The
-//! words are only believed as long as the page's rule says so and its heartbeat is fresh
-//! ([`Page::believes_threads`](crate::Page::believes_threads)): a table that nobody writes any more looks like any other.
+//! Threads do not register: membership decides which threads are noted. Two threads whose numbers
+//! differ by a multiple of [`ENTRIES`] overwrite each other. A reader that looks for one and finds
+//! the other knows nothing, which is always right. The words are only believed as long as the
+//! page's rule says so and its heartbeat is fresh
+//! ([`Page::believes_threads`](crate::Page::believes_threads)): a table that is no longer written
+//! looks like any other.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -53,7 +56,7 @@ impl ThreadTable {
         self.entry(tid).map_or(RunState::Unknown, |entry| entry.state)
     }
 
-    /// Notes what a thread does: for whoever writes the table without the kernel's help, and for tests.
+    /// Notes what a thread does: for a writer that works without the kernel's help, and for tests.
     pub fn note(&self, entry: Entry) {
         if let Some(word) = self.entries.get(ThreadTable::index(entry.tid)) {
             word.store(entry.packed(), Ordering::Relaxed);
@@ -80,7 +83,7 @@ pub enum RunState {
 /// One word of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// Whose it is; 0: nobody's.
+    /// The thread's number; 0: the entry belongs to no thread.
     pub tid: u32,
     /// The CPU that it is or was on.
     pub cpu: u16,
@@ -120,7 +123,7 @@ impl Entry {
 mod tests {
     use super::*;
 
-    /// A table of nobody; too large for the stack of a thread of a test to take twice.
+    /// A table without threads; too large for the stack of a thread of a test to take twice.
     static TABLE: ThreadTable = ThreadTable { entries: [const { AtomicU64::new(0) }; ENTRIES] };
 
     #[test]

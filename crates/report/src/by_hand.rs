@@ -9,7 +9,7 @@
 //! | 200 | runs on 0-1 from 203 on | told to wait; the freeze is given up at 210 | |
 //! | 250 | ends | | |
 //! | 260 | | is frozen after all | |
-//! | 270 | | stopped by somebody else until 280 | |
+//! | 270 | | stopped by another process until 280 | |
 //! | 300 | | ends | ends |
 
 use cosched_core::engine::outcome::{

@@ -1,16 +1,17 @@
 //! A result told by program: what each did from its arrival to its end, and what was decided about it meanwhile.
 //!
-//! *Problem.* `run.json` lists the spans in which a program was allowed to run, and apart from that all decisions in
-//! order of time. Who wants to know why a program did not run needs the spans *between* those, and the decision that
-//! was in force then.
+//! *Problem.* `run.json` lists the spans in which a program was allowed to run, and apart from that
+//! all decisions in order of time. To learn why a program did not run, a reader needs the spans
+//! *between* those, and the decision that was in force then.
 //!
-//! *Idea.* A program's life is cut into [`Phase`]s without gaps. What was decided about each program is put in a list
-//! of its own, in which a time is found by bisection. A decision comes a moment before its effect, since the accounts
-//! are of *confirmed* effects; so a program may still run although it was told to wait, and the other way round.
+//! *Idea.* A program's life is cut into [`Phase`]s without gaps. What was decided about each
+//! program is put in a list of its own, in which a time is found by bisection. A decision comes a
+//! moment before its effect, since the accounts are of *confirmed* effects. A program may therefore
+//! still run although it was told to wait, and the other way round.
 //!
-//! *What run.json does not tell.* A span between two turns counts as frozen unless the program had ended before it, or
-//! somebody else stopped it within. A program that repeats only to keep others company, and waits for its next start
-//! when the run ends, counts as ended.
+//! *What run.json does not tell.* A span between two turns counts as frozen unless the program had
+//! ended before it, or another process stopped it within. A program that repeats only as a
+//! co-runner, and waits for its next start when the run ends, counts as ended.
 
 mod quanta;
 
@@ -30,7 +31,7 @@ pub enum State {
     Running(Option<CpuSet>),
     /// cosched holds it.
     Frozen,
-    /// Somebody else holds it.
+    /// Another process holds it stopped.
     Stopped,
 }
 
@@ -286,8 +287,8 @@ pub fn nanos(seconds: f64) -> Nanos {
     Nanos::from_micros((seconds * 1e6).round() as u64)
 }
 
-/// How long somebody else held a program until it was done: what of its turnaround it neither ran nor waited. Zero where
-/// that may be rounding.
+/// How long another process held a program stopped until it was done: the part of its turnaround in
+/// which it neither ran nor waited. Zero where that may be rounding.
 pub fn stopped_seconds(program: &ProgramResult) -> f64 {
     const ROUNDING: f64 = 1e-5;
     let turnaround = program.turnaround_seconds.unwrap_or_default();
@@ -295,14 +296,14 @@ pub fn stopped_seconds(program: &ProgramResult) -> f64 {
     if rest > ROUNDING { rest } else { 0.0 }
 }
 
-/// Who is in when, from spans that each have a member: at every time at which somebody comes or goes, who is there from
-/// then on, in ascending order.
+/// Which members are there when, from spans that each have a member. For every time at which a
+/// member comes or goes: the members that are there from then on, in ascending order.
 pub fn changes(spans: impl Iterator<Item = (Nanos, Nanos, usize)>) -> Vec<(Nanos, Vec<usize>)> {
     let mut edges: Vec<(Nanos, bool, usize)> = Vec::new();
     for (from, to, member) in spans {
         edges.extend([(from, true, member), (to, false, member)]);
     }
-    // Who goes and comes back at the same time was never away.
+    // A member that goes and comes back at the same time was never away.
     edges.sort_unstable();
     let mut present: Vec<usize> = Vec::new();
     let mut changes: Vec<(Nanos, Vec<usize>)> = Vec::new();

@@ -272,7 +272,7 @@ fn table(table: &Table, caption: &str) -> String {
         format!("<tr>{}</tr>", row.iter().enumerate().map(cell).collect::<String>())
     };
     let rows: String = table.rows.iter().map(row).collect();
-    // Whoever has only a keyboard can scroll what has the focus.
+    // A user with only a keyboard can scroll what has the focus.
     format!(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{0}\"><table>\
          <thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table></div>",

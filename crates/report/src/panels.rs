@@ -1,8 +1,8 @@
 //! What there is to see in a run.
 //!
-//! A [`Panel`] is a picture as data: a title, a sentence that says how to read it, and figures. It knows nothing of
-//! SVG or HTML, so every panel has all forms: a plot in the page, a file for a paper, and a table for
-//! whoever cannot see it.
+//! A [`Panel`] is a picture as data: a title, a sentence that says how to read it, and figures. It
+//! knows nothing of SVG or HTML, so every panel has all forms: a plot in the page, a file for a
+//! paper, and a table for users that cannot see the plot.
 //!
 //! Which panels a run has follows from what is in it. A [`Contribution`] looks at a result and gives a panel, or
 //! nothing where the run has nothing of its kind. A policy contributes by giving reasons ([`Why`](cosched_core::Why)):

@@ -117,7 +117,7 @@ pub enum Tone {
     Running,
     /// A program that waits, or has not come.
     Waiting,
-    /// A program that needs a look: stopped by somebody else, or failed.
+    /// A program that needs a look: another process stopped it, or it failed.
     Alarming,
     /// A program that has ended well.
     Over,

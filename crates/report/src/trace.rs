@@ -5,13 +5,14 @@
 //! - *programs*: one track each. Slices tell what the program did (running, frozen, not started), each with the CPUs and
 //!   the policy's reason in words; instants tell how it ended and what was not as wanted. Where slices were chosen for a
 //!   program, further tracks tell its lock contention, its slice, and how its threads were scheduled.
-//! - *CPUs*: one track each. Slices tell who *was allowed* to run there; who really had the CPU at an instant, only the
-//!   kernel knows.
+//! - *CPUs*: one track each. Slices tell which program *was allowed* to run there. Only the kernel
+//!   knows which program really had the CPU at an instant.
 //! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and counters of programs and
 //!   threads. CPU use is known for the whole run only and stands there.
 //!
-//! *Which CPUs there are.* `run.json` tells how many programs could use, and the numbers of those that a program was
-//! bound to. CPUs that nobody was ever bound to take the lowest numbers that are left.
+//! *Which CPUs there are.* `run.json` tells how many programs could use, and the numbers of those
+//! that a program was bound to. CPUs that no program was ever bound to take the lowest numbers that
+//! are left.
 //!
 //! The same result gives the same bytes.
 

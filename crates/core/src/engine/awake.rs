@@ -1,13 +1,14 @@
-//! Who needs a look: with many programs nearly all of them wait, and nothing changes for them.
+//! Which programs need a look: with many programs nearly all of them wait, and nothing changes for
+//! them.
 //!
-//! A program *rests* when it is wanted waiting, does wait, and nobody owes it anything. Whatever
-//! happens to it, a plan that names it, or the end of its longest freeze wakes it. All that the
-//! engine does after an event, it does for those who are awake; so what an event costs follows
-//! from what changes, not from how many programs there are.
+//! A program *rests* when it is wanted waiting, does wait, and no step for it is outstanding.
+//! Whatever happens to it, a plan that names it, or the end of its longest freeze wakes it. After
+//! an event, the engine works only on programs that are awake. What an event costs therefore
+//! follows from what changes, not from how many programs there are.
 //!
-//! A program that was frozen for as long as any may be, and was let run for that, *breathes*: it rests too, running, until
-//! its time is over. The first plan after that takes it back to what is wanted of it. With a thousand gangs a tenth of
-//! all programs breathe at any time.
+//! A program that has been frozen for the longest time allowed is let run: it *breathes*. It then
+//! rests too, running, until its time is over. The first plan after that takes it back to what is
+//! wanted of it. With a thousand gangs a tenth of all programs breathe at any time.
 
 use std::collections::BTreeSet;
 
@@ -19,13 +20,13 @@ use crate::policy::Policy;
 use crate::program::{Program, ProgramId, ProgramState};
 use crate::time::Nanos;
 
-/// Who is awake, and since when whom we have frozen.
+/// The programs that are awake, and since when cosched has frozen each of the others.
 #[derive(Debug, Default)]
 pub(super) struct Awake {
     ids: BTreeSet<ProgramId>,
-    /// Those whose freezes are over are taken out at the next look at the first ones.
+    /// Programs whose freezes are over are taken out at the next look at the first ones.
     frozen: BTreeSet<(Nanos, ProgramId)>,
-    /// Who breathes, and until when.
+    /// Which programs breathe, and until when.
     breathing: BTreeSet<(Nanos, ProgramId)>,
 }
 
@@ -45,14 +46,14 @@ impl Awake {
         self.breathing.insert((until, id));
     }
 
-    /// Since when whoever has been frozen longest has been.
+    /// When the freeze that has lasted longest began.
     pub(super) fn longest_frozen_since(&self) -> Option<Nanos> {
         self.frozen.first().map(|(since, _)| *since)
     }
 }
 
 impl<M: Machine, P: Policy> Engine<M, P> {
-    /// The positions of those who are awake, in order.
+    /// The positions of the programs that are awake, in order.
     pub(super) fn awake(&self) -> Vec<usize> {
         self.awake_now().collect()
     }
@@ -73,7 +74,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Whoever has breathed for long enough is to be again as wanted.
+    /// Takes programs that have breathed for long enough back to what is wanted of them.
     pub(super) fn end_breaths(&mut self) {
         while let Some((until, id)) = self.awake.breathing.first().copied() {
             if until > self.now {
@@ -94,7 +95,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.awake_now().chain(breathing).collect()
     }
 
-    /// Everybody needs a look.
+    /// Every program needs a look.
     pub(super) fn wake_all(&mut self) {
         self.awake.ids.extend(self.programs.iter().map(|program| program.id));
     }

@@ -1,9 +1,11 @@
 //! How a run ends: because everything is done, or because the user wants it to.
 //!
-//! Either way everybody still there is first let go (thawed, unbound), then asked
-//! to end, and ended after a grace period; a second request loses patience at
-//! once. No policy decides any more, so nobody is frozen or started meanwhile.
-//! Who ran before the run began goes on after it: such a program is let go, and not asked to end.
+//! In both cases the engine first releases every program that is still there (thaws and unbinds
+//! it). It then asks these programs to end, and ends them by force after a grace period. A second
+//! request ends the grace period at once. No policy decides any more, so no program is frozen or
+//! started meanwhile.
+//! A program that ran before the run began goes on after it: the engine releases it, and does not
+//! ask it to end.
 
 use super::Engine;
 use super::ledger::Account;
@@ -20,9 +22,11 @@ const SHORTEST_GRACE: Nanos = Nanos::from_secs(2);
 /// The run is being ended.
 #[derive(Debug)]
 pub(super) struct Closing {
-    /// When those who are left are ended; those who are still on their way to their start, as soon as they are there.
+    /// When the programs that are left are ended by force. Programs that are still on their way to
+    /// their start are ended as soon as they are there.
     pub(super) kill_at: Nanos,
-    /// When those are given up whom even that did not end (a right is missing, or the kernel holds them).
+    /// When the engine gives up programs that even that did not end (a right is missing, or the
+    /// kernel holds them).
     pub(super) give_up_at: Nanos,
 }
 
@@ -31,7 +35,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.accounts.iter().all(Account::done)
     }
 
-    /// Every program has done what is asked: whoever runs again only to keep the others company is ended.
+    /// Once every program has done what is asked, ends the programs that run again only as
+    /// co-runners.
     pub(super) fn close_if_done(&mut self) {
         if self.closing.is_none() && self.all_done() && !self.programs.is_empty() {
             self.close(Ended::Complete, Signal::Terminate);
@@ -81,7 +86,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.timers.forget(|observe| observe.program == Some(id));
     }
 
-    /// Nobody is waited for for ever.
+    /// Gives up the programs that are left: the engine waits for no program for ever.
     pub(super) fn give_up_if_hopeless(&mut self) {
         if self.closing.as_ref().is_some_and(|closing| self.now >= closing.give_up_at) {
             self.programs.clear();

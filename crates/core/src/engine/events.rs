@@ -65,7 +65,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
                 self.leave_world(i, at);
             }
             Happening::Refused(_, aspect, why) => {
-                // Whoever was let run while cosched was stopped can be frozen again.
+                // A program that was let run while cosched was stopped can be frozen again.
                 if aspect == Aspect::Frozen && why != Refusal::CoschedStopped {
                     control.override_freeze = Some(why);
                 }
@@ -136,7 +136,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
 
     /// Tells the policy, once for each directive, that it is in full effect.
     pub(super) fn settle(&mut self) {
-        // A freeze that nobody had to be thawed after was no switch.
+        // A freeze after which no program had to be thawed was no switch.
         let awake = self.awake();
         let freezing = awake.iter().any(|i| self.programs[*i].state == ProgramState::Freezing);
         if !freezing && self.all_run() {

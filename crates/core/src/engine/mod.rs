@@ -10,10 +10,12 @@
 //! (`reconcile`). So it does not matter in which order effects arrive, and a
 //! step that got lost in a race is simply taken again.
 //!
-//! It keeps four promises whatever the policy plans: nobody is thawed onto CPUs
-//! on which another program is still being frozen; nobody is frozen longer than
-//! [`Limits::max_frozen`]; a freeze that is not confirmed in time is given up and
-//! reported, so that the others go on; programs of one group run together.
+//! The engine keeps four promises whatever the policy plans:
+//!
+//! - No program is thawed onto CPUs on which another program is still being frozen.
+//! - No program is frozen longer than [`Limits::max_frozen`].
+//! - A freeze that is not confirmed in time is given up and reported, so that the others go on.
+//! - Programs of one group run together.
 
 mod awake;
 mod check;
@@ -91,7 +93,8 @@ pub struct Engine<M: Machine, P: Policy> {
     /// Everything is being frozen for a measurement, for these wake-ups.
     pause: Option<Pause>,
     closing: Option<Closing>,
-    /// Somebody could be started, and waits until it was heard what has happened since the last start.
+    /// A program could be started. It waits until the engine has heard what has happened since the
+    /// last start.
     starts_wait: bool,
     switch_began: Option<Nanos>,
     /// The last wait ended so late that cosched itself cannot have been running: what the accounts
@@ -283,7 +286,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.read(timers::reads(&due))
     }
 
-    /// Reads what is due, or everything observed, and tells the policy of whom.
+    /// Reads what is due, or everything observed, and tells the policy which programs were sampled.
     fn read(&mut self, all: bool) -> Result<(), Error<M::Error>> {
         let reads = self.timers.take_reads(self.now, all);
         if reads.is_empty() {

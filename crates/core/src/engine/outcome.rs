@@ -21,7 +21,7 @@ pub struct Outcome {
     pub programs: Vec<ProgramOutcome>,
     /// The plans that changed anything, in order of time.
     pub decisions: Latest<Decision>,
-    /// What the machine could not do, or somebody undid.
+    /// What the machine could not do, or another process undid.
     pub deviations: Latest<Deviation>,
     /// How late each wake-up of the policy came, nanoseconds after it was due.
     pub wake_lateness: Samples,

@@ -10,11 +10,12 @@
 //! | run | start\* | wait | apply | apply, thaw | apply, thaw\* |
 //! | leave | – | wait | leave | leave | leave |
 //!
-//! \* only once nobody who is to be frozen may still run on its CPUs: that keeps
-//! gangs apart, and is the whole of the switching protocol.
+//! \* only once no program that is to be frozen may still run on its CPUs. That keeps gangs apart,
+//! and is the whole of the switching protocol.
 //!
-//! Of those who are to start, one does at a time, and between two of them it is heard what has happened: to make a process
-//! takes long where those that run already leave no CPU, and nobody's end, nor the user's wish to end the run, waits for that.
+//! Programs start one at a time. Between two starts the engine hears what has happened, because
+//! making a process takes long where the running programs leave no CPU free. The end of a program
+//! does not wait for that, and neither does the user's wish to end the run.
 
 use std::collections::BTreeSet;
 
@@ -36,7 +37,8 @@ pub(super) struct Control {
     pub(super) settled: u64,
     /// The number under which the machine was told new settings that it has not confirmed.
     pub(super) applying: Option<u64>,
-    /// The next settings are to be applied even if they are the old ones: somebody waits for the answer.
+    /// The next settings are to be applied even if they are the old ones: the program waits for the
+    /// answer.
     pub(super) apply_anyway: bool,
     /// The settings that the machine was last told.
     pub(super) told: Settings,
@@ -48,7 +50,7 @@ pub(super) struct Control {
     pub(super) override_freeze: Option<Refusal>,
     /// Until when that holds against plans that insist, where it was frozen for too long; then it ends by itself.
     pub(super) override_until: Nanos,
-    /// Its last freeze was not confirmed in time: nobody waits for its next one.
+    /// Its last freeze was not confirmed in time: no program waits for its next one.
     pub(super) unreliable: bool,
     /// The machine was told to let go of it.
     pub(super) left: bool,
@@ -214,7 +216,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         program.granted = settings.grant.unwrap_or(program.requested);
     }
 
-    /// The CPUs on which somebody may still be who is to be frozen: nobody takes their place before.
+    /// The CPUs on which a program that is to be frozen may still be. No other program takes its
+    /// place there before it is frozen.
     fn held(&self, goals: &[(usize, Directive)]) -> CpuSet {
         let may_be_there = |(i, goal): &&(usize, Directive)| {
             *goal == Directive::Freeze
@@ -248,7 +251,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         }
     }
 
-    /// Gives up freezes that are not confirmed in time, and thaws whoever was frozen too long.
+    /// Gives up freezes that are not confirmed in time, and thaws programs that were frozen too
+    /// long.
     pub(super) fn end_overlong_freezes(&mut self) {
         self.wake_overlong();
         for i in self.awake() {
@@ -310,7 +314,7 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.awake().into_iter().map(deadline).chain(resting).min().unwrap_or(Nanos::NEVER)
     }
 
-    /// Whether anybody who can be frozen may still be on a CPU.
+    /// Whether any program that can be frozen may still be on a CPU.
     pub(super) fn anybody_running(&self) -> bool {
         self.awake().into_iter().any(|i| {
             let (program, control) = (&self.programs[i], &self.controls[i]);

@@ -68,8 +68,8 @@ pub struct Limits {
     pub freeze_patience: Nanos,
     /// At the end: how long programs that were asked to end may take before they are ended.
     pub grace: Nanos,
-    /// How often an observer is told the state of things; while nobody looks, half as often at least.
-    /// [`Nanos::NEVER`] for never.
+    /// How often an observer is told the state of things; while no observer looks, at least half as
+    /// often. [`Nanos::NEVER`] for never.
     pub heartbeat: Nanos,
     /// How many decisions are kept, and half as many spans of all programs together.
     pub history: usize,

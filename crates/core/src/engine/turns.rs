@@ -1,11 +1,17 @@
 //! Which programs have CPUs by decision: what a switch between gangs is counted by.
 //!
-//! A switch is a decision that changes which programs have CPUs: it stops one, starts one, lets one go on, or changes by
-//! weight whose turn it is. The first set
-//! follows nobody, and is none. Nor is one: the same gang going on for another quantum, a program that ends, a
-//! program that begins anew in the gang in which it has just ended, and a promise of the engine kept in a policy's
-//! despite, all of which no decision makes. So what is counted depends on decisions alone, and not on how long a
-//! switch took or whether its gap could be measured.
+//! A switch is a decision that changes which programs have CPUs. It stops a program, starts one,
+//! lets one go on, or changes by weight which program's turn it is. The first set of programs
+//! follows no other set, and is no switch. The following are no switches either, because no
+//! decision makes them:
+//!
+//! - the same gang goes on for another quantum;
+//! - a program ends;
+//! - a program begins anew in the gang in which it has just ended;
+//! - the engine keeps a promise against the policy's plan.
+//!
+//! The count therefore depends on decisions alone. It does not depend on how long a switch took, or
+//! on whether its gap could be measured.
 
 use crate::machine::Machine;
 use crate::plan::{Directive, Plan};
@@ -18,9 +24,10 @@ use super::Engine;
 #[derive(Debug)]
 pub(super) struct Turns {
     chosen: Vec<bool>,
-    /// Of these, who has ended since the last switch; it has its place until others are let run.
+    /// The chosen programs that have ended since the last switch. Each keeps its place until others
+    /// are let run.
     ended: Vec<u16>,
-    /// Somebody was let run.
+    /// A program was let run.
     begun: bool,
 }
 

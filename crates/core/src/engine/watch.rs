@@ -1,9 +1,12 @@
-//! Looking on: what an observer of a run is told, for progress displays, live views and logs.
+//! What an observer of a run is told, for progress displays, live views and logs.
 //!
 //! Observers run on the scheduling thread, between two waits: they must be quick and never block.
-//! Heartbeats are for those who show figures. While somebody looks they come on time. Otherwise they come when the engine
-//! is awake anyway, and it wakes up for one only where nothing else happens, since waking takes a CPU from a program.
-//! (To look only when the engine is awake anyway would show always the same gang where rounds and heartbeats fit.)
+//!
+//! Heartbeats are for observers that show figures. While an observer looks, they come on time.
+//! Otherwise they come when the engine is awake anyway. The engine wakes up for one only where
+//! nothing else happens, since waking takes a CPU from a program. (An observer that looked only
+//! when the engine is awake anyway would always show the same gang where rounds and heartbeats
+//! fit.)
 
 use super::Engine;
 use super::ledger::Account;
@@ -28,7 +31,7 @@ pub trait Watch {
     fn beat(&mut self, beat: &Beat<'_>) {
         let _ = beat;
     }
-    /// Whether somebody waits for the next heartbeat.
+    /// Whether this observer waits for the next heartbeat.
     fn looks(&self) -> bool {
         false
     }

@@ -234,7 +234,7 @@ fn how_far_a_program_has_come_is_told_as_of_the_last_reason_and_trainings_are_ad
     assert_eq!(after(6), Some(Forward { progress_seconds: 0.9, slowdown: None, ..trained }));
 }
 
-/// Lets everybody run.
+/// Lets every program run.
 struct Once;
 
 impl Policy for Once {

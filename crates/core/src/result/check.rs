@@ -1,8 +1,9 @@
 //! Whether a result can be true.
 //!
-//! *Problem.* A file that was written by hand, cut and glued, or damaged on a disk may be well-formed and still say what no
-//! run can be: a time before its beginning, a CPU beyond all that there are, an end before a start. Whoever draws or
-//! explains it would stumble over it, each in another place.
+//! *Problem.* A file that was written by hand, cut and glued, or damaged on a disk may be
+//! well-formed and still say what no run can be. Examples are a time before its beginning, a CPU
+//! beyond all that there are, and an end before a start. Code that draws or explains such a run
+//! would fail on it, each part in another place.
 //!
 //! *Idea.* [`RunResult::load`](super::RunResult::load) looks once at everything that others rely on, and names the first
 //! field that cannot be. Sums are not checked: whether a file was forged is not the question.
@@ -164,7 +165,7 @@ fn ascending(list: &str, field: &str, times: impl Iterator<Item = f64>) -> Resul
 fn time(field: &str, seconds: f64) -> Result<(), Fault> {
     match (0.0..=LONGEST_SECONDS).contains(&seconds) {
         true => Ok(()),
-        // Nobody reads three hundred digits.
+        // Three hundred digits cannot be read.
         false if seconds.abs() > 1e12 => fault(field, format!("is {seconds:e} s, {RANGE}")),
         false => fault(field, format!("is {seconds} s, {RANGE}")),
     }

@@ -14,7 +14,8 @@ pub enum Barrier {
     /// As the program's own runtime does it.
     #[default]
     Own,
-    /// Whoever waits knows whether those run that it waits for, and gives its CPU away where one does not.
+    /// A waiting thread knows whether the threads that it waits for run, and gives its CPU away
+    /// where one does not.
     Donate,
     /// Looks on until the last has come. This and the following are there to be compared with.
     Spin,

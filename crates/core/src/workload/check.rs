@@ -65,7 +65,7 @@ fn given_names(drafts: &[Draft], origin: &Origin<'_>) -> Result<Vec<String>, Wor
     Ok(numbers.into_keys().collect())
 }
 
-/// Checks one program; knows whom to name in a message.
+/// Checks one program; knows which program to name in a message.
 struct Checker<'a> {
     origin: &'a Origin<'a>,
     number: usize,

@@ -89,7 +89,7 @@ pub enum CommandProblem {
         /// What was found.
         file: PathBuf,
     },
-    /// Nobody may execute it.
+    /// No user may execute it.
     #[error(
         "{0} is not executable; run chmod +x {0}, or name its interpreter first",
         shown_path(file)

@@ -180,7 +180,7 @@ impl<'a, 'text> Keys<'a, 'text> {
         }
     }
 
-    /// Refuses the first key that nobody asked for.
+    /// Refuses the first key that is left: no code has asked for it.
     fn none_left(self) -> Result<(), WorkloadError> {
         let Some(key) = self.table.keys().min_by_key(|key| key.span().start) else {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Names of programs: unique, and fit to be file names, since a program's output goes to files of its name.
 //!
-//! Names that the user gives stay as they are. A program without one is called
-//! after its command, with the first of -2, -3, ... that nobody else has.
+//! Names that the user gives stay as they are. A program without one is called after its command,
+//! with the first of -2, -3, ... that no other program has.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;

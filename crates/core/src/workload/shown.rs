@@ -7,7 +7,7 @@ use std::path::Path;
 
 /// Longer words are cut to so many characters.
 const MAX_WORD: usize = 80;
-/// People copy paths, so only those are cut that nobody could read anyway.
+/// Users copy paths, so only paths are cut that are too long to read anyway.
 const MAX_PATH: usize = 400;
 
 /// A word, fit for a message.

@@ -17,7 +17,7 @@ use crate::{link, sys};
 pub(super) const PLACES: usize = 64;
 
 struct Place {
-    /// Whose it is; 0: nobody's.
+    /// What it belongs to, by its address; 0: it is free.
     owner: AtomicUsize,
     /// How many threads meet here, where the owner cannot say it.
     count: AtomicU32,
@@ -67,7 +67,8 @@ impl Me {
     }
 }
 
-/// Gives somebody, who is not 0, a barrier at which nobody has arrived: its number. `None`: all are taken.
+/// Gives an owner, which is not 0, a barrier at which no thread has arrived: its number. `None`:
+/// all are taken.
 pub(crate) fn take(owner: usize) -> Option<usize> {
     let (number, place) = POOL.iter().enumerate().find(|(_, place)| {
         place.owner.load(Relaxed) == 0
@@ -77,7 +78,7 @@ pub(crate) fn take(owner: usize) -> Option<usize> {
     Some(number)
 }
 
-/// Says how many meet at a barrier, who were never there before.
+/// Says how many threads meet at a barrier at which none of them was before.
 pub(super) fn expect(number: usize, count: u32) {
     if let Some(place) = POOL.get(number) {
         place.barrier.forget();
@@ -96,14 +97,14 @@ pub(super) fn owned_by(owner: usize) -> Option<usize> {
     POOL.iter().position(|place| place.owner.load(Relaxed) == owner)
 }
 
-/// It is nobody's from now on. Threads that have met there may still be on their way out.
+/// It is free from now on. Threads that have met there may still be on their way out.
 pub(crate) fn give_back(number: usize) {
     if let Some(place) = POOL.get(number) {
         place.owner.store(0, Release);
     }
 }
 
-/// Lets everybody pass.
+/// Lets every thread pass.
 pub(crate) fn shut(number: usize) {
     if let Some(place) = POOL.get(number) {
         place.barrier.shut(&Kernel(None));

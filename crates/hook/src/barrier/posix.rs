@@ -37,6 +37,8 @@ const MARK: u64 = u64::from_le_bytes(*b"\0cosched");
 
 const LIBRARY: &[u8] = b"libpthread";
 
+/// The word of a barrier that says which barrier of the pool stands for it.
+///
 /// # Safety
 /// It has to be memory of a barrier.
 unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
@@ -82,6 +84,8 @@ unsafe fn adopt(
     unsafe { mark(barrier) }.store(MARK | number as u64, Release);
 }
 
+/// Whether the attributes make a barrier that several processes share.
+///
 /// # Safety
 /// They have to be attributes.
 unsafe fn is_shared(attributes: *const pthread_barrierattr_t) -> bool {
@@ -91,6 +95,11 @@ unsafe fn is_shared(attributes: *const pthread_barrierattr_t) -> bool {
     failed != 0 || shared != libc::PTHREAD_PROCESS_PRIVATE
 }
 
+/// Makes a barrier as the C library does, then takes it over where that can be done.
+///
+/// # Safety
+/// As POSIX has it: `barrier` is memory for a barrier that no thread uses meanwhile, and
+/// `attributes` is null or points to attributes that were initialized.
 // SAFETY: the name and the types are those of POSIX; the C library makes every barrier.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_barrier_init(
@@ -99,9 +108,11 @@ unsafe extern "C" fn pthread_barrier_init(
     count: c_uint,
 ) -> c_int {
     static REAL: OneFunction = OneFunction::named("pthread_barrier_init\0");
+    // SAFETY: only a type; it is what POSIX declares for this name.
     type Init =
         unsafe extern "C" fn(*mut pthread_barrier_t, *const pthread_barrierattr_t, c_uint) -> c_int;
-    // SAFETY: the C library's own function, with the arguments that were meant for it.
+    // SAFETY: `called` returns the C library's own function of this name or ends the program. It
+    // gets the arguments that were meant for it. Where it did not fail, `barrier` is a barrier.
     unsafe {
         let failed = transmute::<usize, Init>(REAL.called(LIBRARY))(barrier, attributes, count);
         if failed == 0 {
@@ -111,12 +122,18 @@ unsafe extern "C" fn pthread_barrier_init(
     }
 }
 
+/// Waits at a barrier: at ours, where one stands for it, else at the C library's.
+///
+/// # Safety
+/// As POSIX has it: `barrier` was initialized, and is not destroyed while threads wait there.
 // SAFETY: the name and the types are those of POSIX; what is not ours is passed on.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_int {
     static REAL: OneFunction = OneFunction::named("pthread_barrier_wait\0");
+    // SAFETY: only a type; it is what POSIX declares for this name.
     type Wait = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
-    // SAFETY: a program passes a barrier; the C library's own function gets what was meant for it.
+    // SAFETY: a program passes a barrier, so its memory may be read. `called` returns the C
+    // library's own function of this name, which gets what was meant for it.
     unsafe {
         match ours(barrier) {
             Some((number, count)) => match pool::pass(number, count) {
@@ -134,12 +151,18 @@ unsafe extern "C" fn pthread_barrier_wait(barrier: *mut pthread_barrier_t) -> c_
     }
 }
 
+/// Gives back the barrier of ours that stands for this one, if any, and destroys this one.
+///
+/// # Safety
+/// As POSIX has it: `barrier` was initialized, and no thread waits there.
 // SAFETY: the name and the types are those of POSIX; the C library destroys every barrier.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn pthread_barrier_destroy(barrier: *mut pthread_barrier_t) -> c_int {
     static REAL: OneFunction = OneFunction::named("pthread_barrier_destroy\0");
+    // SAFETY: only a type; it is what POSIX declares for this name.
     type Destroy = unsafe extern "C" fn(*mut pthread_barrier_t) -> c_int;
-    // SAFETY: as above.
+    // SAFETY: a program passes a barrier, so its memory may be read and written. `called` returns
+    // the C library's own function of this name, which gets what was meant for it.
     unsafe {
         if let Some((number, _)) = ours(barrier) {
             mark(barrier).store(0, Relaxed);

@@ -1,25 +1,29 @@
-//! The barrier itself: who arrives, who is missing, and how nobody sleeps for ever.
+//! The barrier itself: which threads arrive, which are missing, and why no thread sleeps for ever.
 //!
-//! Two words that only ever go up, and one seat for each thread that takes part.
+//! It is made of two words that only ever go up, and one seat for each thread that takes part.
 //!
-//! - `arrivals` counts who arrives. The number that a thread draws says which *round* of the barrier it belongs to and
-//!   whether it is the last of it, however many threads use the barrier.
-//! - `over` says how many rounds are over; a waiter looks at nothing else. Its two lowest bits say that somebody sleeps, and
-//!   that the barrier is *shut*. All three change together, so a wake-up cannot be lost: who wants to sleep sets the bit in
-//!   the very word that the last arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
-//!   needs no order among several, so `tests/model.rs`, which checks interleavings, leaves out nothing that processors with
-//!   weak memory could add: what the threads wrote before is handed on by release and acquire, from each arrival to the last
-//!   and from there to every waiter.
-//! - `seats` say who arrived in which round. A thread that sat here in the last round and not in this one is a *laggard*:
-//!   the paper's BAPS flag, without a system call. Seats are a help for waiters and nothing depends on them; a thread that
-//!   finds none free waits and is waited for like any other.
+//! - `arrivals` counts the threads that arrive. The number that a thread draws says which *round*
+//!   of the barrier it belongs to and whether it is the last of it, however many threads use the
+//!   barrier.
+//! - `over` says how many rounds are over; a waiter looks at nothing else. Its two lowest bits say
+//!   that a thread sleeps, and that the barrier is *shut*. All three change together, so a wake-up
+//!   cannot be lost. A thread that wants to sleep sets the bit in the very word that the last
+//!   arriver replaces, and the kernel lets it sleep only on the word as it then is. A single word
+//!   needs no order among several. `tests/model.rs`, which checks interleavings, therefore leaves
+//!   out nothing that processors with weak memory could add. Release and acquire hand on what the
+//!   threads wrote before, from each arrival to the last and from there to every waiter.
+//! - `seats` say which thread arrived in which round. A thread that sat here in the last round and
+//!   not in this one is a *laggard*: the paper's BAPS flag, without a system call. Seats are a help
+//!   for waiters and nothing depends on them. A thread that finds none free waits and is waited for
+//!   like any other.
 //!
-//! The last arriver ends the round, and makes a system call only if somebody sleeps. A barrier can be destroyed, and its
-//! place be used for another, as soon as a round is over: nothing here is ever set back, so who comes late finds its
-//! own round over.
+//! The last arriver ends the round, and makes a system call only if a thread sleeps. As soon as a
+//! round is over, a barrier can be destroyed, and its place be used for another. Nothing here is
+//! ever set back, so a thread that comes late finds its own round over.
 //!
-//! A barrier that is *shut* lets everybody pass, now and later, and tells them that they have not met: what a runtime needs
-//! whose own barrier has to do more than meet. Either a round is over before it is shut, for all of its threads, or for none.
+//! A barrier that is *shut* lets every thread pass, now and later, and tells it that the threads
+//! have not met. A runtime needs that where its own barrier has to do more than meet. Either a
+//! round is over before it is shut, for all of its threads, or for none.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;
@@ -81,7 +85,7 @@ pub(crate) struct Wait {
     began: Option<u64>,
     /// How long it has waited since then, as far as it has looked at the clock, ns.
     pub(crate) spent: u64,
-    /// Whether it knew what those do for whom it waits.
+    /// Whether it knew what the threads that it waits for do.
     pub(crate) knew: bool,
     gave_way: bool,
     slept: bool,
@@ -168,10 +172,12 @@ impl Barrier {
         }
     }
 
-    /// Makes it one that nobody has arrived at, and that is not shut. Nobody may be about to arrive.
+    /// Makes it one at which no thread has arrived, and that is not shut. No thread may be about to
+    /// arrive.
     pub(crate) fn renew(&self) {
         let over = self.over.0.load(Acquire);
-        // A round that was left because the barrier was shut counts as over: who is late finds it so.
+        // A round that was left because the barrier was shut counts as over: a late thread finds it
+        // so.
         let round = (over >> ROUND).wrapping_add(u64::from(over & SHUT != 0));
         self.first.0.store(round, Relaxed);
         self.arrivals.0.store(0, Relaxed);
@@ -185,7 +191,7 @@ impl Barrier {
         self.seats.iter().for_each(|seat| seat.0.store(0, Relaxed));
     }
 
-    /// Lets everybody pass from now on.
+    /// Lets every thread pass from now on.
     pub(crate) fn shut(&self, by: &impl Waiting) {
         if self.over.0.load(Relaxed) & SHUT == 0
             && self.over.0.fetch_or(SHUT, AcqRel) & SLEEPING != 0
@@ -353,7 +359,8 @@ impl Barrier {
         self.stack.behind(round, by.now(), || by.spread(tids.take_while(|tid| *tid != 0)))
     }
 
-    /// Sleeps, unless the round is over or somebody is just changing the word. Tells when it was woken at the round's end.
+    /// Sleeps, unless the round is over or another thread is just changing the word. Tells when it
+    /// was woken at the round's end.
     fn sleep(&self, round: u64, by: &impl Waiting) -> Option<u64> {
         let over = self.over.0.load(Relaxed);
         if over >> ROUND > round || over & SHUT != 0 {
@@ -382,7 +389,8 @@ impl Barrier {
         }
     }
 
-    /// What those do who were here in the last round and are not in this one: the most telling of it, and who does that.
+    /// What the threads do that were here in the last round and are not in this one: the most
+    /// telling of it, and the thread that does that.
     fn laggards(&self, round: u64, by: &impl Waiting) -> (Laggards, u32) {
         let (missing, what) = (round.wrapping_sub(1) as u32, by.knowledge());
         let seats = self.seats.iter().map(|seat| seat.0.load(Relaxed));
@@ -413,7 +421,7 @@ impl Barrier {
         let Some(number) = own.or_else(|| words().position(is_free)) else { return };
         let Some(seat) = self.seats.get(number) else { return };
         let word = seat.0.load(Relaxed);
-        // Who loses a free seat to another looks again in the next round.
+        // A thread that loses a free seat to another looks again in the next round.
         if (own.is_some() || is_free(word))
             && seat.0.compare_exchange(word, sitting(thread.tid, round), Relaxed, Relaxed).is_ok()
         {

@@ -1,21 +1,25 @@
 //! Threads that wait behind each other on one CPU, and when to leave it.
 //!
-//! Problem. Who sleeps so that a laggard may have its CPU is woken by that one, and the kernel wakes a thread where it slept if
-//! all CPUs are in use. So two threads of a program can come to share a CPU and to hand it to each other at every barrier, for
-//! as long as the program lasts: nobody ever waits for a CPU elsewhere, so nothing is balanced. Each barrier then costs two
-//! turns on that CPU and a wake-up.
+//! Problem. A thread that sleeps so that a laggard may have its CPU is woken by that laggard. The
+//! kernel wakes a thread where it slept if all CPUs are in use. Two threads of a program can
+//! therefore come to share a CPU and to hand it to each other at every barrier, for as long as the
+//! program lasts. No thread ever waits for a CPU elsewhere, so nothing is balanced. Each barrier
+//! then costs two turns on that CPU and a wake-up.
 //!
-//! Idea. Who finds a laggard queued behind itself again and again goes to another CPU that has fewer siblings, as threads stand
-//! under balance scheduling (Sukwong and Kim, 2011), and the kernel does with them from there on what it likes. Beside many
-//! other threads it is better to stay: then both have a turn when one of them has. So it is measured how long a round takes while
-//! they stand behind each other, and how long while they are apart. Where that is longer, who waits for a preempted laggard
-//! goes to it, and the next try comes after twice as many meetings.
+//! Idea. A thread that finds a laggard queued behind itself again and again goes to another CPU
+//! that has fewer siblings. Threads stand like that under balance scheduling (Sukwong and Kim,
+//! 2011). From there on the kernel does with them what it likes. Together with many other threads
+//! it is better to stay: then both have a turn when one of them has. The barrier therefore measures
+//! how long a round takes while they stand behind each other, and how long while they are apart.
+//! Where rounds are longer apart, a thread that waits for a preempted laggard goes to it, and the
+//! next try comes after twice as many meetings.
 
 use super::atomic::AtomicU64;
 use super::atomic::Ordering::Relaxed;
 
-/// How often a laggard is found behind its waiter before somebody goes, where that has paid, and where it never did. Chosen: a
-/// move takes some microseconds, less than one of so many wake-ups; and a try lasts for [`TRY`] rounds.
+/// How often a laggard is found behind its waiter before a thread moves, where that has paid, and
+/// where it never did. Chosen: a move takes some microseconds, less than one of so many wake-ups;
+/// and a try lasts for [`TRY`] rounds.
 pub(crate) const FEW: u64 = 16;
 const MANY: u64 = 1 << 17;
 /// For how long a try lasts at least: as long as so many rounds took before.
@@ -23,9 +27,9 @@ pub(crate) const TRY: u64 = 1 << 10;
 
 /// How the threads of a barrier stand. Threads may write over each other: all of it is a guess, and nothing depends on it.
 pub(crate) struct Stack {
-    /// How often a laggard was found behind its waiter since somebody went.
+    /// How often a laggard was found behind its waiter since a thread moved.
     behind: AtomicU64,
-    /// How often before somebody goes; 0: [`FEW`].
+    /// How often before a thread moves; 0: [`FEW`].
     most: AtomicU64,
     /// Since when the threads stand as they do: the round, and the time, ns.
     round: AtomicU64,

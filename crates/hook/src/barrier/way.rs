@@ -1,10 +1,11 @@
 //! How to wait: what a thread does that has arrived and finds others missing.
 //!
-//! Whoever looks on keeps a CPU that a missing thread may be waiting for; whoever sleeps has to be woken, which takes longer
-//! than most barriers. The paper on Tidon hands the waiter's time over to a preempted *laggard*, a thread that has not
-//! arrived, by a system call of its own (algorithm 3). On a stock kernel a thread cannot name its successor, but it can
-//! leave its CPU: to what is queued there, or, if nothing is, to what is queued elsewhere, which the kernel then fetches.
-//! [`Way::Donate`] chooses by what the laggards do.
+//! A thread that looks on keeps a CPU that a missing thread may be waiting for. A thread that
+//! sleeps has to be woken, which takes longer than most barriers. The paper on Tidon hands the
+//! waiter's time over to a preempted *laggard*, a thread that has not arrived, by a system call of
+//! its own (algorithm 3). On a stock kernel a thread cannot name its successor, but it can leave
+//! its CPU. The CPU then goes to what is queued there or, if nothing is, to what is queued
+//! elsewhere, which the kernel then fetches. [`Way::Donate`] chooses by what the laggards do.
 //!
 //! | laggards | waiter |
 //! |---|---|
@@ -15,14 +16,17 @@
 //! | one is queued for this CPU | sleeps: its turn may be next |
 //! | the same, in a program with a CPU group of its own | gives way to it, for four wake-ups at most, then sleeps |
 //!
-//! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost lately, as the woken
-//! measure it: looking on for as long as a wake-up takes costs at most twice as much as knowing how long the wait will be.
-//! Beside a program that computes it is in vain nearly always, and then soon given up ([`Patience`]).
+//! Where several hold, the lower line counts. The measure of all bounds is what a wake-up has cost
+//! lately, as the woken threads measure it. Looking on for as long as a wake-up takes costs at most
+//! twice as much as knowing how long the wait will be. Together with a program that computes,
+//! looking on is in vain nearly always, and then soon given up ([`Patience`]).
 //!
-//! The paper's waiter never sleeps: it hands over and looks again (line 10), and stays in the queue. The nearest thing here,
-//! `sched_yield`, gives the CPU to whoever is next, which beside a program that computes is that one, for a whole slice;
-//! who sleeps instead is put in front of it when woken. Where the program has a CPU group of its own, whoever is next is another
-//! thread of the program, and to give way is all that the paper asks for.
+//! The paper's waiter never sleeps: it hands over and looks again (line 10), and stays in the
+//! queue. The nearest thing here, `sched_yield`, gives the CPU to the next thread in the queue.
+//! Together with a program that computes, that is a thread of that program, for a whole slice. A
+//! thread that sleeps instead is put in front of it when woken. Where the program has a CPU group
+//! of its own, the next thread is another thread of the program. Giving way is then all that the
+//! paper asks for.
 
 /// A way to wait. All but [`Way::Donate`] are there to be compared with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,15 +36,21 @@ pub(super) static BUILDS: [&Build; 4] = [&PLAIN, &WIDE, &SCIPY, &SCIPY_WIDE];
 /// One function of one build.
 macro_rules! call {
     ($name:ident $build:ident ($($argument:ident: $kind:ty),*) $(-> $answer:ty)?) => {
+        /// Calls the library's function of this name, with the grant in effect meanwhile.
+        ///
+        /// # Safety
+        /// As BLAS or LAPACK has it for this name: addresses among the arguments have to be good.
         #[allow(clippy::too_many_arguments)]
         // SAFETY: the name and the types are those of BLAS, for which this is a whole replacement.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($argument: $kind),*) $(-> $answer)? {
             static REAL: OneFunction = OneFunction::named(concat!(stringify!($name), "\0"));
+            // SAFETY: only a type; it is that of the function around it.
             type Entry = unsafe extern "C" fn($($kind),*) $(-> $answer)?;
             let real = REAL.called(PART);
             let _call = $build.begin();
-            // SAFETY: the library's own function, with the arguments that were meant for it.
+            // SAFETY: `called` returns the library's own function of this name or ends the program.
+            // It gets the arguments that were meant for it.
             unsafe { transmute::<usize, Entry>(real)($($argument),*) }
         }
     };

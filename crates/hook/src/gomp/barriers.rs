@@ -33,14 +33,20 @@ impl Unkeyed {
 
     /// Calls it; it has to be one without arguments and answer.
     fn call(&self) {
-        // SAFETY: a function of the runtime, which takes and answers nothing.
+        // SAFETY: `real` is the address of a function of the runtime with this name. All that are
+        // called this way take and answer nothing.
         unsafe { transmute::<usize, unsafe extern "C" fn()>(self.real())() };
     }
 }
 
 static BARRIER: Unkeyed = Unkeyed::named("GOMP_barrier\0");
 
-// SAFETY: the name and the type are those of gcc's runtime, which is passed every call that is not ours.
+/// Has the threads of a region meet, at a barrier of ours or at the runtime's.
+///
+/// # Safety
+/// As gcc's runtime has it: every thread of the team has to call it.
+// SAFETY: the name and the type are those of gcc's runtime, which is passed every call that is not
+// ours.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn GOMP_barrier() {
     if region::meeting().is_none_or(|meeting| !meeting.pass()) {
@@ -52,7 +58,12 @@ unsafe extern "C" fn GOMP_barrier() {
 /// An entry at the end of what threads share, by its names with and without a barrier.
 macro_rules! end {
     ($waits:ident $goes_on:ident) => {
-        // SAFETY: the name and the type are those of gcc's runtime, which is passed every call that is not ours.
+        /// Ends what threads share, and has them meet, at a barrier of ours or at the runtime's.
+        ///
+        /// # Safety
+        /// As gcc's runtime has it: every thread of the team has to call it.
+        // SAFETY: the name and the type are those of gcc's runtime, which is passed every call that
+        // is not ours.
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $waits() {
             static REAL: Unkeyed = Unkeyed::named(concat!(stringify!($waits), "\0"));
@@ -77,10 +88,15 @@ macro_rules! end {
 end!(GOMP_loop_end GOMP_loop_end_nowait);
 end!(GOMP_sections_end GOMP_sections_end_nowait);
 
+/// Cancels, or asks whether that was done, by the runtime; barriers are the runtime's from then on.
+///
+/// # Safety
+/// As gcc's runtime has it: the compiler makes the calls.
 // SAFETY: the name and the types are those of gcc's runtime, which is passed every call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn GOMP_cancel(which: usize, cancels: usize) -> usize {
     static REAL: Unkeyed = Unkeyed::named("GOMP_cancel\0");
+    // SAFETY: only a type; a number and a truth value each take a register as wide as these.
     type Entry = unsafe extern "C" fn(usize, usize) -> usize;
     stand_aside();
     // SAFETY: the runtime's own entry, with the arguments that were meant for it.

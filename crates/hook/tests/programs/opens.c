@@ -1,4 +1,4 @@
-/* `opens LIBRARY FUNCTION EXPECTED`: calls a function of a library that nobody else sees. */
+/* `opens LIBRARY FUNCTION EXPECTED`: calls a function of a library that no other library sees. */
 #include <dlfcn.h>
 
 #include "check.h"

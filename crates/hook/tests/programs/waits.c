@@ -1,5 +1,5 @@
-/* Barriers of POSIX: `waits KIND THREADS ROUNDS`. What is tested is that everybody has arrived whenever somebody passes, by what
- * each has written before: plain words. */
+/* Barriers of POSIX: `waits KIND THREADS ROUNDS`. It tests that every thread has arrived whenever a
+ * thread passes, by what each has written before: plain words. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -20,7 +20,7 @@ static int threads, rounds, mine[MOST];
 static pthread_barrier_t all;
 static void (*disturb)(unsigned *);
 
-/* How many barriers the C library was asked for; -1: nobody counts. */
+/* How many barriers the C library was asked for; -1: they are not counted. */
 static int passed(void) {
     int (*counted)(void) = (int (*)(void))dlsym(RTLD_DEFAULT, "passed");
     return counted ? counted() : -1;
@@ -98,7 +98,7 @@ static void exits(void) {
     CHECK(pthread_barrier_destroy(&all), 0);
 }
 
-/* More threads than meet: in twos, whoever they are. */
+/* More threads than meet: any two of them meet. */
 static void *once(void *number) {
     (void)number;
     return (void *)(long)(pthread_barrier_wait(&all) == SERIAL);

@@ -1,4 +1,4 @@
-/* A library with a hundred regions and a runtime that nobody else sees. */
+/* A library with a hundred regions and a runtime that no other library sees. */
 int omp_get_num_threads(void);
 int teams(void);
 

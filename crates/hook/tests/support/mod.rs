@@ -1,7 +1,7 @@
 //! What the tests share: a cosched that grants, and programs in C.
 //!
-//! The cosched here is a door of the machine's and a thread that answers. The grant holds before anybody asks, so a test
-//! does not depend on how soon an answer comes.
+//! The cosched here is a hook server of the machine's (`Door`) and a thread that answers. The grant
+//! holds before a program asks, so a test does not depend on how soon an answer comes.
 
 #![allow(dead_code, clippy::unwrap_used)]
 
@@ -32,12 +32,12 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    /// Grants everybody so many threads.
+    /// Grants every program so many threads.
     pub(crate) fn granting(grant: u16) -> Host {
         Host::that_is_late(Duration::ZERO, grant)
     }
 
-    /// The same, but nobody is let in for a while.
+    /// Grants every program so many threads, but lets no program in for a while.
     pub(crate) fn that_is_late(by: Duration, grant: u16) -> Host {
         Host::with(Uses::THREADS, by, grant)
     }

@@ -32,7 +32,7 @@ fn place(barrier: &BarrierResult) -> String {
     }
 }
 
-/// How it was bounded how long they look on where nobody else can see them.
+/// What bounded how long they look on between parallel regions, where they cannot be seen.
 fn between(barrier: &BarrierResult) -> Option<String> {
     let given = barrier.between_regions.iter().map(|(name, value)| format!("{name}={value}"));
     let given: Vec<String> = given.collect();

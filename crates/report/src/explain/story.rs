@@ -1,9 +1,10 @@
 //! The whole run: where each program's time went.
 //!
-//! t = t_alone + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting is told with the policy's
-//! reasons, summed up by kind, and with who ran meanwhile; interference with who ran beside it. While somebody else held
-//! a program, it neither ran nor waited for cosched: that is a share of its own, and no cost of company. Everything is
-//! counted until the program was done, as in `run.json`.
+//! t = t_alone + t_waiting + t_interference (the thesis on gang scheduling, eq. 4.1). Waiting is
+//! told with the policy's reasons, summed up by kind, and with the programs that ran meanwhile.
+//! Interference is told with the co-runners. While another process held a program stopped, the
+//! program neither ran nor waited for cosched. That time is a share of its own, and no
+//! interference. Everything is counted until the program was done, as in `run.json`.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +62,7 @@ pub struct ProgramStory {
     pub running_seconds: f64,
     /// How long it waited, before its start and frozen.
     pub waiting_seconds: f64,
-    /// How long somebody else held it; 0 where that cannot be told from rounding.
+    /// How long another process held it stopped; 0 where that is not distinguishable from rounding.
     pub stopped_seconds: f64,
     /// What its company cost: turnaround - alone - waiting - stopped.
     pub interference_seconds: Option<f64>,
@@ -89,7 +90,8 @@ pub struct ProgramStory {
     pub grants: Vec<Grant>,
     /// How its threads waited at barriers; `None`: in its own way.
     pub barrier: Option<BarrierResult>,
-    /// What stood in for its progress, which it was to tell from inside and did not; `None`: it told, or nobody had to know.
+    /// What stood in for its progress, which it was to report from inside and did not. `None`: it
+    /// reported its progress, or no policy needed it.
     pub instead_of_progress: Option<Instead>,
     /// What was not as wanted, the most frequent first.
     pub deviations: Vec<Misfortune>,
@@ -241,7 +243,7 @@ fn quanta(history: &History<'_>) -> Option<String> {
     let quanta = history.quanta();
     let lengths = || quanta.iter().map(|quantum| quantum.length);
     let shortest = lengths().min()?;
-    // Whoever is left alone has one without an end.
+    // A program that is left alone has a quantum without an end.
     let longest = lengths().filter(|length| *length < Nanos::NEVER).max().unwrap_or(shortest);
     let up_to = match shortest < longest {
         true => format!(" to {}", words::span(longest)),

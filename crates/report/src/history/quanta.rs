@@ -1,8 +1,10 @@
 //! The quanta of a run.
 //!
-//! Policies that begin one as soon as the last is over tell of none once there is room for all: nobody decides anything until
-//! somebody comes. What was planned for 100 ms then seems to last to the end of the run. So a quantum that goes on for twice
-//! its length ends when whoever had to wait in it did so no more, if from then on nobody does.
+//! A policy that begins a quantum as soon as the last one is over reports none once there is room
+//! for all programs. It decides nothing more until another program comes. A quantum that was
+//! planned for 100 ms then seems to last to the end of the run. A quantum that goes on for twice
+//! its length therefore ends when the programs that had to wait in it no longer wait, if no program
+//! waits from then on.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Nanos, Why};
@@ -60,7 +62,7 @@ fn room_from(quantum: &Quantum, phases: &[Vec<Phase>]) -> Option<Nanos> {
     if length == Nanos::NEVER || to - from < length * TIMES {
         return None;
     }
-    // Whoever comes later waits for a moment, too, until it is started.
+    // A program that comes later waits for a moment, too, until it is started.
     let (planned, starts) = (from + length, |phase: &Phase| phase.state == State::Unstarted);
     let within = |phase: &&Phase| phase.to > from && phase.from < to && phase.state.waits();
     let waits = phases.iter().flatten().filter(within);

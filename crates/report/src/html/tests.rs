@@ -1,4 +1,4 @@
-//! What everybody may expect of the page; that it works in a browser is tested from outside.
+//! What every user may expect of the page; that it works in a browser is tested from outside.
 
 use cosched_core::CpuSet;
 use cosched_core::result::{MachineDescription, RunResult, SIMULATED, Simulation, TimelineEntry};

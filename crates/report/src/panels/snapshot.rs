@@ -54,7 +54,7 @@ pub struct Lane {
     pub spans: Vec<TimelineEntry>,
 }
 
-/// The run as a snapshot; nothing if nobody ever ran.
+/// The run as a snapshot; nothing if no program ever ran.
 pub(super) fn snapshot(run: &RunResult) -> Option<Panel> {
     let snapshot = Snapshot::of(run);
     snapshot.programs.iter().any(|lane| !lane.spans.is_empty()).then_some(())?;

@@ -5,9 +5,10 @@ use cosched_core::result::{ProgramResult, RunResult};
 use super::{Bar, Dot, Dots, INTERFERENCE, Panel, Plot, STOPPED, Stack, WAITING};
 use crate::history::stopped_seconds;
 
-/// The thesis' figures 5.5 to 5.8 in one: t = t_alone + t_waiting + t_interference (equation 4.1). Where a time alone is
-/// unknown, only running and waiting can be told apart. While somebody else held a program it did neither, and no company
-/// made it slower: that is a part of its own, where there is any.
+/// The thesis' figures 5.5 to 5.8 in one: t = t_alone + t_waiting + t_interference (equation 4.1).
+/// Where a time alone is unknown, only running and waiting can be distinguished. While another
+/// process held a program stopped, the program did neither, and no co-runner made it slower. That
+/// time is a part of its own, where there is any.
 pub(super) fn turnaround(run: &RunResult) -> Option<Panel> {
     let split = run.programs.iter().all(|program| program.interference_seconds.is_some());
     let held = run.programs.iter().any(|program| stopped_seconds(program) > 0.0);
@@ -74,7 +75,8 @@ pub(super) fn fairness(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// The thesis' responsiveness (equation 4.4) of every program, with its longest wait. Nothing where nobody was frozen.
+/// The thesis' responsiveness (equation 4.4) of every program, with its longest wait. Nothing where
+/// no program was frozen.
 pub(super) fn waiting(run: &RunResult) -> Option<Panel> {
     let frozen = |program: &ProgramResult| program.longest_frozen_seconds > 0.0;
     run.programs.iter().any(frozen).then_some(())?;

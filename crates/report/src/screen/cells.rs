@@ -131,7 +131,8 @@ impl Columns {
             .chain(others)
             .for_each(|column| widths[*column] = 0);
         if slices || moves {
-            // Whoever does that binds no program as a whole: the room is better used for reasons.
+            // A policy that does that binds no program as a whole: the room is better used for
+            // reasons.
             widths[CPUS] = COLUMNS[CPUS].name.len();
         }
         let taken: usize = widths.iter().filter(|width| **width > 0).map(|width| width + 1).sum();

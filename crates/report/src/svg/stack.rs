@@ -44,7 +44,7 @@ fn length(bar: &Bar) -> f64 {
     bar.parts.iter().map(|part| part.max(0.0)).sum()
 }
 
-/// Work in a colour, waiting in grey, what company costs and what somebody else took in others.
+/// Work in a colour, waiting in grey; interference, and what another process stopped, in others.
 fn class(part: &str) -> &'static str {
     match part {
         WAITING => "wait",

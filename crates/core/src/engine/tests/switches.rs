@@ -29,7 +29,8 @@ fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
     assert_eq!(outcome.switches.count(), 0);
 }
 
-/// One after the other, in the order of the workload; whoever has ended and comes again is last.
+/// One after the other, in the order of the workload; a program that has ended and comes again is
+/// last.
 fn in_line() -> impl Policy {
     let mut line: Vec<ProgramId> = Vec::new();
     Ask(move |causes: &[Cause], _: &World<'_>, plan: &mut Plan| {
