@@ -38,8 +38,8 @@ WAYS = [FIRST, "linux-groups", "gang", "minwait", OURS]
 GONE, COST = 0.5, 1.03
 # With less unfairness than this there is nothing to be gained.
 WORTH = 1.05
-# Whoever takes longer alone than the others ends without their company, and is slowed less, however fair that was: beyond this
-# ratio of the times alone, slowdowns say nothing of fairness.
+# A program that takes longer alone than the others ends without co-runners, and is slowed less, however fair that was.
+# Beyond this ratio of the times alone, slowdowns say nothing of fairness.
 EQUAL = 1.1
 # What each kind of program is, and an amount of work with which to find out how fast it is.
 KINDS = {

@@ -25,7 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "workloads"
 # The three workloads of the thesis on scaff, of twelve programs each.
 THESIS = ["cpu", "memory", "mixed"]
-# Ways in which nobody is frozen.
+# Ways in which no program is frozen.
 ONE_GO = ["linux", "linux-groups", "passive", "llvm", "one-thread", "fcfs"]
 WAYS = [*ONE_GO, "gang", "greedy", "cgreedy", "minwait"]
 # What is taken over from `cosched compare --json`, by our names.
@@ -172,8 +172,8 @@ def cannot_be_measured(file):
 
 
 class Cosched:
-    """The executable, run for one command after another. Whoever interrupts us ends the command first, which then
-    tells what it has; it is in a session of its own, so that Ctrl-C comes to it once, through us."""
+    """The executable, run for one command after another. An interruption of this script ends the command first, which
+    then tells what it has. The command is in a session of its own, so that Ctrl-C comes to it once, through this script."""
 
     def __init__(self, executable):
         self.executable = executable

@@ -45,7 +45,7 @@ def main():
     options = arguments()
     began = time.time()
     plain_environment()
-    # What is learnt here is of no use to anybody else.
+    # What is learnt here is of no use to other runs.
     os.environ["XDG_DATA_HOME"] = str(options.folder / "data")
     asked = command_line.chosen_ways(options.ways, ALWAYS, WAYS)
     ways, left_out = possible(options.cosched, asked)

@@ -3,9 +3,9 @@
 
 Two questions:
 
-- region: what does a parallel region cost without the hook, with it where nobody decides, and with a grant of all and of
-  half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.) And on LLVM's runtime: without the hook,
-  granted, and granted while the runtime tells of its barriers (OMPT).
+- region: what does a parallel region cost without the hook, with it where no policy decides, and with a grant of all
+  and of half the threads? (crates/hook/examples/cost.c, run in turn; medians of the rounds.) And on LLVM's runtime:
+  without the hook, granted, and granted while the runtime tells of its barriers (OMPT).
 - loss: how much longer does a program take, alone on the machine, with `malleable = true` under adaptive-minwait than
   without the key under minwait? Runs in turn (A B, B A), ratio pair by pair with an interval of 98 %. Bar: 1.01. And beside
   the time, which a shared machine makes uncertain, what it is made of: the CPU time of cosched itself, and how much later a

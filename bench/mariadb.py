@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """mariadb.py: a database server of our own for the lock bench, with sysbench as its clients.
 
-Server and clients are two programs of one workload, as if somebody ran both under cosched: both start at once, the
-client waits until the server answers, has a fixed number of transactions done, and ends the server. What counts is the
-time that sysbench tells, from its first transaction to its last, so that starting and ending the server is no part of it.
+Server and clients are two programs of one workload, as if a user ran both under cosched. Both start at once. The client
+waits until the server answers, has a fixed number of transactions done, and ends the server. What counts is the time
+that sysbench tells, from its first transaction to its last, so that starting and ending the server is no part of it.
 
 The data is made anew for each bench, in a folder of ours; the distribution's service is neither needed nor touched
 (Debian: mariadb-server-core has the program without the service). Nothing is made durable, so that locks decide and not the disk.

@@ -47,7 +47,7 @@ mkdir -p "$STAGE/etc/tmpfiles.d"
 ln -s /dev/null "$STAGE/etc/tmpfiles.d/tmp.conf"
 cp guest/inside/tests.service "$STAGE/etc/systemd/system/"
 ln -s ../tests.service "$STAGE/etc/systemd/system/multi-user.target.wants/"
-# The user manager of somebody who lingers does not start anew at each login.
+# The user manager of a user who lingers does not start anew at each login.
 mkdir -p "$STAGE/var/lib/systemd/linger"
 touch "$STAGE/var/lib/systemd/linger/tester"
 # An archive says again what the folders on the way are like.

@@ -14,7 +14,7 @@ TOOLS=(qemu-system-x86 mmdebstrap cpio binutils)
 QEMU=8
 KERNEL_RELEASE=trixie
 KERNEL=linux-image-cloud-amd64
-# For `systemd-run --user` as somebody who has logged in.
+# For `systemd-run --user` as a user who has logged in.
 USERLAND=systemd-sysv,dbus,dbus-user-session,libpam-systemd,login,passwd,util-linux,procps
 
 say() { echo "guest: $*"; }

@@ -7,7 +7,7 @@
 set -euo pipefail
 source "$(dirname "$0")/places.sh"
 
-# Both are said here: what the commands below would say of a missing file helps nobody.
+# Both are said here: what the commands below would say of a missing file does not help the user.
 if [[ -n ${1:-} && ! -f $ROOT/guest/variants/$1 ]]; then
     echo "guest: there is no variant $1; there are: $(cd "$ROOT/guest/variants" && echo *)" >&2
     exit 2

@@ -28,7 +28,7 @@ def targets(page):
 
 
 def for_users(page, root, kept):
-    """The page, with words in the place of links that nobody could follow."""
+    """The page, with words in the place of links that users could not follow."""
     text = page.read_text()
     for link, target in reversed(list(targets(page))):
         if not target.exists():

@@ -61,7 +61,7 @@ status=0
 inside cosched run -- true ::: false >/dev/null 2>&1 || status=$?
 ((status == 1)) || fail "a program failed, and the exit status is $status"
 say "ok: cosched run -- true ::: false ends with 1"
-# Whoever runs a malleable program finds the library.
+# A run of a malleable program finds the library.
 cat >"$root/malleable.toml" <<'EOF'
 [[program]]
 command = ["sh", "-c", "echo $LD_PRELOAD"]

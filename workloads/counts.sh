@@ -15,7 +15,7 @@ thread_counts() {
     echo "$cpus"
 }
 
-# CPU time that the machine has spent, by whomever, in clock ticks: all but idling and waiting for disks.
+# CPU time that all processes of the machine have spent, in clock ticks: all but idling and waiting for disks.
 ticks_spent() { awk '/^cpu / { print $2 + $3 + $4 + $7 + $8 }' /proc/stat; }
 
 # Others may use so many hundredths of a CPU while something is measured.

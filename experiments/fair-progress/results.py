@@ -70,7 +70,7 @@ class Results:
         return self.of(name, setup, "OS")["total"] / self.of(name, setup, policy)["total"] - 1
 
     def weighted(self, name, setup, policy):
-        """The sum of equation 6: time that training left idle is charged to whoever was trained."""
+        """The sum of equation 6: time that training left idle is charged to the program that was trained."""
         run = self.of(name, setup, policy)
         charged = lambda program, seconds: seconds + run["wasted"].get(program, 0.0)
         return sum(self.alone(program, setup) / charged(program, seconds) for program, seconds in run["times"].items())

@@ -4,7 +4,7 @@ import json
 
 from common import sim
 
-# The paper's quantum; nobody is let run before his turn only because he waited for a second.
+# The paper's quantum. No program is let run before its turn only because it waited for a second.
 COMMON = ["--kernel", "cfs", "--no-solo", "--json"]
 FAIR = ["--quantum", "100ms", "--max-frozen", "10s"]
 POLICIES = {

@@ -1,4 +1,4 @@
-"""Mixes that are drawn by lot from all modelled programs: nobody has chosen them, and nothing is chosen by them."""
+"""Mixes that are drawn by lot from all modelled programs: they were not chosen, and nothing is chosen by them."""
 
 import random
 

@@ -1,6 +1,6 @@
 """The claims as checks of a point's results.
 
-A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the slides).
+A check gives what we find in words, and parts: orders (what comes before what) and sizes (a figure of the slides).
 `fig` is a point's results, see `results.py`.
 """
 

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from programs import PROGRAMS, SERVERS, program
 from sim import Cosched
 
-# What the slides call them, and the policies that stand for them. The policy of the slides sorts by lock times only, and
-# nobody looks whether that helps.
+# What the slides call them, and the policies that stand for them. The policy of the slides sorts by lock times only,
+# and does not look whether that helps.
 POLICIES = {
     "Solaris": ["linux"],
     "shuffling": ["shuffling", "--no-guard", "--sort-by", "lock-time"],

@@ -1,6 +1,6 @@
 """The claims as checks of a point's results.
 
-A check gives what we find in words, and parts: orders (who is before whom) and sizes (a figure of the paper).
+A check gives what we find in words, and parts: orders (what comes before what) and sizes (a figure of the paper).
 `fig` is a point's results, see `results.py`.
 """
 
@@ -15,7 +15,7 @@ check = CHECKS.of
 # Counts of EP with which the load is uneven, and the one with which it is even.
 UNEVEN, EVEN = (1, 2, 4, 8), 16
 PASSIVE_AND_BALANCED = ("CFS-Pa", "BS-De", "BS-Pa")
-# As much of a figure as nobody would call a loss.
+# With at least this share of a figure, there is no loss.
 NO_LOSS = 0.97
 
 

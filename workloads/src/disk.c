@@ -3,8 +3,8 @@
  *
  * Each thread computes a block, writes it to its own part of one file, waits
  * for the disk (fdatasync), and reads the block back. A program that often
- * gives its CPUs up by itself, for times that the disk decides, and that may be
- * asleep in the kernel where nobody can stop it at once.
+ * gives its CPUs up by itself, for times that the disk decides, and that may
+ * be asleep in the kernel where it cannot be stopped at once.
  *
  * The file has no name, so it vanishes with the program, however that ends.
  * It is made in TMPDIR, or else in /var/tmp, which is a disk on most systems.

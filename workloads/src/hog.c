@@ -1,5 +1,5 @@
 /*
- * hog: threads that compute, for a time if that is wanted, and never wait for anybody.
+ * hog: threads that compute, for a time if that is wanted, and never wait for others.
  *
  * Each takes whatever a scheduler gives it: the co-runner that tells how much a
  * program beside it leaves over. (compute does a fixed amount of work together.)

@@ -4,14 +4,14 @@
  * Every thread takes the one mutex, computes for --hold, gives it back, and
  * computes for --gap: the microbenchmark of the paper on faithful scheduling
  * (section IV), whose critical section takes about 300 ns and whose gap is
- * varied. A gap of hold x threads keeps the lock just busy; with less of it
- * somebody always waits, and what a scheduler does to the thread that holds
- * the lock decides the rate. It uses plain pthreads, as servers do.
+ * varied. A gap of hold x threads keeps the lock just busy. With less of it a
+ * thread always waits, and what a scheduler does to the thread that holds the
+ * lock decides the rate. It uses plain pthreads, as servers do.
  *
  * With --locks there are several, and each thread keeps to one of them: the
- * first threads to the first lock, and so on, as pools of workers do. So
- * whoever divides the threads well has locks that never leave a CPU, while the
- * threads all wait equally long.
+ * first threads to the first lock, and so on, as pools of workers do. A
+ * scheduler that divides the threads well then has locks that never leave a
+ * CPU, while the threads all wait equally long.
  *
  * There the critical section reads a clock; here it goes on with the thread's
  * chain, so that it can be checked.
@@ -23,7 +23,7 @@
 #include "team.h"
 
 #define MOST_LOCKS 64
-#define LOCK_NANOSECONDS 60.0 /* to take and release a lock that nobody wants */
+#define LOCK_NANOSECONDS 60.0 /* to take and release an uncontended lock */
 
 /* A lock, and in the next cache line what is under it. */
 static struct {

@@ -2,10 +2,11 @@
  * nested-locks: threads that take a second lock while they hold a first.
  *
  * A bank: every transfer locks two accounts, the one with the lower number
- * first so that nobody waits in a circle, computes for a while, and moves an
- * amount from one to the other. A thread that waits for the inner lock keeps
- * the outer one all that time, so one thread that is off its CPU in here stops
- * a whole chain of others. The fewer accounts, the longer the chains.
+ * first so that no threads wait in a circle. It computes for a while, and
+ * moves an amount from one to the other. A thread that waits for the inner
+ * lock keeps the outer one all that time, so one thread that is off its CPU
+ * in here stops a whole chain of others. The fewer accounts, the longer the
+ * chains.
  *
  * Check: who moves what follows from each thread's random chain, and amounts
  * only add up. So each final balance is known from a replay without locks.
@@ -15,7 +16,7 @@
 
 #define LEAST_ACCOUNTS 2
 #define MOST_ACCOUNTS 4096
-#define OVERHEAD_NANOSECONDS 150.0 /* of drawing, and of two locks that nobody wants */
+#define OVERHEAD_NANOSECONDS 150.0 /* of drawing, and of two uncontended locks */
 
 struct account {
     _Alignas(64) pthread_mutex_t lock;

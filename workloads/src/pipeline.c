@@ -3,9 +3,9 @@
  *
  * One thread makes items, --threads threads work on them, one thread collects
  * them: two bounded queues between three stages, as in a media encoder or a
- * search engine. The stage in the middle decides the rate; the others mostly
- * wait for room or for items, and a scheduler that gives them as much time as
- * the middle gives it to nobody.
+ * search engine. The stage in the middle decides the rate. The others mostly
+ * wait for room or for items: if a scheduler gives them as much time as the
+ * middle, no stage uses it.
  *
  * So the program has two threads more than --threads says, which need about a
  * tenth of a CPU each for every ten threads in the middle.

@@ -13,7 +13,7 @@
 #include "team.h"
 
 #define WORDS 64
-#define VISIT_NANOSECONDS 200.0 /* of the table and of a lock that nobody wants */
+#define VISIT_NANOSECONDS 200.0 /* of the table and of an uncontended lock */
 
 static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
 static int64_t table[WORDS]; /* under the lock */

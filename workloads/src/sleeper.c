@@ -2,7 +2,7 @@
  * sleeper: threads that sleep half of their time.
  *
  * Each thread computes for some milliseconds, sleeps for as long, and starts
- * again, without waiting for anybody: a program that talks to a disk or a
+ * again, without waiting for others: a program that talks to a disk or a
  * network. It leaves CPUs free while it holds its quantum, and its wake-ups
  * come at moments that no quantum is aligned with.
  *

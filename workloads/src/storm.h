@@ -5,8 +5,8 @@
  * after a number of rounds, or after a time: then the first member looks at
  * the clock before a barrier, and what it writes is known to all after it.
  *
- * Check: each chain must end where the closed form says, and nobody may leave
- * a barrier that a neighbour has not reached.
+ * Check: each chain must end where the closed form says, and no member may
+ * leave a barrier that a neighbour has not reached.
  */
 #ifndef STORM_H
 #define STORM_H
@@ -14,7 +14,7 @@
 #include "common.h"
 #include "random.h"
 
-#define BARRIER_MICROSECONDS 0.3 /* of one barrier that nobody is late for */
+#define BARRIER_MICROSECONDS 0.3 /* of one barrier that no member is late for */
 #define LOOK_MICROSECONDS 64     /* between two looks at the clock, about */
 
 /* A cache line each, so that the barrier is the only thing shared. */

@@ -2,8 +2,8 @@
  * A team of plain pthreads, as servers have them: no runtime that spins for them.
  *
  * Every member has a number, a random chain that starts at that number, and a
- * tally for what its kernel counts. Nobody works before all have been started,
- * so that the first does not have the locks to itself.
+ * tally for what its kernel counts. No member works before all have been
+ * started, so that the first does not have the locks to itself.
  */
 #ifndef TEAM_H
 #define TEAM_H

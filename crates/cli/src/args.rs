@@ -256,7 +256,7 @@ pub(crate) struct HowArgs {
     pub(crate) grace: Duration,
 }
 
-/// On a machine that is not there nobody chooses how programs are frozen and bound, or ended.
+/// A simulated machine leaves no choice of how programs are frozen and bound, or ended.
 impl From<PolicyArgs> for HowArgs {
     fn from(policy: PolicyArgs) -> HowArgs {
         let grace = Duration::from_nanos(Limits::default().grace.0);

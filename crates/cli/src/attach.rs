@@ -1,6 +1,8 @@
-//! `cosched attach`: a policy for processes that run already, until they end or the user has seen enough.
+//! `cosched attach`: a policy for processes that run already, until they end or the user has seen
+//! enough.
 //!
-//! They are left as they were found, and are never ended. Only policies can have them that freeze nobody and move nobody.
+//! The processes get their original settings back, and are never ended. They can only have policies
+//! that freeze no process and move no process.
 
 use std::process::ExitCode;
 

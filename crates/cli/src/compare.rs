@@ -20,7 +20,8 @@ use crate::session::{enter_scope, print, say};
 use crate::sim::{SEED, Simulated};
 use crate::source;
 
-/// What is compared where nobody names a way: what people do without cosched, and what it does by itself.
+/// What is compared where the user names no way: what people do without cosched, and what it does
+/// by itself.
 const UNNAMED: &str = "linux,fcfs,turns";
 
 #[derive(Debug, Args)]
@@ -107,7 +108,7 @@ pub(crate) fn compare(args: &CompareArgs) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Nobody is asked to end on a simulated machine.
+/// Checks that `--grace` is left out: no program is asked to end on a simulated machine.
 fn check_grace(how: &HowArgs) -> Result<(), Failure> {
     match how.grace == HowArgs::from(PolicyArgs::default()).grace {
         true => Ok(()),

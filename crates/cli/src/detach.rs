@@ -1,7 +1,8 @@
-//! `cosched detach`: the cosched that has a process lets it go, and everything is as it was found.
+//! `cosched detach`: detaches a process from its cosched, and restores its original settings.
 //!
-//! Who has it is told by the undo logs of those who live ([`Held`]); asked for it is over that run's own socket; and it is
-//! done when the log owes the program nothing any more. What was put back is then looked at, not believed.
+//! The undo logs of the running cosched processes tell which of them has the process ([`Held`]).
+//! The request goes over that run's own socket. It is done when the log owes the program nothing
+//! any more. This command then reads what was put back, and does not take it for granted.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -57,7 +58,7 @@ struct Detached {
     bound: bool,
 }
 
-/// Makes whoever has the process let it go.
+/// Makes the cosched that has the process detach it.
 pub(crate) fn detach(args: &DetachArgs) -> Result<ExitCode, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let name = proc.name(args.pid).map_err(|error| {
@@ -133,7 +134,7 @@ impl Detached {
 /// How many threads were changed and live, and how many of these are as they were found.
 fn put_back(owed: &[Record]) -> (usize, usize) {
     let default = default_slice().ok().flatten();
-    // A slice that reads as the kernel's choice was chosen by nobody.
+    // A slice that reads as the kernel's choice was not chosen by any process.
     let chosen = |attr: SchedAttr| {
         let is_default = Some(attr.runtime) == default && attr.policy.has_slices();
         if is_default { SchedAttr { runtime: Nanos::ZERO, ..attr } } else { attr }

@@ -96,7 +96,8 @@ fn outlast() -> Result<Exit, Failure> {
                 // These come from the terminal, which has sent them to the program as well.
                 Ready::Signal(number) if number == Signal::INT.as_raw() => {}
                 Ready::Signal(number) if number == Signal::QUIT.as_raw() => {}
-                // The terminal has stopped the job; what goes wrong here goes wrong for nobody else.
+                // The terminal has stopped the job. If stopping fails here, no other process is
+                // affected.
                 Ready::Signal(number) if number == stops => {
                     let _ = kill_process(getpid(), Signal::STOP);
                 }

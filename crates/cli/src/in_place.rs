@@ -1,6 +1,7 @@
-//! What `exec` and `attach` share: a policy for programs that keep their place, at a terminal or wherever they were found.
+//! What `exec` and `attach` share: a policy for programs that keep their place, at a terminal or
+//! wherever they were found.
 //!
-//! Only policies can have them that freeze nobody and move nobody.
+//! Such programs can only have policies that freeze no program and move no program.
 
 use std::path::PathBuf;
 

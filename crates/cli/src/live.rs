@@ -1,11 +1,11 @@
-//! Showing a run to those who look on: `cosched top`, whoever reads its socket, and scrapers of metrics.
+//! Showing a run to clients: `cosched top`, other readers of its socket, and scrapers of metrics.
 //!
-//! The scheduling thread must not wait for anybody, and should not even work while nobody looks. So it keeps
-//! only the policy's last reasons (`Board`), and at a heartbeat asks one flag whether somebody wants to
-//! know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into a place for one
-//! ([`handover`]), and a thread of the background does the rest: it reads what programs have used
-//! ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor asks for ([`request`]) goes the
-//! other way. docs/live.md tells users of it.
+//! The scheduling thread must not wait for a client, and should not even work while no client
+//! looks. It keeps only the policy's last reasons (`Board`), and at a heartbeat asks one flag
+//! whether a client wants to know. If so, it puts a [`Snapshot`](cosched_core::live::Snapshot) into
+//! a place for one ([`handover`]). A thread of the background does the rest: it reads what programs
+//! have used ([`cpu`]), turns snapshots into text and serves visitors ([`server`]). What a visitor
+//! asks for ([`request`]) goes the other way. docs/live.md tells users of it.
 
 mod cpu;
 mod handover;
@@ -95,12 +95,12 @@ impl Live {
         Ok(Live { board, asks, roots, met, handover, _server: server })
     }
 
-    /// What those who look on ask for.
+    /// What visitors ask for.
     pub(crate) fn asks(&self) -> Arc<Asks> {
         Arc::clone(&self.asks)
     }
 
-    /// Where the programs' shims are told, so that those who look on see what programs have used.
+    /// Where the programs' shims are told, so that visitors see what programs have used.
     pub(crate) fn roots(&self) -> Roots {
         self.roots.clone()
     }
@@ -114,7 +114,7 @@ impl Live {
 /// The run's own socket.
 fn own_door() -> Result<Door, String> {
     let folder = undo::log_folder().map_err(|error| error.to_string())?;
-    // Those of killed instances would be in the way of nobody, and confuse whoever lists the folder.
+    // Sockets of killed instances block no process, but would confuse a user who lists the folder.
     running(&folder);
     let (listener, socket) = OwnSocket::bind(&socket_of(&folder, std::process::id()))?;
     Ok(Door::new(listener, Serves::Lines, vec![socket]))

@@ -57,7 +57,8 @@ pub(crate) fn look(file: &Path) -> Result<Left, ResultError> {
     let what = match &why {
         ResultError::Damaged { source, .. } => source.to_string(),
         ResultError::Impossible { field, what, .. } => format!("{field} {what}"),
-        // Somebody may have written a text there; nobody writes anything else.
+        // A text there may be a user's own, and is no damage. No user writes anything but text
+        // there.
         ResultError::NoResult { .. } if !is_text(file) => "it is no text".to_owned(),
         _ => return Err(why),
     };
@@ -115,7 +116,7 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A folder for what nobody asked to keep; it goes with this.
+/// A folder for what the user did not ask to keep; it is removed when this is dropped.
 pub(crate) fn hidden() -> Result<TempDir, Failure> {
     tempfile::tempdir().map_err(|error| {
         let remedy = "name a folder that you may write to in the variable TMPDIR";

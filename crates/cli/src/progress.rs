@@ -20,7 +20,7 @@ use teller::Teller;
 /// Names of more programs than this are not spelt out.
 const NAMES: usize = 6;
 
-/// Follows a run; silent where nobody looks.
+/// Follows a run; silent where no user watches.
 pub(crate) struct Progress {
     teller: Teller,
     /// Whether there is a bar that shows who runs.

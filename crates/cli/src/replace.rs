@@ -1,11 +1,12 @@
 //! Files that may replace an earlier one of their kind, and nothing else.
 //!
-//! *Problem.* A page, a plot or a trace is written again and again under one name. A slip of the finger on the command
-//! line names something else: a workload, the very result that is looked at.
+//! *Problem.* A page, a plot or a trace is written again and again under one name. A slip of the
+//! finger on the command line names something else: a workload, the very result that is looked at.
 //!
-//! *Idea.* What is there is read, and known by its content whether cosched made it; a name or an ending proves nothing.
-//! The new file is written beside it and takes its name when it is complete, so that nobody ever finds half a file.
-//! A link is refused: in a folder that others may write to, it could lead to any file of the user.
+//! *Idea.* The existing file is read, and its content tells whether cosched made it; a name or an
+//! ending proves nothing. The new file is written beside it and takes its name when it is complete,
+//! so that no process ever finds half a file. A link is refused: in a folder that others may write
+//! to, it could lead to any file of the user.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};

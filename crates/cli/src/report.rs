@@ -168,7 +168,7 @@ fn window(begin: Option<Nanos>, end: Option<Nanos>) -> Result<Option<(f64, f64)>
     }
 }
 
-/// Nobody waits for a picture of what never was.
+/// Checks that the window begins within a run: there is no picture of what never was.
 fn check_window(
     window: Option<(f64, f64)>,
     begin: Option<Nanos>,

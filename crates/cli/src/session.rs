@@ -34,8 +34,8 @@ pub(crate) use request::{Origins, Ran, Request};
 pub(crate) use scope::enter_scope;
 pub(crate) use words::{print, print_if_read, put, say, watched};
 
-/// How often those who look on are told how the run stands. Rounds are hardly ever a multiple of it, so that no look
-/// always meets the same gang.
+/// How often clients are told how the run stands. Rounds are hardly ever a multiple of it, so that
+/// clients do not always see the same gang.
 const HEARTBEAT: Nanos = Nanos::from_millis(237);
 
 /// This machine, as programs may use it.

@@ -210,7 +210,8 @@ fn hardware(machine: &str) -> Result<Hardware, Failure> {
     .map_err(Failure::input)
 }
 
-/// The program without what the workload says of its company: it comes at once, and belongs to nobody.
+/// The program without what the workload says of its co-runners: it comes at once, and belongs to
+/// no group.
 fn on_its_own(spec: &ProgramSpec) -> ProgramSpec {
     ProgramSpec { start: Nanos::ZERO, group: None, weight: 1.0, ..spec.clone() }
 }

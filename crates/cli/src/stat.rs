@@ -151,7 +151,7 @@ pub(crate) fn stat(args: &StatArgs) -> Result<ExitCode, Failure> {
             Some(End::Gone) => return subjects.exit_code(),
             Some(End::Signal(Signal::INT)) => return Ok(ExitCode::from(130)),
             Some(End::Signal(_)) => return Ok(ExitCode::from(143)),
-            // A program that was started here goes on, whoever looks.
+            // A program that was started here goes on, even if its figures are not read.
             None if !is_read && args.command.is_empty() => return Ok(ExitCode::SUCCESS),
             None if args.count.is_some_and(|count| printed >= count as usize) => {
                 return Ok(ExitCode::SUCCESS);

@@ -1,15 +1,15 @@
 //! What is known of programs from earlier runs: a small store that outlives the runs.
 //!
-//! How much a program loses to the others can only be told by one who knows
-//! how long it takes alone. That takes a run of its own, so it is measured once and kept: one
-//! entry per program, thread count, placement and machine (see [`Key`]), in one file below the
-//! user's data folder. Beside it stands what policies have [tried out](lesson), and how much memory [carries](peak).
+//! How much a program loses to the others can only be told if its time alone is known. Measuring
+//! that takes a run of its own, so it is measured once and kept: one entry per program, thread
+//! count, placement and machine (see [`Key`]), in one file below the user's data folder. Beside it
+//! stands what policies have [tried out](lesson), and how much memory [carries](peak).
 //!
-//! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It
-//! can be open in one process at a time; so it is opened for the moment of one transaction only,
-//! and whoever finds it taken waits a little. Everything is read in one go when the store is
-//! opened: looking a program up costs nothing, and two stores at work together only miss what the
-//! other has added since.
+//! The file is a `redb` database, so a crash in the middle of a change leaves the old state. It can
+//! be open in one process at a time. It is therefore opened for the moment of one transaction only,
+//! and a process that finds it taken waits a little. Everything is read in one go when the store is
+//! opened: looking a program up costs nothing. Two stores at work together only miss what the other
+//! has added since.
 //!
 //! A file that is damaged is told and left as it is: it may be the only copy of hours of measuring.
 
@@ -125,8 +125,8 @@ fn all(transaction: &ReadTransaction, table: Table) -> Result<BTreeMap<String, S
     items.collect()
 }
 
-/// Makes a store with nothing in it: under another name first, so that nobody ever meets half of one, for this user alone, since
-/// commands and variables of programs stand in it.
+/// Makes a store with nothing in it: under another name first, so that no process ever finds half
+/// of one. It is for this user alone, since commands and variables of programs stand in it.
 fn make(folder: &Path, file: &Path) -> Result<(), Trouble> {
     let name = tempfile::Builder::new().prefix("profiles.").suffix(".new").tempfile_in(folder);
     let new = name.map_err(redb::Error::Io)?;
@@ -219,12 +219,12 @@ impl Store {
         })
     }
 
-    /// Opens the file for a moment, as soon as nobody else has it open.
+    /// Opens the file for a moment, as soon as no other process has it open.
     fn transaction<T>(
         &self,
         work: impl FnOnce(&Database) -> Result<T, Trouble>,
     ) -> Result<T, StoreError> {
-        // The library answers some damage by a panic; what it says then helps nobody.
+        // The library answers some damage by a panic; what it says then does not help the user.
         let hook = panic::take_hook();
         panic::set_hook(Box::new(|_| {}));
         let result = panic::catch_unwind(AssertUnwindSafe(|| work(&self.database()?)));

@@ -8,9 +8,9 @@ use cosched_report::{molding, silence, words};
 
 use crate::deviations;
 
-/// Columns of a table of sentences where nobody says how many there are.
+/// Columns of a table of sentences where no terminal says how many there are.
 const WIDTH: u16 = 100;
-/// Nobody would paste a command that is longer.
+/// A longer command than this is too long to paste.
 const LONGEST_COMMAND: usize = 1000;
 
 /// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
@@ -82,7 +82,7 @@ fn summary(result: &RunResult, profile: Option<&str>) -> Vec<String> {
     if !known.is_empty() {
         lines.push(format!("In this run: {}.", known.join(", ")));
     }
-    // Whoever failed has not done what takes so long alone.
+    // A program that failed has not done the work that takes so long alone.
     let lacks_solo =
         |program: &ProgramResult| program.exit == Some(Exit::Code(0)) && program.slowdown.is_none();
     if let Some(profile) = profile.filter(|_| result.programs.iter().any(lacks_solo)) {

@@ -1,7 +1,7 @@
 //! `cosched top`: a running instance in the terminal, or one look at it as text or JSON.
 //!
-//! It reads the socket that every `cosched run` opens ([`live`](crate::live)) and asks for nothing: the run does not
-//! notice whether somebody looks or how long it takes to draw.
+//! It reads the socket that every `cosched run` opens ([`live`](crate::live)) and asks for nothing.
+//! The run does not notice whether a user looks, or how long it takes to draw.
 
 mod keys;
 mod lines;
@@ -32,7 +32,7 @@ use lines::Lines;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The same of what another user runs, who may hold it up.
 const PATIENCE_WITH_OTHERS: Duration = Duration::from_secs(2);
-/// The width of a frame that is no terminal's, where nobody says it.
+/// The width of a frame that is no terminal's, where no variable says it.
 const WIDTH: usize = 80;
 
 #[derive(Debug, Args)]
@@ -90,7 +90,7 @@ fn others() -> Result<Vec<Run>, Failure> {
     everybodys(&Proc::default()).map_err(Failure::broken)
 }
 
-/// The run that is meant. That of somebody else has to be named.
+/// The run that is meant. The run of another user has to be named.
 fn chosen(asked: Option<u32>, own: Vec<Run>, mut others: Vec<Run>) -> Result<Run, Failure> {
     others.retain(|other| own.iter().all(|run| run.pid != other.pid));
     let list = |runs: &[Run], tell: fn(&Run) -> String| -> String {

@@ -68,7 +68,7 @@ fn a_table_is_measured_written_and_taken_and_replaced_only_by_another_table() {
     assert_eq!(document["schema"], "cosched-calibrate-quanta/1");
     let program = &document["programs"][0];
     assert_eq!((&program["name"], &program["threads"]), (&"busy-1t".into(), &1.into()));
-    // It never waits for anybody.
+    // The program never waits for another.
     assert_eq!(program["scaling_factor"], 1.0);
     assert_eq!(document["rows"][9]["basis"], "undecided", "one round tells nothing apart");
     assert_eq!(document["rows"][0]["basis"], "neighbour");

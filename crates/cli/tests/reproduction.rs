@@ -79,7 +79,7 @@ fn the_page_has_a_row_for_every_claim_in_its_present_words_and_its_links_lead_so
         assert!(row[1].starts_with(text(claim, "says")), "{id}: run `make experiments`");
         let verdicts = ["**reproduced**", "partly", "not", "open", "input", "picture"];
         assert!(verdicts.contains(&row[4]), "{id}: {}", row[4]);
-        // Whoever claims to have checked something shows where.
+        // A claim that counts as checked has a link to where it was checked.
         let link = row[0].strip_prefix(&linked).and_then(|rest| rest.strip_suffix(')'));
         assert_eq!(
             link.is_none(),

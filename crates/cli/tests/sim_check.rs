@@ -29,7 +29,7 @@ fn measured() -> TempDir {
     home
 }
 
-/// The kernels, built where nobody has built them before; `None` where they cannot be.
+/// The kernels, built if they are not there yet; `None` where they cannot be built.
 fn kernels(folder: &Path) -> Option<PathBuf> {
     let workloads = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../workloads");
     let built = workloads.join("bin");

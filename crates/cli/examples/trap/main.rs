@@ -117,8 +117,9 @@ fn vfork() {
     }
 }
 
-/// Binds itself, works, and tells whether it stayed there. Somebody who binds it to the very same CPU at the same time
-/// could not know that it wants to be there, so it takes the other one.
+/// Binds itself, works, and tells whether it stayed there. A process that binds it to the very same
+/// CPU at the same time could not know that this program wants to be there. This program therefore
+/// takes the other CPU.
 fn pin([one, other]: [usize; 2]) {
     let [mut mask, mut rest] = [rustix::thread::CpuSet::new(); 2];
     mask.set(one);
@@ -160,7 +161,7 @@ fn threads(count: usize) {
     println!("{count}");
 }
 
-/// Somebody is always being born, so whoever looks for all threads never sees them all.
+/// A thread is always being born, so a process that looks for all threads never sees them all.
 fn births(count: usize) {
     const CHAINS: usize = 4;
     fn live(left: usize, ended: Sender<usize>) {

@@ -126,7 +126,8 @@ fn sem_timedwait() -> i64 {
 
 fn semtimedop() -> i64 {
     let mut take = libc::sembuf { sem_num: 0, sem_op: -1, sem_flg: 0 };
-    // SAFETY: one operation is named, which outlives the call; the set is removed, so nobody else can have it.
+    // SAFETY: one operation is named, which outlives the call; the set is removed, so no other
+    // process can have it.
     unsafe {
         let set = libc::semget(libc::IPC_PRIVATE, 1, 0o600);
         let result = libc::syscall(libc::SYS_semtimedop, set, &raw mut take, 1, &raw const WAIT);

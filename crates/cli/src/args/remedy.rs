@@ -8,7 +8,7 @@ use super::Cli;
 /// Between the commands of several programs.
 const SEPARATOR: &str = ":::";
 
-/// The parser's error, with a remedy where somebody has forgotten the `--` before a command.
+/// The parser's error, with a remedy where the user has forgotten the `--` before a command.
 pub(crate) fn with_remedy(mut error: clap::Error, arguments: &[String]) -> clap::Error {
     let is_unknown = error.kind() == ErrorKind::UnknownArgument;
     if let Some(tip) = tip(arguments).filter(|_| is_unknown && may_be_of_command(&error)) {

@@ -38,7 +38,8 @@ const TIME: Nanos = Nanos::from_secs(5);
 const PHASE: Nanos = Nanos::from_millis(3);
 /// For its threads to be made, and for the last gap to be printed.
 const SETTLE: Nanos = Nanos::from_millis(100);
-/// For the kernel to forget that somebody has just joined a cgroup: whoever joins one before that does not wait.
+/// Time for the kernel to forget that a process has just joined a cgroup. A process that joins one
+/// before that does not wait.
 const FORGET: Nanos = Nanos::from_millis(60);
 /// For a machine that is busy with other things.
 const PATIENCE: Nanos = Nanos::from_secs(10);
@@ -172,8 +173,9 @@ fn latency(session: &Session, rung: FreezerRung, threads: u16) -> Result<Latency
     })
 }
 
-/// For each switch, how long after its thaw the new program ran, and how long nobody had run by then. At the moment of
-/// the thaw both stand still, so that it falls into a gap of either.
+/// For each switch: how long after its thaw the new program ran, and how long no program had run by
+/// then. At the moment of the thaw both programs stand still, so that this moment falls into a gap
+/// of each.
 fn turns(switches: &[Switch], noted: &[Vec<Gap>; 2]) -> (Vec<Nanos>, Vec<Nanos>) {
     let turn = |switch: &Switch| {
         let around = |which: usize| {
@@ -376,7 +378,8 @@ mod tests {
         let gap = |from, to| Gap { from: Nanos(from), to: Nanos(to) };
         let switch = |old, thaw| Switch { old, freeze: Nanos(1), thaw: Nanos(thaw) };
         let switches = [switch(0, 20), switch(1, 40), switch(0, 60)];
-        // The second program was also kept off its CPUs for a while by others, and nobody noted the last switch.
+        // The second program was also kept off its CPUs for a while by others. No program noted the
+        // last switch.
         let noted = [vec![gap(18, 43)], vec![gap(2, 25), gap(28, 31), gap(37, 70)]];
         let (thaws, gaps) = turns(&switches, &noted);
         assert_eq!(thaws, [Nanos(5), Nanos(3)]);

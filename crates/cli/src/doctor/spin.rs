@@ -1,9 +1,9 @@
 //! A program to be frozen: its threads spin, and it notes when it was stopped.
 //!
-//! Only the stopped program itself can tell when it ran again: whoever looks
-//! at it from outside needs a CPU, and so changes what it measures. The threads read the
-//! clock in every turn, and whoever finds that *no* thread has read it for a while prints the
-//! gap: the last reading before, and the first one after.
+//! Only the stopped program itself can tell when it ran again. An observer outside it needs a CPU,
+//! and so changes what it measures. The threads read the clock in every turn. A thread that finds
+//! that *no* thread has read it for a while prints the gap: the last reading before, and the first
+//! one after.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -16,10 +16,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Threads of a running program leave no gap as long as this between them.
 pub(super) const GAP: Nanos = Nanos::from_millis(1);
-/// After this it ends by itself, whatever becomes of those who started it.
+/// After this it ends by itself, whatever becomes of the process that started it.
 const LIFE: Duration = Duration::from_secs(60);
 
-/// How often it looks whether anybody is still interested.
+/// How often it looks whether the process that wants the gaps still lives.
 const LOOK: Duration = Duration::from_secs(1);
 
 /// CLOCK_MONOTONIC.

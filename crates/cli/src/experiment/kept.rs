@@ -1,10 +1,12 @@
 //! What a folder has kept of a comparison, and room there for the rest.
 //!
-//! *Problem.* Whoever goes on relies on the rounds that are there, and overwrites what an interruption left. A mistake
-//! mixes figures of something else with the own ones, or destroys the only result of hours.
+//! *Problem.* A resumed comparison relies on the rounds that are there, and overwrites what an
+//! interruption left. A mistake mixes figures of something else with its own, or destroys the only
+//! result of hours.
 //!
-//! *Idea.* Only what is incomplete, or damaged as a crash or a full disk leaves it, may be overwritten; what cannot be
-//! looked at, or [is of something else](super::origin), is refused. Everything is looked at before anything is touched.
+//! *Idea.* Only what is incomplete, or damaged as a crash or a full disk leaves it, may be
+//! overwritten; what cannot be looked at, or [is of something else](super::origin), is refused.
+//! Everything is looked at before anything is touched.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -116,7 +118,7 @@ fn look(folder: &Path) -> Result<Option<Left>, Failure> {
     }
 }
 
-/// A run that was put there by somebody else is no round of this comparison.
+/// A run that does not come from this comparison is no round of it.
 fn foreign(folder: &Path, what: &str) -> Failure {
     Failure::Input(format!(
         "--resume: {} holds a run that is none of this comparison: {what}. Take it away, and its round is made anew",
@@ -124,7 +126,7 @@ fn foreign(folder: &Path, what: &str) -> Failure {
     ))
 }
 
-/// Checks that no run is there, since nobody knows of what.
+/// Checks that no run is there: without a record, it is unknown what a run is of.
 fn check_known(ready: &Ready<'_>, open: &[u16]) -> Result<(), Failure> {
     let mut folders = ready.runs(open).map(|(round, i)| ready.run_folder(round, i));
     let there = folders.find(|run| out::result(run).exists());
@@ -163,7 +165,8 @@ fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failu
     })
 }
 
-/// Checks that a run's folder is within the comparison's: behind a link somebody keeps something else.
+/// Checks that a run's folder is within the comparison's. Behind a link, a user keeps something
+/// else.
 fn check_no_link(run: &Path, folder: &Path) -> Result<(), Failure> {
     let mut within = run.ancestors().take_while(|path| *path != folder);
     within.find(|path| path.is_symlink()).map_or(Ok(()), |link| {

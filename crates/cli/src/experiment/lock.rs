@@ -21,7 +21,7 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Takes the folder, which is made if it is not there, without waiting for whoever has it.
+    /// Takes the folder, and makes it if it is not there. Does not wait if another process has it.
     pub(super) fn take(folder: &Path) -> Result<Lock, Failure> {
         out::make(folder)?;
         let shown = shown_path(folder);

@@ -1,11 +1,12 @@
 //! Whether a run that lies in a folder is one of this comparison.
 //!
-//! *Problem.* Rounds are samples of one thing, and a folder takes whatever somebody puts there: a run with another
-//! quantum, of another command, or a copy of another round's run.
+//! *Problem.* Rounds are samples of one thing, and a folder takes whatever a user puts there: a run
+//! with another quantum, of another command, or a copy of another round's run.
 //!
-//! *Idea.* What a run tells of itself is held against what it [would tell](super::Site::expected) if it were made now. No
-//! two real runs are the same in every figure, and simulated rounds have seeds of their own, so copies are found, too.
-//! The rivals are told by what they change: commands (`split`), threads (`one-thread`), variables (`passive`, `llvm`).
+//! *Idea.* What a run tells of itself is held against what it [would tell](super::Site::expected)
+//! if it were made now. No two real runs are the same in every figure, and simulated rounds have
+//! seeds of their own, so copies are found, too. The rivals are told by what they change: commands
+//! (`split`), threads (`one-thread`), variables (`passive`, `llvm`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

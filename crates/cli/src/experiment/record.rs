@@ -1,8 +1,9 @@
 //! What a comparison in a folder is of, so that it can be gone on with later: `compare-plan.json`.
 //!
-//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same. So all these are
-//! written beside the rounds, and whoever goes on has to have the same; what is not is named. How many rounds there are
-//! to be may change, and so may the programs' executables, which nobody looks into. Of the shell's environment
+//! Rounds are samples of one thing only if programs, ways, settings and machine stayed the same.
+//! All these are therefore written beside the rounds. A command that resumes the comparison must
+//! have the same ones; each difference is named. The number of rounds may change, and so may the
+//! programs' executables, which are not looked into. Of the shell's environment
 //! [what decides how programs run](crate::environment) counts.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -158,7 +159,7 @@ impl Record {
         ways.into_iter().map(|(way, _)| way).find(|way| way == name)
     }
 
-    /// A run where there is no record is of nobody knows what.
+    /// The failure where a run has no record: it is unknown what the run is of.
     pub(super) fn missing(folder: &Path, run: &Path) -> Failure {
         Failure::Input(format!(
             "--resume: {} is not there, which tells what {} is a run of; put it back, or choose another folder with --out",

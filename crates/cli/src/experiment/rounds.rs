@@ -1,11 +1,12 @@
 //! The rounds: every way once, again and again.
 //!
-//! Each round begins with the next way and goes round from there: a machine that gets slower or warmer during a round
-//! then does it to all of them alike.
+//! Each round begins with the next way and goes round from there: a machine that gets slower or
+//! warmer during a round then does it to all of them alike.
 //!
-//! What was complete before an interruption, or before something went wrong, is kept. With a folder it can also be gone on
-//! with later: rounds that are complete there [are read](super::kept), and all others are made. Nobody chooses among
-//! rounds: whoever asks for fewer than are there gets all of them.
+//! What was complete before an interruption, or before something went wrong, is kept. With a
+//! folder, the comparison can also be resumed later: rounds that are complete there
+//! [are read](super::kept), and all others are made. There is no choice among rounds: a user who
+//! asks for fewer than are there gets all of them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -62,7 +63,7 @@ pub(super) type Round = Vec<RunResult>;
 
 /// Why a round did not come to its end.
 enum Stop {
-    /// Somebody wants it to end.
+    /// The user wants it to end.
     Interrupted(Ended),
     /// Something is wrong, and would be in every further round.
     Failed(Failure),

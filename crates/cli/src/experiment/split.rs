@@ -1,13 +1,15 @@
-//! The rival `split`: every program gets CPUs of its own, as somebody does it who starts programs with `taskset`.
+//! The rival `split`: every program gets CPUs of its own, as when a user starts programs with
+//! `taskset`.
 //!
-//! The shares are disjoint blocks of neighbouring CPUs. Every program gets one CPU, and each further one goes to the
-//! program with the most threads per CPU: as near to a division in proportion to threads as whole CPUs allow. Where
-//! there are more programs than CPUs, each gets one, and they share them in turn (the third of three on two CPUs gets
-//! the first one).
+//! The shares are disjoint blocks of neighbouring CPUs. Every program gets one CPU, and each
+//! further one goes to the program with the most threads per CPU: as near to a division in
+//! proportion to threads as whole CPUs allow. Where there are more programs than CPUs, each gets
+//! one, and they share them in turn (the third of three on two CPUs gets the first one).
 //!
-//! A program is then asked to use as many threads as it has CPUs, if it would use more. OpenMP's and OpenBLAS' runtimes
-//! do that by themselves where nobody sets a number; where the workload file sets one, whoever gives a program one CPU
-//! does not tell it to use two. A number in the command itself (`--threads 8`) stays.
+//! A program is then asked to use as many threads as it has CPUs, if it would use more. OpenMP's
+//! and OpenBLAS' runtimes do that by themselves where no number is set. Where the workload file
+//! sets one, a user who gives a program one CPU does not tell it to use two. A number in the
+//! command itself (`--threads 8`) stays.
 
 use cosched_core::workload::ProgramSpec;
 use cosched_core::{CpuSet, Level};

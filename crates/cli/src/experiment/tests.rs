@@ -30,7 +30,7 @@ struct MadeUp {
     slow: bool,
     /// How long the programs take under `gang` where they take 1 under everything else.
     gang: f64,
-    /// How many runs are made before somebody interrupts the next one.
+    /// How many runs are made before the next one is interrupted.
     patience: usize,
     /// The folders of the runs that were made.
     made: Vec<String>,

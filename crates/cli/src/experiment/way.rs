@@ -1,11 +1,13 @@
 //! The ways in which programs can share a machine: our policies, and the honest rivals.
 //!
-//! A rival is what somebody can do without cosched: nothing, tell waiting threads to sleep at once,
-//! preload a runtime that waits differently, use one thread per program, or [split] the CPUs. It is plain
-//! Linux with programs that were started differently, so it is measured by the same code as every policy.
+//! A rival is what a user can do without cosched: nothing, tell waiting threads to sleep at once,
+//! preload a runtime that waits differently, use one thread per program, or [split] the CPUs. It is
+//! plain Linux with programs that were started differently, so it is measured by the same code as
+//! every policy.
 //!
-//! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is `linux` once more.
-//! And one policy can be there several times, with [options](super::asked) of its own each.
+//! A way can be held against itself (A/A), to see how much of a difference is chance: `linux-2` is
+//! `linux` once more. And one policy can be there several times, with [options](super::asked) of
+//! its own each.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -32,7 +32,7 @@ impl Handover {
         })
     }
 
-    /// Whether anybody wants snapshots.
+    /// Whether snapshots are wanted.
     pub(super) fn is_wanted(&self) -> bool {
         self.wanted.load(Ordering::Relaxed)
     }

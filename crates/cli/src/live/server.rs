@@ -1,12 +1,14 @@
-//! The thread that serves visitors: it sleeps in one place, and nobody can hold it up.
+//! The thread that serves visitors: it sleeps in one place, and no visitor can hold it up.
 //!
-//! Everything is non-blocking. A visitor who reads lines gets the newest snapshot whenever it has taken the last one
-//! whole; a scraper gets one answer. What each may take of us is bounded: their number at each door, what a request
-//! may be long, how long it may take, and what waits to be sent.
+//! Everything is non-blocking. A visitor that reads lines gets the newest snapshot whenever it has
+//! taken the last one whole; a scraper gets one answer. What each visitor may take of us is
+//! bounded: the number of visitors at each door, how long a request may be, how long it may take,
+//! and what waits to be sent.
 //!
-//! A port is open to every user of the machine, the run's own socket to one. So each door has places of its own:
-//! whoever fills those of the port is in the way of nobody at the socket. And where a port is full, who comes
-//! takes the place of who has been there longest, so that those who only hold places are in nobody's way.
+//! A port is open to every user of the machine, the run's own socket to one. Each door therefore
+//! has places of its own: visitors that fill those of the port do not block any at the socket.
+//! Where a port is full, a new visitor takes the place of the one that has been there longest.
+//! Visitors that only hold places therefore block no other.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::TcpListener;
@@ -34,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(1);
 /// How often it is looked whether one takes longer.
 const LOOK: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
-/// How long nobody is let in when that has failed.
+/// How long no visitor is let in when that has failed.
 const BREATH: Duration = Duration::from_millis(100);
 
 /// What visitors get at a door.
@@ -134,7 +136,7 @@ struct Host {
     asks: Arc<Asks>,
     cpu: CpuTimes,
     visitors: Vec<Visitor>,
-    /// The newest snapshot, as long as somebody wants it: later it would be old.
+    /// The newest snapshot, as long as a visitor wants it: later it would be old.
     newest: Option<Snapshot>,
 }
 
@@ -157,7 +159,7 @@ impl Host {
             self.visitors.iter_mut().for_each(|visitor| visitor.tell(&line));
             self.newest = Some(snapshot);
         }
-        // Who has asked gets an answer before somebody takes the place.
+        // A visitor that has asked gets an answer before a new one takes its place.
         self.attend();
         self.let_in();
         self.attend();
@@ -193,7 +195,7 @@ impl Host {
     fn let_in(&mut self) {
         for at in 0..self.doors.len() {
             let serves = self.doors[at].serves;
-            // Not more in one go, so that those who are here are served however many come.
+            // Not more in one go, so that the visitors that are here are served however many come.
             for _ in 0..VISITORS {
                 if self.is_full(serves) && serves == Serves::Lines {
                     break;
@@ -201,7 +203,7 @@ impl Host {
                 match self.doors[at].listener.next() {
                     Ok(stream) => self.welcome(Visitor::new(stream, serves)),
                     Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                    // Whoever it was has gone again.
+                    // That visitor has gone again.
                     Err(error) if error.kind() == ErrorKind::ConnectionAborted => {}
                     // There is no file left for them: they knock again and again.
                     Err(_) => {
@@ -237,7 +239,7 @@ impl Host {
     }
 }
 
-/// Somebody who looks on.
+/// A client that watches the run.
 struct Visitor {
     stream: Box<dyn Connection>,
     serves: Serves,

@@ -1,7 +1,8 @@
-//! Where a run can be looked at: its own socket in the user's private folder, and an address for metrics.
+//! Where a run can be looked at: its own socket in the user's private folder, and an address for
+//! metrics.
 //!
-//! A socket gets its name only when it listens and nobody but the user may connect. So a name under which
-//! nobody answers is that of a run which was killed, and can be removed.
+//! A socket gets its name only when it listens and only the user may connect. A name under which no
+//! process answers is therefore that of a run which was killed, and can be removed.
 
 use std::fs;
 use std::io;
@@ -74,8 +75,8 @@ impl OwnSocket {
         Ok((listener, OwnSocket(path.to_owned())))
     }
 
-    /// Leaves word in the user's private folder of where this socket is, for whoever has to remove it if this process
-    /// cannot; the link goes with the run.
+    /// Links to this socket from the user's private folder. If this process cannot remove the
+    /// socket, another one finds it there. The link goes with the run.
     fn is_known_in(&self, folder: &Path) -> io::Result<OwnSocket> {
         let link = onlookers::metrics_link(folder, std::process::id());
         // One that is there is that of an earlier process with this number.
@@ -87,7 +88,7 @@ impl OwnSocket {
 
 impl Drop for OwnSocket {
     fn drop(&mut self) {
-        // Where it has got another name, or somebody has removed it, nothing is left to do.
+        // Where it has got another name, or has been removed, nothing is left to do.
         let _ = fs::remove_file(&self.0);
     }
 }

@@ -1,11 +1,12 @@
 //! Several programs alone, in turn: each once, then each again.
 //!
-//! *Problem.* On a machine that others share one run may take twice as long as the next, and slow minutes come in rows. What
-//! is measured several times in a row in such a minute looks slow.
+//! *Problem.* On a machine that others share one run may take twice as long as the next, and slow
+//! minutes come in rows. What is measured several times in a row in such a minute looks slow.
 //!
-//! *Idea.* Rounds, as where ways are compared: everything once, beginning with another in each round. A slow minute then slows
-//! all alike, and a median does not see it. Every time is kept. So an interruption costs a run, and whoever wants more runs
-//! than are known has only those made that are missing.
+//! *Idea.* Rounds, as where ways are compared: everything is measured once, and each round begins
+//! with another program. A slow minute then slows all programs alike, and a median does not see it.
+//! Every time is kept, so an interruption costs one run. If the user wants more runs than are
+//! known, only the missing ones are made.
 
 use cosched_core::workload::ProgramSpec;
 

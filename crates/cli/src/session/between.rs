@@ -1,8 +1,10 @@
-//! How long the workers of an OpenMP runtime look on for the next parallel region, in programs whose barriers are cosched's.
+//! How long the workers of an OpenMP runtime look on for the next parallel region, in programs
+//! whose barriers are cosched's.
 //!
-//! Between regions threads wait inside the runtime, where no entry tells of it: gcc's look on for milliseconds, on CPUs that
-//! somebody else may want. They can be told to sleep sooner, by a variable. So a program whose barriers give CPUs away gets a
-//! bound there, too, unless somebody has said how its threads are to wait. LLVM's give way between looks; a bound gained
+//! Between regions threads wait inside the runtime, where no entry tells of it. gcc's threads look
+//! on for milliseconds, on CPUs that other programs may want. A variable can tell them to sleep
+//! sooner. A program whose barriers give CPUs away therefore gets a bound there, too, unless the
+//! user has said how its threads are to wait. LLVM's threads give way between looks; a bound gained
 //! nothing there (`docs/barrier.md` has what each gave).
 
 use std::ffi::OsString;

@@ -29,7 +29,8 @@ impl Session {
         let mut store = Store::open()?;
         let keys = self.keys_in_hand(request.workload, request.how);
         let division = self.division(request.how).filter(|_| request.kind.shuffles());
-        // Programs that are the same in every respect share a lesson, which a run changes once: as whoever learnt has it.
+        // Programs that are the same in every respect share a lesson, which a run changes once. A
+        // program that learnt something comes first.
         let mut kept: Vec<&Key> = Vec::new();
         for is_new in [true, false] {
             for (slot, outcome) in outcomes.iter().enumerate() {

@@ -76,8 +76,8 @@ impl Session {
         Ok(Checked { planned, molded, barriers, jobs, sources, peak })
     }
 
-    /// How much memory carries, as it was measured, where the policy asks for it, nobody says it, and traffic is known that
-    /// could be held against it.
+    /// How much memory carries, as it was measured. `None` unless the policy asks for it, no option
+    /// says it, and traffic is known that could be compared with it.
     fn memory_peak(&self, request: &Request<'_>) -> Option<Peak> {
         let fair = &request.how.policy.fair;
         let is_said = fair.peak_bandwidth.or(fair.usual_peak).is_some();
@@ -103,7 +103,7 @@ impl Session {
         self.run(request, Checked { planned, ..checked }, None)
     }
 
-    /// Checks, and runs while somebody may look on.
+    /// Checks, and runs while clients may watch.
     pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
         self.run(request, self.check(request)?, Some(&mut live))
     }
@@ -283,8 +283,9 @@ impl Session {
     }
 }
 
-/// Tells a malleable program how many threads it may ask for, where nobody has: a process that it starts later, and that finds
-/// fewer CPUs in its mask by then, would never ask for more.
+/// Tells a malleable program how many threads it may ask for, unless its environment does.
+/// Otherwise a process that it starts later, and that finds fewer CPUs in its mask by then, would
+/// never ask for more.
 fn say_threads(env: &mut Vec<(OsString, OsString)>, threads: u16) {
     if !env.iter().any(|(name, _)| name == OPENMP) {
         env.push((OPENMP.into(), threads.to_string().into()));
@@ -304,8 +305,8 @@ fn hook_for(spec: &ProgramSpec, uses: Uses) -> Result<Hook, Failure> {
     Ok(Hook { library, uses })
 }
 
-/// A policy that freezes and binds nobody needs no cgroup: signals and masks are there without any
-/// preparation.
+/// A policy that freezes and binds no program needs no cgroup: signals and masks are there without
+/// any preparation.
 fn wishes(request: &Request<'_>) -> Wishes {
     let (how, makes_gangs) = (request.how, request.kind.makes_gangs());
     let freezer =

@@ -106,8 +106,9 @@ fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
     })
 }
 
-/// Whether a program may be started with fewer threads. Whoever is malleable has fewer when that is better, and all of them
-/// later; and a variable of a program's own `env` wins over whatever it would be told.
+/// Whether a program may be started with fewer threads. A malleable program has fewer when that is
+/// better, and all of them later. A variable of a program's own `env` wins over whatever it would
+/// be told.
 pub(crate) fn is_moldable(spec: &ProgramSpec) -> bool {
     spec.moldable && !spec.malleable && fixed_by_env(spec).is_none()
 }

@@ -6,14 +6,14 @@ use cosched_core::workload::escaped;
 
 use crate::failure::Failure;
 
-/// Tells people something; that nobody listens any more must not stop anything.
+/// Tells people something; a missing reader must not stop anything.
 pub(crate) fn say(text: std::fmt::Arguments<'_>) {
     // Names and paths of users may hold anything; a terminal must not obey it.
     let lines: Vec<String> = text.to_string().split('\n').map(escaped).collect();
     let _ = writeln!(std::io::stderr(), "cosched: {}", lines.join("\n"));
 }
 
-/// Prints a result, and says so if it cannot be written. That nobody reads any more is no error.
+/// Prints a result, and says so if it cannot be written. A missing reader is no error.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     put(format!("{text}\n").as_bytes())
 }
@@ -23,7 +23,7 @@ pub(crate) fn put(bytes: &[u8]) -> Result<(), Failure> {
     put_if_read(bytes).map(drop)
 }
 
-/// Prints a line of many; whether anybody still reads.
+/// Prints a line of many, and tells whether a reader is still there.
 pub(crate) fn print_if_read(text: &str) -> Result<bool, Failure> {
     put_if_read(format!("{text}\n").as_bytes())
 }

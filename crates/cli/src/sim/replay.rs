@@ -1,10 +1,10 @@
 //! `cosched sim --from RUN [--policy Q]`: what another policy would have made of a recorded run.
 //!
-//! The record becomes a simulated workload ([`program`]): of each program it tells when it came, how many
-//! threads it had, how much CPU time it used and how long it ran. It does not tell why its threads waited. So the policy
-//! of the record is simulated first, and how far the model is from what was recorded stands beside the answer: whoever
-//! reads "Q would have taken 5 s" also reads how wrong the same model is about what is known. Nothing is
-//! fitted to make that error small.
+//! The record becomes a simulated workload ([`program`]): of each program it tells when it came,
+//! how many threads it had, how much CPU time it used and how long it ran. It does not tell why its
+//! threads waited. The policy of the record is therefore simulated first, and the answer shows how
+//! far the model is from what was recorded. A user who reads "Q would have taken 5 s" also reads
+//! how wrong the same model is about what is known. Nothing is fitted to make that error small.
 
 mod ground;
 mod needs;

@@ -168,7 +168,7 @@ fn parallel<T: Sync, R: Send>(
                     let Some(item) = items.get(position) else { return };
                     let result = work(item);
                     if result.is_err() {
-                        // Nobody needs the others any more.
+                        // The others are not needed any more.
                         next.store(items.len(), Ordering::Relaxed);
                     }
                     bar.inc(1);
@@ -185,7 +185,7 @@ fn parallel<T: Sync, R: Send>(
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// How far it is, where somebody looks.
+/// A bar that shows how far it is, where a user watches.
 fn bar(tasks: usize) -> ProgressBar {
     if !watched() {
         return ProgressBar::hidden();

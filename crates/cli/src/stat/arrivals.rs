@@ -31,7 +31,7 @@ impl Arrivals {
         &self.groups
     }
 
-    /// When the next window is over; `None`: nobody asks for groups.
+    /// When the next window is over; `None`: no groups were asked for.
     pub(super) fn due(&self) -> Option<Nanos> {
         (!self.groups.is_empty()).then(|| Nanos((self.next + 1) * WINDOW.0))
     }

@@ -18,7 +18,7 @@ use super::counted::Counted;
 use crate::args::twice;
 use crate::failure::{Failure, exit_code_of};
 
-/// Who is to be looked at. What can be wrong with that is told before anybody is watched.
+/// The processes to watch. What can be wrong with them is told before any process is watched.
 #[derive(Debug)]
 pub(super) enum Wanted<'a> {
     /// Processes that run already, with their names.

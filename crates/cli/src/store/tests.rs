@@ -243,7 +243,7 @@ fn a_new_store_is_whole_from_the_beginning_and_for_its_user_alone() {
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     let names = || fs::read_dir(folder.path().join("cosched")).unwrap().count();
     assert_eq!(names(), 1, "and nothing else is left there");
-    // Whoever was first keeps what is in it.
+    // The store that was there first keeps its content.
     Store::open_at(&file).unwrap().put(&key(2), &entry(3)).unwrap();
     assert!(make(file.parent().unwrap(), &file).is_ok());
     assert_eq!(Store::open_at(&file).unwrap().get(&key(2)).unwrap(), Some(entry(3)));

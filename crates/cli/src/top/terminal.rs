@@ -1,9 +1,10 @@
 //! The terminal of `cosched top`: it sleeps until a snapshot, a key or a signal comes, and draws.
 //!
-//! Signals come as data, so that the terminal is put back however the user ends this: by a key, by `kill`,
-//! or by closing the window. A change of the window's size is such a signal, too, and so is Ctrl-Z: the terminal is put
-//! back before this process stops itself. SIGSTOP asks nobody; after it, as after every stop, the terminal is
-//! taken anew, since the shell has changed it meanwhile.
+//! Signals come as data: the terminal is put back however the user ends this program. The user can
+//! press a key, use `kill`, or close the window. A change of the window's size is such a signal,
+//! too, and so is Ctrl-Z. Before this process stops itself, it puts the terminal back. SIGSTOP
+//! gives no chance for that. After every stop, also after SIGSTOP, this process takes the terminal
+//! anew, since the shell has changed it meanwhile.
 
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Write, stdin, stdout};
@@ -143,7 +144,7 @@ impl Top {
         // A terminal that is gone has nothing to say any more.
         let n = match rustix::io::read(stdin(), &mut space) {
             Ok(n @ 1..) => n,
-            // Somebody else reads here, too, and was quicker.
+            // Another process reads here, too, and was quicker.
             Err(Errno::AGAIN | Errno::INTR) => return Next::Wait,
             Ok(_) | Err(_) => return Next::End(Interruption::Hangup),
         };

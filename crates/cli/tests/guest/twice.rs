@@ -12,11 +12,12 @@ use super::support::{Place, program};
 /// Four processes that compute: on 8 CPUs, all of three programs' do not fit at once.
 const WORK: &str =
     "for t in 1 2 3 4; do (i=0; while [ $i -lt 7500 ]; do i=$((i+1)); done) & done; wait";
-/// In this guest a freeze takes up to some 70 ms now and then. Whoever is still not frozen when the next quantum ends costs somebody
-/// a turn.
+/// In this guest a freeze takes up to some 70 ms now and then. A program that is still not frozen
+/// when the next quantum ends costs another program a turn.
 const QUANTUM: &str = "100ms";
 
-/// After how many turns each of the three had one. Whoever starts late comes in where the ring is then, so that nothing is said before.
+/// After how many turns each of the three had one. A program that starts late comes in where the
+/// ring is then, so that nothing is said before.
 fn everybody_had_one(turns: &str) -> Option<usize> {
     ["a", "b", "c"]
         .map(|name| turns.find(name))
@@ -24,7 +25,8 @@ fn everybody_had_one(turns: &str) -> Option<usize> {
         .try_fold(0, |last, first| Some(last.max(first? + 1)))
 }
 
-/// The first program between two of whose turns somebody, who had one before and has one later, had none or several.
+/// The first program that is out of turn with another: between two of its turns, the other had none
+/// or several. The other had a turn before, and has one later.
 fn out_of_turn(turns: &str) -> Option<(&str, &str)> {
     for name in ["a", "b", "c"] {
         let places: Vec<usize> = turns.match_indices(name).map(|(place, _)| place).collect();

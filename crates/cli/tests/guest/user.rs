@@ -14,7 +14,7 @@ use rustix::process::Signal;
 use super::guest_is_one_of;
 use super::support::{Cosched, Place, User, eventually, program};
 
-/// Somebody who can log in; the guest has such an account.
+/// A user that can log in; the guest has such an account.
 const ACCOUNT: &str = "tester";
 const SPIN: &str = "while :; do :; done";
 

@@ -101,7 +101,7 @@ fn a_program_whose_threads_meet_goes_on_to_its_end_when_cosched_is_killed() {
     let place = Place::new();
     place.bring_hook();
     let Some(()) = meets(&place) else { return };
-    // The first one has connected before cosched is killed, and the others find nobody.
+    // The first process has connected before cosched is killed. The others find no cosched.
     let script = "./meets 200000 & touch started; wait; ./meets 100 && touch done";
     let tables = [program("a", "barrier = 'donate'", script)];
     let cosched = place.run(&tables, "--policy linux");

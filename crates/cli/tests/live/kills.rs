@@ -32,7 +32,7 @@ fn busy() -> [String; 3] {
 }
 
 pub(super) fn start(place: &Place, rung: Rung) -> Cosched {
-    // Somebody with one CPU has to do without the third.
+    // With one CPU, there is no third program.
     let cpus = affinity::get(0).unwrap().len();
     let programs = &busy()[..if cpus < 2 { 2 } else { 3 }];
     place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {}", rung.0))
@@ -88,7 +88,7 @@ pub(super) fn firsts(place: &Place) -> Vec<Process> {
         .collect()
 }
 
-/// A log that is left, because nobody was on guard yet, owes nothing.
+/// A log that is left, because no process was on guard yet, owes nothing.
 pub(super) fn recovers_nothing(place: &Place) {
     let ended = place.cosched(&["recover", "--json"]).ended().with(0);
     let report: Value = serde_json::from_str(&ended.stdout).unwrap();

@@ -103,7 +103,8 @@ fn a_program_that_stops_itself_is_left_alone_until_somebody_else_continues_it() 
         let stops = "echo $$ > pid; kill -STOP $$; echo went on";
         let tables = [
             program("stops", "threads = 1", stops),
-            // It comes later, so that no SIGSTOP of cosched's meets the program's own: nobody could tell them apart.
+            // It comes later, so that no SIGSTOP of cosched's meets the program's own: the two
+            // would be indistinguishable.
             program(
                 "other",
                 &format!("{}\nstart = '1s'", everything()),

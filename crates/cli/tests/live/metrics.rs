@@ -111,7 +111,8 @@ fn a_crowd_that_only_holds_connections_is_in_nobodys_way() {
     Snapshot::from_json(&line).unwrap();
     let (head, _) = get(TcpStream::connect(address).unwrap(), "/metrics");
     assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
-    // None of them is kept, however long they stay; those who were sent away find the connection closed.
+    // None of them is kept, however long it stays. A client that was sent away finds the connection
+    // closed.
     for mut idle in crowd {
         let ended = idle.read(&mut [0]);
         assert!(matches!(ended, Ok(0) | Err(_)), "{ended:?}");

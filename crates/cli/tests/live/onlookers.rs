@@ -1,4 +1,5 @@
-//! The socket of a run: whoever connects is told how the run stands, and nobody holds it up.
+//! The socket of a run: every client that connects is told how the run stands, and no client holds
+//! the run up.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

@@ -196,7 +196,7 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
 #[test]
 fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_document() {
     let place = Place::new();
-    // The fifth run (the first one warms up) waits until somebody has ended it.
+    // The fifth run (the first one warms up) waits until it is ended.
     let program =
         program("a", "cwd = 'work'", "echo >> runs; [ $(wc -l < runs) != 5 ] || sleep 1000");
     std::fs::create_dir(place.path("work")).unwrap();

@@ -21,7 +21,7 @@ const POLICIES: [&str; 11] = [
     "adaptive-greedy",
     "adaptive-minwait",
 ];
-/// A table of slowdowns, made up: here nobody counts.
+/// A made-up table of slowdowns: no events are counted here.
 const SLOWDOWNS: &str =
     "machine = 'made up'\ngigabytes_per_second = [5.0]\npairs = [[2.0]]\ntriples = [[[3.0]]]\n";
 /// What a time may be off because it is rounded to microseconds.

@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 
 use super::support::{Cosched, Place, eventually};
 
-/// Whoever started the tests may have had Ctrl-C ignored.
+/// The process that started the tests may have had Ctrl-C ignored.
 const ENDLESS: &str = "grep SigBlk /proc/self/status > blocked; echo > ready; exec env --default-signal=INT sleep 1000";
 
 #[test]

@@ -1,5 +1,5 @@
-//! A cosched that is held up: stopped, traced, frozen, or with nobody who takes what it says. No program
-//! is left frozen meanwhile.
+//! A cosched that is held up: stopped, traced, frozen, or without a reader of its output. No
+//! program is left frozen meanwhile.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};

@@ -255,7 +255,7 @@ fn a_top_that_is_stopped_puts_the_terminal_back_and_takes_it_again_when_it_goes_
         terminal.shows("PROGRAM STATE");
         assert!(!lines(&terminal));
     }
-    // SIGSTOP asks nobody, and the shell gives the terminal other modes meanwhile.
+    // SIGSTOP cannot be caught, and the shell gives the terminal other modes meanwhile.
     kill_process(pid, Signal::STOP).unwrap();
     eventually("the stop", stopped);
     let mut modes = tcgetattr(&terminal.master).unwrap();

@@ -120,7 +120,8 @@ fn a_program_that_binds_itself_stays_where_it_wants_to_be() {
     }
 }
 
-/// One thread each, one program more than CPUs: whoever waited longest chooses first, so CPUs change hands.
+/// One thread each, one program more than CPUs: the program that waited longest chooses first, so
+/// CPUs change hands.
 #[test]
 fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
     let cpus = everything();
@@ -157,7 +158,7 @@ fn threads_that_are_born_while_their_program_is_being_frozen_are_frozen_too() {
         let (place, result) = trapped(rung, "births 4000");
         assert_eq!(place.read("out/trap.stdout"), "4\n", "{rung:?}");
         assert!(turns(&result) > 3, "{rung:?}");
-        // A freeze that misses somebody is never confirmed.
+        // A freeze that misses a thread is never confirmed.
         assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
     }
 }

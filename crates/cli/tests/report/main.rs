@@ -355,7 +355,7 @@ fn a_browser_shows_the_page_and_obeys_the_keyboard_without_a_fault() {
         return;
     };
     let folder = runs(&[("gang", "d/gang"), ("greedy", "d/greedy"), ("linux", "d/linux")]);
-    // As if somebody had tried ways to schedule the threads of a program.
+    // As if a policy had tried ways to schedule the threads of a program.
     change(&folder.path().join("d/linux/run.json"), |run| {
         let about = |at: f64, why: Value| {
             let mut reason = why;

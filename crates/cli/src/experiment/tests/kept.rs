@@ -174,7 +174,7 @@ fn files_of_somebody_else_are_never_taken_for_leftovers() {
     let way = folder.path().join("round-001/linux");
     fs::create_dir_all(&way).unwrap();
     fs::write(way.join("run.json"), "keep").unwrap();
-    // Without a plan beside them, nobody knows whose they are.
+    // Without a plan beside the files, it is unknown whose they are.
     let refused = experiment(&mut made_up(1), "linux,gang", 2, out, true).unwrap_err();
     match refused {
         Failure::Input(text) => {
@@ -209,7 +209,7 @@ fn a_run_that_cannot_be_read_is_not_taken_for_a_damaged_one_and_nothing_is_touch
         .into();
     let kept = fs::read(&other).unwrap();
     fs::remove_file(&file).unwrap();
-    // Nobody may read a folder as a file, whatever the rights.
+    // No process may read a folder as a file, whatever its rights.
     fs::create_dir(&file).unwrap();
     let told = refused(&mut made_up(2), 3, Some(folder.path()), true);
     assert!(told.contains("round-002/gang/run.json: is no file; take it away"), "{told}");

@@ -28,10 +28,11 @@ const LEAST_WAITING: f64 = 0.1;
 pub(super) struct Constants {
     /// From the order to start until a program has ended that does nothing else.
     empty: f64,
-    /// Of a barrier that nobody is late for, and of one step before it, with as many threads as CPUs.
+    /// Of a barrier that no thread is late for, and of one step before it, with as many threads as
+    /// CPUs.
     barrier: f64,
     barrier_step: f64,
-    /// Of a lock that nobody else wants, and of one step, with one thread.
+    /// Of a lock that no other thread wants, and of one step, with one thread.
     lock: f64,
     lock_step: f64,
     /// CPU time of one block of `compute`, with one thread and with as many as CPUs.
@@ -154,8 +155,9 @@ impl Constants {
         self.empty - (hardware.own.start + hardware.own.join).0 as f64
     }
 
-    /// The machine as programs find it: cosched and the programs themselves give the kernel more to do at its ticks
-    /// than it has while nobody starts and ends; and nobody joins a cgroup later than a program that does nothing ends.
+    /// The machine as programs find it. cosched and the programs themselves give the kernel more to
+    /// do at its ticks than it has while no program starts or ends. No program joins a cgroup later
+    /// than a program that does nothing ends.
     pub(super) fn machine(&self, measured: Hardware) -> Hardware {
         let others = (self.interruptions - measured.interruptions_per_second).max(0.0);
         let empty = Nanos(self.empty as u64);

@@ -9,8 +9,9 @@ use cosched_core::{Level, Topology};
 use super::{Effort, median, on_each};
 use crate::failure::Failure;
 
-/// Of putting another thread on a CPU, nanoseconds: two threads on one CPU give way to each other (`sched_yield`). Taken
-/// off is what giving way costs where there is nobody else; and only the switches that the kernel counted count.
+/// The time to put another thread on a CPU, nanoseconds: two threads on one CPU give way to each
+/// other (`sched_yield`). The time that giving way takes without another thread is subtracted. Only
+/// the switches that the kernel counted count.
 pub(super) fn switch(cpu: usize, effort: Effort) -> Result<f64, Failure> {
     let yields = 20_000 / effort.less;
     let give_way = |threads: usize| -> Result<(f64, u64), Failure> {

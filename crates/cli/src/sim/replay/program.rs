@@ -26,7 +26,7 @@ use crate::failure::Failure;
 const PIECE: f64 = 0.010;
 /// The kernel's times are no better than this, relative to each other (nor better than a piece).
 const CLOCK: f64 = 0.05;
-/// Whoever used less of the CPU than this share of what it was due did not wait for a CPU.
+/// A program that used less of the CPU than this share of what it was due did not wait for a CPU.
 const LITTLE: f64 = 0.5;
 
 /// Where a time alone comes from.
@@ -75,7 +75,7 @@ impl Replayed {
 /// The programs that ran to an end at least once.
 ///
 /// # Errors
-/// When a file that was written by somebody else has figures that cannot be.
+/// When a file that cosched did not write has impossible figures.
 pub(super) fn programs(record: &RunResult, hardware: &Hardware) -> Result<Vec<Replayed>, Failure> {
     let known = record.programs.iter().enumerate();
     let ran = known.filter(|(_, program)| !program.completions.is_empty());
@@ -216,7 +216,8 @@ fn profile(program: &ProgramResult) -> Profile {
     }
 }
 
-/// Whoever ran on after it was done, until everybody was, was repeated for the others' sake.
+/// A program that ran on after it was done, until all programs were, was repeated for the others'
+/// sake.
 fn repeat(record: &RunResult, program: &ProgramResult) -> Repeat {
     let done = done(program);
     let ran_on = program.timeline.iter().any(|span| span.0 > done || span.1 > done + 1e-3);
@@ -259,8 +260,8 @@ impl Shape {
         let width = f64::from(program.threads).min(cpus).max(1.0);
         let running = program.running_seconds / runs;
         let (alone, basis) = match program.alone_as_started_seconds() {
-            // The simulator starts programs by itself, as they were started alone. Nobody is quicker in company: a longer
-            // time alone was disturbed.
+            // The simulator starts programs by itself, as they were started alone. No program is
+            // faster with co-runners: a longer time alone was disturbed.
             Some(seconds) => {
                 let start = (hardware.own.start + hardware.own.join).as_secs_f64();
                 let alone = seconds / runs;

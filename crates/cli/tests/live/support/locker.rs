@@ -34,7 +34,7 @@ impl Locker {
         here
     }
 
-    /// Starts it, with nobody's cosched.
+    /// Starts it, without a cosched.
     pub(crate) fn start(place: &Place) -> Locker {
         Locker::of_threads(THREADS, place)
     }

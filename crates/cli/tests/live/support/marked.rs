@@ -1,6 +1,7 @@
 //! The processes that come from one place: programs, helpers and `cosched` itself.
 //!
-//! Environments are inherited, so a variable marks them all, whoever their parents are by now.
+//! Environments are inherited, so a variable marks all these processes, whatever their parents are
+//! by now.
 
 use std::fs;
 use std::path::Path;

@@ -16,10 +16,10 @@ use super::{Cosched, Marked, cgroups_named, eventually};
 /// The account that stands for an ordinary user.
 const ACCOUNT: &str = "cosched-test";
 
-/// Somebody who runs cosched.
+/// A user that runs cosched.
 #[derive(Clone, Debug)]
 pub(crate) enum User {
-    /// Whoever runs the tests.
+    /// The user that runs the tests.
     Caller,
     /// The account with this number.
     Ordinary(u32),
@@ -94,7 +94,7 @@ impl Place {
         Place::of(User::Caller)
     }
 
-    /// A place of somebody's.
+    /// A place of this user's.
     pub(crate) fn of(user: User) -> Place {
         let folder = tempfile::Builder::new().prefix("cosched-live-").tempdir().unwrap();
         let built = Path::new(env!("CARGO_BIN_EXE_cosched"));
