@@ -1,6 +1,7 @@
 //! Compiles the programs for the kernel with clang, where it is there.
 //!
-//! Without clang, or without libbpf's headers, the crate builds all the same, and says at run time what is missing.
+//! Without clang, or without libbpf's headers, the crate builds all the same, and says at run time
+//! what is missing.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,10 @@
-//! `cosched advise`: with how many threads each program makes the whole workload fastest and fairest on this machine.
+//! `cosched advise`: with how many threads each program makes the whole workload fastest and
+//! fairest on this machine.
 //!
-//! Programs are measured alone with several thread counts, several times, as far as the [store](crate::store) does not know
-//! them yet. A [fluid model](cosched_policy::advice) then tells how the workload would go with each combination of counts. With
-//! `--apply` it is run with the best ones, which programs are told by `OMP_NUM_THREADS` and the like.
+//! Programs are measured alone with several thread counts, several times, as far as the
+//! [store](crate::store) does not know them yet. A [fluid model](cosched_policy::advice) then tells
+//! how the workload would go with each combination of counts. With `--apply` it is run with the
+//! best ones, which programs are told by `OMP_NUM_THREADS` and the like.
 
 mod show;
 
@@ -32,11 +34,12 @@ pub(crate) struct AdviseArgs {
     /// The policy under which the workload is to run: gang, greedy or minwait.
     #[arg(long, short, default_value = Kind::Greedy.name(), value_parser = choices::policy())]
     pub(crate) policy: Kind,
-    /// The thread counts to choose from, such as 1..4 or 1,2,4; the default is up to 8 every one, beyond that every doubling.
+    /// The thread counts to choose from, such as 1..4 or 1,2,4; the default is up to 8 every one,
+    /// beyond that every doubling.
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
-    /// How often each program is run alone with each count; the medians count, and how far the runs differ tells which
-    /// counts can be told apart. Runs that are known already are not made again.
+    /// How often each program is run alone with each count; the medians count, and how far the runs
+    /// differ tells which counts can be told apart. Runs that are known already are not made again.
     #[arg(long, default_value_t = 5, allow_negative_numbers = true, value_parser = whole(1..=100u16))]
     pub(crate) runs: u16,
     #[command(flatten)]
@@ -126,8 +129,8 @@ pub(crate) fn advise(args: &AdviseArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(ran.ended, untroubled && ran.all_succeeded()))
 }
 
-/// With which of the counts a program is looked at: none above the CPUs, and always the one that it asks for. A variable of its
-/// own `env` wins over whatever it would be told.
+/// With which of the counts a program is looked at: none above the CPUs, and always the one that it
+/// asks for. A variable of its own `env` wins over whatever it would be told.
 fn counts(spec: &ProgramSpec, listed: &[u16], asked: u16, most: u16) -> Vec<u16> {
     let others = listed.iter().copied().filter(|count| !spec.has_own_count() && *count <= most);
     let mut counts: Vec<u16> = others.chain([asked]).collect();

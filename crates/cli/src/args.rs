@@ -1,6 +1,7 @@
 //! The command line, defined once: parser, `--help` and everything derived from it.
 //!
-//! Each subcommand has its own options beside it. Here is what several of them share: what to run, and how.
+//! Each subcommand has its own options beside it. Here is what several of them share: what to run,
+//! and how.
 
 mod remedy;
 mod rungs;
@@ -63,7 +64,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run one program under a policy, in cosched's place at the terminal, as `nice` does.
     Exec(ExecArgs),
-    /// Put running processes under a policy until they end, or Ctrl-C; they run on as they were found.
+    /// Put running processes under a policy until they end, or Ctrl-C; they run on as they were
+    /// found.
     Attach(AttachArgs),
     /// Have the cosched that has a process let it go, as it was found.
     Detach(DetachArgs),
@@ -104,7 +106,8 @@ pub(crate) struct SourceArgs {
     /// The workload file (TOML; docs/workload-file.md lists its keys), or - for standard input.
     #[arg(value_name = "WORKLOAD.toml", conflicts_with_all = ["programs", "commands"])]
     pub(crate) workload: Option<PathBuf>,
-    /// A program, as one string that is split as a shell splits words (run without a shell). May be repeated.
+    /// A program, as one string that is split as a shell splits words (run without a shell). May be
+    /// repeated.
     #[arg(long = "prog", value_name = "CMD", conflicts_with = "commands")]
     pub(crate) programs: Vec<String>,
     /// Commands with their arguments, separated by ':::'.
@@ -118,7 +121,8 @@ const GOAL: &str = "--goal";
 /// How policies do their work, on whatever machine.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PolicyArgs {
-    /// Where the threads of a program go: near each other (packed), or far apart (spread) [default: packed]
+    /// Where the threads of a program go: near each other (packed), or far apart (spread) [default:
+    /// packed]
     #[arg(long, value_parser = choices::placement(), hide_possible_values = true)]
     pub(crate) placement: Option<Placement>,
     /// How long a gang runs at a time: 1ms to 60s [default: 100ms; 250ms under auto]
@@ -127,20 +131,22 @@ pub(crate) struct PolicyArgs {
     /// Give CPUs that a gang leaves idle to programs of other gangs (greedy, cgreedy).
     #[arg(long)]
     pub(crate) fill: bool,
-    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md) (bandwidth, and
-    /// fair-progress for programs of which nothing else tells how far they come).
+    /// How programs slow each other down on this machine: a table (TOML; docs/policies.md)
+    /// (bandwidth, and fair-progress for programs of which nothing else tells how far they come).
     #[arg(long, value_name = "FILE", value_parser = slowdowns, value_hint = ValueHint::FilePath)]
     pub(crate) slowdowns: Option<Arc<Slowdowns>>,
-    /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep it [default: 1s]
+    /// No program is frozen longer than this at a time: 1ms to a day; quanta are shortened to keep
+    /// it [default: 1s]
     #[arg(long, allow_hyphen_values = true, value_parser = max_frozen)]
     pub(crate) max_frozen: Option<Duration>,
-    /// What is to be achieved before anything else: balanced, throughput (turns in the order of arrival, each until the
-    /// program ends), fair (slowdowns that are alike) or responsive (short turns) (turns, auto) [default: balanced]
+    /// What is to be achieved before anything else: balanced, throughput (turns in the order of
+    /// arrival, each until the program ends), fair (slowdowns that are alike) or responsive (short
+    /// turns) (turns, auto) [default: balanced]
     #[arg(long, value_parser = choices::goal(), hide_possible_values = true)]
     pub(crate) goal: Option<Goal>,
-    /// How programs take turns: by weight (all run, and the others get what the programs in turn leave), or freeze (the others
-    /// are frozen) (policies that make gangs, but auto) [default: weight under turns, where auto
-    /// decides if no CPU group can be had; else freeze]
+    /// How programs take turns: by weight (all run, and the others get what the programs in turn
+    /// leave), or freeze (the others are frozen) (policies that make gangs, but auto) [default:
+    /// weight under turns, where auto decides if no CPU group can be had; else freeze]
     #[arg(long, value_parser = choices::turns(), hide_possible_values = true)]
     pub(crate) turns: Option<Turns>,
     #[command(flatten)]
@@ -150,23 +156,25 @@ pub(crate) struct PolicyArgs {
 /// How policies that measure do their work.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct MeasureArgs {
-    /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s, with the guard as often as
-    /// phases change; shuffling 500ms]
+    /// How often programs are measured: 10ms or more (faithful, shuffling) [default: faithful 1s,
+    /// with the guard as often as phases change; shuffling 500ms]
     #[arg(long, allow_hyphen_values = true, value_parser = interval)]
     pub(crate) interval: Option<Duration>,
-    /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin (real-time: before everything
-    /// else on the machine) (faithful) [default: batch,batch-slice; with --no-guard slice]
+    /// What may be done to a program's threads: none, slice, batch, batch-slice, round-robin
+    /// (real-time: before everything else on the machine) (faithful) [default: batch,batch-slice;
+    /// with --no-guard slice]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = choices::actuator())]
     pub(crate) actuators: Option<Vec<Actuator>>,
-    /// Do not try out what helps: every program gets the first of the actuators, or new groups at once, as in the papers
-    /// (faithful, shuffling).
+    /// Do not try out what helps: every program gets the first of the actuators, or new groups at
+    /// once, as in the papers (faithful, shuffling).
     #[arg(long)]
     pub(crate) no_guard: bool,
-    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful, shuffling).
+    /// Try out anew what helps, whatever earlier runs of the same programs have shown (faithful,
+    /// shuffling).
     #[arg(long, conflicts_with = "no_guard")]
     pub(crate) afresh: bool,
-    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine (faithful)
-    /// [default: table I of the paper]
+    /// Which slice for which scaling factor: a table (TOML; docs/quanta.md) of this machine
+    /// (faithful) [default: table I of the paper]
     #[arg(long, value_name = "FILE", value_parser = quanta, value_hint = ValueHint::FilePath)]
     pub(crate) quanta: Option<Quanta>,
     #[command(flatten)]
@@ -224,9 +232,10 @@ pub(crate) fn useless(command: &str, option: &str) -> Failure {
 /// How threads wait for each other.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct BarrierArgs {
-    /// How programs wait at barriers of which the workload file says nothing: in their own way, or at barriers of cosched,
-    /// where a thread knows whether those run that it waits for, and gives its CPU away where one does not (donate); the
-    /// others are there to be compared with [default: own]
+    /// How programs wait at barriers of which the workload file says nothing: in their own way, or
+    /// at barriers of cosched, where a thread knows whether those run that it waits for, and gives
+    /// its CPU away where one does not (donate); the others are there to be compared with [default:
+    /// own]
     #[arg(long, value_name = "WAY", value_parser = choices::barrier())]
     pub(crate) barrier: Option<Barrier>,
 }
@@ -325,7 +334,8 @@ impl HowArgs {
         self.policy.max_frozen.map_or(Limits::default().max_frozen, Into::into)
     }
 
-    /// An option that was given and that none of these policies has a use for is a misunderstanding.
+    /// An option that was given and that none of these policies has a use for is a
+    /// misunderstanding.
     pub(crate) fn check_use(&self, kinds: &[Kind]) -> Result<(), Failure> {
         self.measure.check()?;
         let refuse = |option: &str, used: fn(Kind) -> bool, what: &str| {
@@ -388,8 +398,8 @@ impl HowArgs {
         }
     }
 
-    /// The options that were given, but for --grace, which every command uses that runs programs, and --barrier, which no
-    /// policy has to do with.
+    /// The options that were given, but for --grace, which every command uses that runs programs,
+    /// and --barrier, which no policy has to do with.
     fn given(&self) -> Vec<&'static str> {
         let all = [
             ("--quantum", self.policy.quantum.is_some()),

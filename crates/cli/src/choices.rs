@@ -1,4 +1,5 @@
-//! Values that are chosen from a list: help, man pages and completions show the same one that the parser knows.
+//! Values that are chosen from a list: help, man pages and completions show the same one that the
+//! parser knows.
 
 use std::ffi::OsStr;
 

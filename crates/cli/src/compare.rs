@@ -28,44 +28,46 @@ const UNNAMED: &str = "linux,fcfs,turns";
 pub(crate) struct CompareArgs {
     #[command(flatten)]
     source: SourceArgs,
-    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep as soon as they
-    /// wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split (CPUs of its own for each program, by
-    /// taskset). The first one is what the others are held against. NAME-2 is the same once more: linux,linux-2.
+    /// What to compare, separated by commas: policies, and the rivals passive (OpenMP threads sleep
+    /// as soon as they wait), llvm (LLVM's OpenMP runtime instead of GCC's), one-thread, split
+    /// (CPUs of its own for each program, by taskset). The first one is what the others are held
+    /// against. NAME-2 is the same once more: linux,linux-2.
     #[arg(long, value_delimiter = ',', default_value = UNNAMED, value_parser = choices::way(), hide_possible_values = true,
           default_value_if("asked", ArgPredicate::IsPresent, None))]
     policies: Vec<Way>,
-    /// One more way, after those of --policies: a policy with options of its own, under a name of its own, such as
+    /// One more way, after those of --policies: a policy with options of its own, under a name of
+    /// its own, such as
     /// --way unguarded="faithful --no-guard". The options beside it hold for it, too, where it says nothing else. May be
     /// repeated.
     #[arg(long = "way", value_name = "NAME=POLICY OPTIONS", value_parser = Way::asked)]
     asked: Vec<Way>,
     #[command(flatten)]
     how: HowArgs,
-    /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or more verdicts. Ctrl-C keeps the
-    /// rounds that are complete.
+    /// How often to run each, in turn (A B C B C A); with 6 or more there are intervals, with 7 or
+    /// more verdicts. Ctrl-C keeps the rounds that are complete.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=MOST_ROUNDS))]
     runs: u16,
     /// Measure in every round how long each program takes alone.
     #[arg(long)]
     solo: bool,
-    /// Simulate all of it on a machine that is not there, the times alone too: a name of machines/, the path of a
-    /// description, one in words, or `this` (`cosched sim --help` tells more).
+    /// Simulate all of it on a machine that is not there, the times alone too: a name of machines/,
+    /// the path of a description, one in words, or `this` (`cosched sim --help` tells more).
     #[arg(long, short, value_name = "MACHINE", value_parser = choices::machine(), hide_possible_values = true)]
     machine: Option<String>,
-    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance, solaris-ts,
-    /// solaris-fx [default: eevdf]
+    /// The simulated kernel: eevdf (Linux 6.6 and later), cfs (Linux up to 6.5), rr, balance,
+    /// solaris-ts, solaris-fx [default: eevdf]
     #[arg(long, short, requires = "machine", value_parser = choices::kernel(), hide_possible_values = true)]
     kernel: Option<Kernel>,
-    /// What decides in the first simulated round where nothing else does; each further round has the next number
-    /// [default: 1]
+    /// What decides in the first simulated round where nothing else does; each further round has
+    /// the next number [default: 1]
     #[arg(long, requires = "machine", allow_negative_numbers = true, value_parser = seed)]
     seed: Option<u64>,
     /// A folder for the results and outputs of every run; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are made. Programs,
-    /// ways, settings, machine and the variables of the shell that count must be the same; --runs may be another number, and
-    /// more complete rounds than that count, too.
+    /// Go on with the comparison in the folder of --out: its complete rounds count, all others are
+    /// made. Programs, ways, settings, machine and the variables of the shell that count must be
+    /// the same; --runs may be another number, and more complete rounds than that count, too.
     #[arg(long, requires = "out")]
     resume: bool,
     /// Print the figures as JSON instead of the table.

@@ -15,7 +15,8 @@ struct Kind {
     by_program: BTreeMap<String, usize>,
 }
 
-/// A sentence for each kind of deviation in these runs of the same programs, the most frequent first.
+/// A sentence for each kind of deviation in these runs of the same programs, the most frequent
+/// first.
 pub(crate) fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
     let mut kinds: BTreeMap<String, Kind> = BTreeMap::new();
     for result in results {

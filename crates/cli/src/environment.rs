@@ -1,16 +1,18 @@
 //! What of the shell's environment decides how programs run.
 //!
-//! Programs inherit all of it. Most of it is another one in every terminal and changes nothing (sessions, windows,
-//! prompts), and some of it is secret; so it is neither compared nor written down as a whole. What counts is what
-//! loaders, allocators, runtimes and numeric libraries read, and where commands are looked for.
+//! Programs inherit all of it. Most of it is another one in every terminal and changes nothing
+//! (sessions, windows, prompts), and some of it is secret; so it is neither compared nor written
+//! down as a whole. What counts is what loaders, allocators, runtimes and numeric libraries read,
+//! and where commands are looked for.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
 use cosched_core::workload::ProgramSpec;
 
-/// How names begin that count: of OpenMP and its runtimes, numeric libraries and thread pools, the loader, the C library
-/// and other allocators, Python, and languages (`sort` alone is several times as quick in some as in others).
+/// How names begin that count: of OpenMP and its runtimes, numeric libraries and thread pools, the
+/// loader, the C library and other allocators, Python, and languages (`sort` alone is several times
+/// as quick in some as in others).
 const BEGINNINGS: [&str; 21] = [
     "OMP_",
     "GOMP_",
@@ -58,8 +60,8 @@ pub(crate) fn deciding<'a>(
         .map(|(name, value)| (name, value.to_string_lossy().into_owned()))
 }
 
-/// Of the variables that count, those that a program is given beside what it inherits: the workload sets them, or the way
-/// of a comparison.
+/// Of the variables that count, those that a program is given beside what it inherits: the workload
+/// sets them, or the way of a comparison.
 pub(crate) fn given(spec: &ProgramSpec) -> BTreeMap<String, String> {
     let own = spec.env.iter().filter(|(name, _)| counts(name));
     own.map(|(name, value)| (name.clone(), value.clone())).collect()

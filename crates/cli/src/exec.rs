@@ -1,7 +1,9 @@
-//! `cosched exec`: one program under a policy, in cosched's place at the terminal, as with `nice` and `time`.
+//! `cosched exec`: one program under a policy, in cosched's place at the terminal, as with `nice`
+//! and `time`.
 //!
-//! The program keeps standard input, output, terminal and process group. What the terminal sends reaches both; every other
-//! signal is passed on. cosched ends when the program's first process does, with its status.
+//! The program keeps standard input, output, terminal and process group. What the terminal sends
+//! reaches both; every other signal is passed on. cosched ends when the program's first process
+//! does, with its status.
 
 use std::os::fd::AsFd;
 use std::process::ExitCode;

@@ -1,9 +1,10 @@
 //! An experiment: the same programs run in several [ways](way), several times, in turn.
 //!
-//! On a machine that others share, a minute later is another machine. So the ways take turns
-//! (A B C A B C), each round gives one sample of every way, and ways are compared pair by pair within rounds. The times
-//! alone, where they are asked for, are measured in every round too. One run that does not count comes first: it fills
-//! the page cache. All that is the same [on this machine and on a simulated one](site).
+//! On a machine that others share, a minute later is another machine. So the ways take turns (A B C
+//! A B C), each round gives one sample of every way, and ways are compared pair by pair within
+//! rounds. The times alone, where they are asked for, are measured in every round too. One run that
+//! does not count comes first: it fills the page cache. All that is the same [on this machine and
+//! on a simulated one](site).
 
 mod asked;
 mod failures;

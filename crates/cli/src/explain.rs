@@ -19,7 +19,8 @@ use crate::session::print;
 pub(crate) struct ExplainArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
-    /// Only what happened at this time since the run began: seconds as in run.json, or such as 350ms or 2min.
+    /// Only what happened at this time since the run began: seconds as in run.json, or such as
+    /// 350ms or 2min.
     #[arg(long, value_name = "T", allow_hyphen_values = true, value_parser = instant)]
     at: Option<Nanos>,
     /// Only this program; without --at, more about it.

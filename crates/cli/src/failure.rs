@@ -1,4 +1,5 @@
-//! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in docs/exit-codes.md.
+//! What can go wrong, and the exit code that tells it: [`EXIT_CODES`], for people in
+//! docs/exit-codes.md.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -56,7 +57,8 @@ impl Failure {
         })
     }
 
-    /// A place that cannot be written. Another one has to be named; but a full disk shows only on the way.
+    /// A place that cannot be written. Another one has to be named; but a full disk shows only on
+    /// the way.
     pub(crate) fn unwritable(place: &Path, error: &io::Error, remedy: &str) -> Failure {
         let text = format!("{}: cannot be written: {error}; {remedy}", shown_path(place));
         match error.kind() {

@@ -6,31 +6,36 @@ use cosched_policy::FairOptions;
 /// What the machine can carry, and what training may cost.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct FairArgs {
-    /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond (fair-progress)
-    /// [default: that of the simulated machine, or what `cosched profile --machine` has measured of this one, if it is known
-    /// how much programs move; without any, only who runs alone counts as undisturbed]
+    /// The realistic peak of this machine's memory, in cache lines of 64 bytes per microsecond
+    /// (fair-progress) [default: that of the simulated machine, or what `cosched profile --machine`
+    /// has measured of this one, if it is known how much programs move; without any, only who runs
+    /// alone counts as undisturbed]
     #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = peak)]
     pub(crate) peak_bandwidth: Option<f64>,
-    /// How much CPU time may be left idle to find out how fast programs are alone, in percent of what they use, or
-    /// "unlimited": more makes slowdowns more equal and costs throughput (fair-progress) [default: 2]
+    /// How much CPU time may be left idle to find out how fast programs are alone, in percent of
+    /// what they use, or "unlimited": more makes slowdowns more equal and costs throughput
+    /// (fair-progress) [default: 2]
     #[arg(long, value_name = "PERCENT", allow_negative_numbers = true, value_parser = training)]
     pub(crate) training_limit: Option<TrainingLimit>,
-    /// The same as one knob: 0 (no training) to 1 (no limit); f stands for a limit of 2 * f / (1 - f) percent
-    /// (fair-progress) [default: 0.5]
+    /// The same as one knob: 0 (no training) to 1 (no limit); f stands for a limit of 2 * f / (1 -
+    /// f) percent (fair-progress) [default: 0.5]
     #[arg(long, value_name = "0..1", allow_negative_numbers = true, value_parser = fairness,
           conflicts_with = "training_limit")]
     pub(crate) fairness: Option<TrainingLimit>,
-    /// Find that out for whoever comes first, and not for those of whom least is known (fair-progress).
+    /// Find that out for whoever comes first, and not for those of whom least is known
+    /// (fair-progress).
     #[arg(long)]
     pub(crate) no_distribution: bool,
-    /// Do not do that for several quanta in sequence where it failed for single ones (fair-progress).
+    /// Do not do that for several quanta in sequence where it failed for single ones
+    /// (fair-progress).
     #[arg(long)]
     pub(crate) no_sequences: bool,
-    /// Of phases that never ran undisturbed, take the speed beside those who disturb them least (fair-progress). That is the
-    /// default where the peak of memory is not known.
+    /// Of phases that never ran undisturbed, take the speed beside those who disturb them least
+    /// (fair-progress). That is the default where the peak of memory is not known.
     #[arg(long)]
     pub(crate) by_company: bool,
-    /// Do not sample where in their code programs are: phases are not told apart, and nothing is spent on that (fair-progress).
+    /// Do not sample where in their code programs are: phases are not told apart, and nothing is
+    /// spent on that (fair-progress).
     #[arg(long)]
     pub(crate) no_phases: bool,
     /// Estimate nothing, but use what the simulator knows (fair-progress, simulated machines only).

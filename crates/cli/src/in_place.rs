@@ -25,7 +25,8 @@ pub(crate) struct InPlaceArgs {
     /// A folder for run.json; made if it is not there. No file in it is overwritten.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Serve metrics while it lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or unix:PATH.
+    /// Serve metrics while it lasts (OpenMetrics over HTTP, /metrics): 127.0.0.1:PORT, or
+    /// unix:PATH.
     #[arg(long, value_name = "WHERE", value_parser = named::<MetricsAt>)]
     pub(crate) metrics: Option<MetricsAt>,
 }

@@ -48,11 +48,12 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Opens the doors. It must be done before there is a machine: see [`cosched_linux::background`].
+    /// Opens the doors. It must be done before there is a machine: see
+    /// [`cosched_linux::background`].
     ///
     /// # Errors
-    /// When metrics are wanted and cannot be served, or no thread can be started. That the run's own socket cannot
-    /// be had is only told.
+    /// When metrics are wanted and cannot be served, or no thread can be started. That the run's
+    /// own socket cannot be had is only told.
     pub(crate) fn open(
         session: &Session,
         request: &Request<'_>,

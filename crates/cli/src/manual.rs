@@ -1,7 +1,8 @@
-//! `cosched manual`: man pages and shell completions, made from the definitions of the command line.
+//! `cosched manual`: man pages and shell completions, made from the definitions of the command
+//! line.
 //!
-//! They go into one folder that is laid out like `/usr/share`, so that a package takes it as it is, and users put it into
-//! `~/.local/share`: shells and `man` look at the same places below both.
+//! They go into one folder that is laid out like `/usr/share`, so that a package takes it as it is,
+//! and users put it into `~/.local/share`: shells and `man` look at the same places below both.
 
 use std::fs;
 use std::io;
@@ -21,8 +22,8 @@ const NAME: &str = "cosched";
 /// The title of the collection, in the middle of the head line of each man page.
 const COLLECTION: &str = "User Commands";
 
-/// Where each shell looks for a completion, below `/usr/share`. Zsh looks at its second place only on Debian and its
-/// like; elsewhere the folder has to be put into `fpath`.
+/// Where each shell looks for a completion, below `/usr/share`. Zsh looks at its second place only
+/// on Debian and its like; elsewhere the folder has to be put into `fpath`.
 const COMPLETIONS: [(Shell, &str); 3] = [
     (Shell::Bash, "bash-completion/completions/cosched"),
     (Shell::Fish, "fish/vendor_completions.d/cosched.fish"),
@@ -31,7 +32,8 @@ const COMPLETIONS: [(Shell, &str); 3] = [
 
 #[derive(Debug, Args)]
 pub(crate) struct ManualArgs {
-    /// The folder, such as ~/.local/share; made if it is not there. What an earlier version wrote there is replaced.
+    /// The folder, such as ~/.local/share; made if it is not there. What an earlier version wrote
+    /// there is replaced.
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
@@ -108,8 +110,8 @@ fn page(man: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// How a command is called, a line for each way, as `--help` says it: clap knows what has to stand where, and the
-/// generator of pages does not.
+/// How a command is called, a line for each way, as `--help` says it: clap knows what has to stand
+/// where, and the generator of pages does not.
 fn usages(command: &Command) -> Vec<String> {
     let usage = command.clone().render_usage().to_string();
     let lines = usage.trim_start_matches("Usage:").lines();
@@ -130,7 +132,8 @@ fn synopsis(command: &Command) -> Roff {
     synopsis
 }
 
-/// What `--help` of a subcommand says after the options: sections of lines, each below a title with a colon.
+/// What `--help` of a subcommand says after the options: sections of lines, each below a title with
+/// a colon.
 fn appendix(command: &Command) -> Vec<(String, Vec<String>)> {
     let mut sections: Vec<(String, Vec<String>)> = Vec::new();
     // The exit codes, which stand there for the command itself, have a section on every page.

@@ -1,7 +1,7 @@
 //! The folder of a run: `run.json`, and two files with the outputs of each program.
 //!
-//! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours, or no
-//! result of ours at all. So every name that a run would write is looked at before it starts.
+//! Nothing in it is ever overwritten unasked: a file that is there may be the only result of hours,
+//! or no result of ours at all. So every name that a run would write is looked at before it starts.
 
 use std::fmt::Display;
 use std::fs::{self, Metadata};
@@ -84,7 +84,8 @@ pub(crate) fn known(run: RunResult, file: &Path) -> Result<RunResult, Failure> {
     }
 }
 
-/// The first folder of a run in a folder: `compare --out` makes one for each way, or for each round one of those.
+/// The first folder of a run in a folder: `compare --out` makes one for each way, or for each round
+/// one of those.
 fn inside(folder: &Path, deeper: usize) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).ok()?.flatten().map(|entry| entry.path());
     let mut folders: Vec<PathBuf> = entries.filter(|path| path.is_dir()).collect();

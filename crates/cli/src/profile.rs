@@ -3,8 +3,8 @@
 //! Every slowdown is a ratio to the time that the same work takes alone with the same threads and
 //! the same placement. This command measures those times and puts them into the
 //! [store](crate::store); `run` and `compare` find them there. With `--threads` it measures every
-//! program with several thread counts and shows how it scales. Cache misses are counted along the way
-//! where the machine has hardware counters; where one could not be counted, the reason is told.
+//! program with several thread counts and shows how it scales. Cache misses are counted along the
+//! way where the machine has hardware counters; where one could not be counted, the reason is told.
 //!
 //! With `--machine` it [measures the memory](machine) instead.
 //!
@@ -37,7 +37,8 @@ pub(crate) use alone::{Alone, complaint, failed};
 use curve::Point;
 use in_turn::Known;
 
-/// Options that [`HowArgs`] has for other commands: they are refused, and its help does not tell of them.
+/// Options that [`HowArgs`] has for other commands: they are refused, and its help does not tell of
+/// them.
 const USELESS: [&str; 13] = [
     "quantum",
     "max_frozen",
@@ -62,14 +63,15 @@ pub(crate) struct ProfileArgs {
     pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) how: HowArgs,
-    /// Measure with these thread counts, such as 1..4 or 1,2,4; the default is what each program asks for.
+    /// Measure with these thread counts, such as 1..4 or 1,2,4; the default is what each program
+    /// asks for.
     #[arg(long, value_name = "N[..N]")]
     pub(crate) threads: Option<String>,
     /// How often to run each; the median counts.
     #[arg(long, default_value_t = 1, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
-    /// Measure how much memory carries at most, instead of programs: less than a second on most machines, on the idle
-    /// machine; it takes the place of what was known (fair-progress).
+    /// Measure how much memory carries at most, instead of programs: less than a second on most
+    /// machines, on the idle machine; it takes the place of what was known (fair-progress).
     #[arg(long, conflicts_with_all = ["workload", "programs", "commands", "threads", "runs"])]
     pub(crate) machine: bool,
     /// Print the profiles as JSON.
@@ -160,8 +162,8 @@ pub(crate) fn measure_all(
     Ok(Ended::Complete)
 }
 
-/// Measures every program with each of its thread counts until so many runs of it are known. Tells whether the user has
-/// interrupted it; what was measured before is kept.
+/// Measures every program with each of its thread counts until so many runs of it are known. Tells
+/// whether the user has interrupted it; what was measured before is kept.
 pub(crate) fn measure_missing(
     session: &Session,
     workload: &Workload,
@@ -227,7 +229,8 @@ fn profiles<'a>(
     Ok(profiles)
 }
 
-/// The program with each of the thread counts; as it is where none are given, and where its own `env` wins over them.
+/// The program with each of the thread counts; as it is where none are given, and where its own
+/// `env` wins over them.
 fn with_counts(spec: &ProgramSpec, counts: Option<&[u16]>) -> Vec<ProgramSpec> {
     match counts.filter(|_| !spec.has_own_count()) {
         None => vec![spec.clone()],

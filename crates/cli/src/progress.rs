@@ -1,6 +1,6 @@
 //! What the terminal shows while programs run: one line with the programs that run, wait and have
-//! ended. Where the programs themselves write to the terminal, they would tear it apart; there a line
-//! for each end must do. Nothing here waits for the terminal: see [`teller`].
+//! ended. Where the programs themselves write to the terminal, they would tear it apart; there a
+//! line for each end must do. Nothing here waits for the terminal: see [`teller`].
 
 mod teller;
 

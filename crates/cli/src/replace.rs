@@ -53,8 +53,8 @@ pub(crate) fn check(file: &Path, kind: Kind) -> Result<(), Failure> {
     part(file).map(drop).map_err(|error| refused(file, kind, &error))
 }
 
-/// Opens a pipe or a terminal, which hold nothing that could be lost; `None`: it is neither. No link is followed but
-/// those of the system, such as `/dev/stdout`.
+/// Opens a pipe or a terminal, which hold nothing that could be lost; `None`: it is neither. No
+/// link is followed but those of the system, such as `/dev/stdout`.
 fn open_stream(file: &Path) -> Option<File> {
     let followed = STREAMS.iter().any(|name| file == Path::new(name)) || is_descriptor(file);
     let mut options = File::options();
@@ -98,7 +98,8 @@ fn is_of(file: &Path, kind: Kind) -> bool {
 
 fn write(file: &Path, content: &[u8]) -> io::Result<()> {
     let mut part = part(file)?;
-    // By the file itself: the user knows nothing of the name that it has for now, and is not to be told it.
+    // By the file itself: the user knows nothing of the name that it has for now, and is not to be
+    // told it.
     part.as_file_mut().write_all(content)?;
     part.persist(file).map_err(|refused| refused.error)?;
     Ok(())

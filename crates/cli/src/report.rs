@@ -22,22 +22,23 @@ use crate::session::{print, say};
 /// The page and its plots.
 #[derive(Debug, Args)]
 pub(crate) struct ReportArgs {
-    /// Folders that `cosched run --out`, `cosched compare --out` or `cosched sim --out` made; or a file with what
-    /// `cosched compare --json` printed.
+    /// Folders that `cosched run --out`, `cosched compare --out` or `cosched sim --out` made; or a
+    /// file with what `cosched compare --json` printed.
     #[arg(required = true, value_name = "DIR")]
     from: Vec<PathBuf>,
-    /// Where to write the page, in a folder that is there, or - for standard output. An earlier report is replaced, any other file is not
-    /// [default: report.html]
+    /// Where to write the page, in a folder that is there, or - for standard output. An earlier
+    /// report is replaced, any other file is not [default: report.html]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
-    /// A folder for every plot as an SVG file; made if it is not there. Without --out, no page is written then.
+    /// A folder for every plot as an SVG file; made if it is not there. Without --out, no page is
+    /// written then.
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
     /// What the others are held against [default: linux, or else the first one]
     #[arg(long, value_name = "WAY")]
     against: Option<String>,
-    /// Where the snapshots of who ran when begin: seconds since the run began, or such as 350ms or 2min [default: the
-    /// beginning]
+    /// Where the snapshots of who ran when begin: seconds since the run began, or such as 350ms or
+    /// 2min [default: the beginning]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, value_parser = instant)]
     begin: Option<Nanos>,
     /// Where they end; in the page one can move on from there [default: 50 quanta on]

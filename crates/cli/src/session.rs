@@ -1,7 +1,8 @@
-//! What every subcommand that runs programs shares: a workload, a policy and this machine become a result.
+//! What every subcommand that runs programs shares: a workload, a policy and this machine become a
+//! result.
 //!
-//! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not there: it knows what
-//! programs want of it, [makes runs](making), and [tells of them](terms).
+//! A [`Request`] says what is to be run and how. A [`Session`] is this machine, or one that is not
+//! there: it knows what programs want of it, [makes runs](making), and [tells of them](terms).
 
 mod barriers;
 mod between;
@@ -66,8 +67,8 @@ pub(crate) struct Planned {
     /// How many threads each program has.
     pub(crate) threads: Vec<u16>,
     pub(crate) policy: Box<dyn Policy + Send>,
-    /// What decides where programs cannot take turns by weight; `None`: they must. Without CPU groups `auto` was the best of
-    /// what was measured (docs/turns.md).
+    /// What decides where programs cannot take turns by weight; `None`: they must. Without CPU
+    /// groups `auto` was the best of what was measured (docs/turns.md).
     pub(crate) without_weights: Option<Box<dyn Policy + Send>>,
 }
 

@@ -1,8 +1,8 @@
 //! `cosched sim`: a workload under a policy, on a machine that is not there.
 //!
-//! Each program runs alone first, so that slowdowns are known; then all together. The result is the same document
-//! and the same table as of a run on a real machine. With `--sweep`, [many such runs](sweep) give one table; with
-//! `--from`, the workload is a [recorded run](replay).
+//! Each program runs alone first, so that slowdowns are known; then all together. The result is the
+//! same document and the same table as of a run on a real machine. With `--sweep`, [many such
+//! runs](sweep) give one table; with `--from`, the workload is a [recorded run](replay).
 
 mod args;
 mod calibrate;
@@ -108,7 +108,8 @@ fn simulate(args: &SimRunArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(outcome.ended, succeeded))
 }
 
-/// Says that moldable programs keep their threads, where they would be molded if it were known what all take alone.
+/// Says that moldable programs keep their threads, where they would be molded if it were known what
+/// all take alone.
 fn tell_unscaled(workload: &Workload, kinds: &[Kind]) {
     if kinds.iter().any(|kind| kind.chooses()) && workload.programs.iter().any(is_moldable) {
         say(format_args!(
@@ -195,7 +196,8 @@ struct Simulator {
     pace: Pace,
 }
 
-/// This machine, one that comes along, by name, a file's, by its path, or one described in a few words.
+/// This machine, one that comes along, by name, a file's, by its path, or one described in a few
+/// words.
 fn hardware(machine: &str) -> Result<Hardware, Failure> {
     if machine == this::THIS {
         return this::hardware(&Session::here()?, None);
@@ -262,7 +264,8 @@ impl Simulator {
         Ok(())
     }
 
-    /// How a program scales: how long it takes alone with fewer threads than it asks for, with each number that it can have.
+    /// How a program scales: how long it takes alone with fewer threads than it asks for, with each
+    /// number that it can have.
     fn speedup(&self, spec: &ProgramSpec) -> Result<Option<Speedup>, Failure> {
         let asked = self.session.threads(spec);
         let mut times = Vec::new();

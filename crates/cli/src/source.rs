@@ -12,7 +12,8 @@ use cosched_sim::Model;
 use crate::args::{HowArgs, SourceArgs};
 use crate::failure::Failure;
 
-/// The arguments as text. cosched writes commands into its results and its logs, so they must be text.
+/// The arguments as text. cosched writes commands into its results and its logs, so they must be
+/// text.
 pub(crate) fn utf8_arguments(
     arguments: impl Iterator<Item = OsString>,
 ) -> Result<Vec<String>, Failure> {
@@ -86,8 +87,8 @@ fn here() -> Result<PathBuf, Failure> {
         .map_err(|error| Failure::Input(format!("the current directory cannot be found: {error}")))
 }
 
-/// A file's programs start in its folder. Standard input has none, nor has what a shell hands over as
-/// `/dev/fd/63`: their programs start here.
+/// A file's programs start in its folder. Standard input has none, nor has what a shell hands over
+/// as `/dev/fd/63`: their programs start here.
 fn load(path: &Path, here: &Path) -> Result<Workload, WorkloadError> {
     if path == Path::new("-") || path == Path::new("/dev/stdin") {
         return Workload::read(io::stdin().lock(), Path::new("standard input"), here);

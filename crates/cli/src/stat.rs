@@ -1,4 +1,5 @@
-//! `cosched stat`: what the threads of running programs do: run, lack a CPU, wait at locks, take each other's CPU.
+//! `cosched stat`: what the threads of running programs do: run, lack a CPU, wait at locks, take
+//! each other's CPU.
 //!
 //! It only looks. Nothing of a program is changed, and no policy runs.
 
@@ -53,12 +54,13 @@ pub(crate) struct StatArgs {
     /// End after so many intervals (of --pid only) [default: when the processes have ended]
     #[arg(long, value_name = "N", conflicts_with = "command", allow_negative_numbers = true, value_parser = whole(1..=u32::MAX))]
     count: Option<u32>,
-    /// Groups of CPUs, such as 0-3,4-7 ('+' joins what lies apart): locks that are handed on inside a group are told from
-    /// those that go across, and of each group, in which time its threads come to locks
+    /// Groups of CPUs, such as 0-3,4-7 ('+' joins what lies apart): locks that are handed on inside
+    /// a group are told from those that go across, and of each group, in which time its threads
+    /// come to locks
     #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
     groups: Option<Sockets>,
-    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) [default: the widest of these of which there
-    /// are several, if any]
+    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) [default: the
+    /// widest of these of which there are several, if any]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     group_by: Option<GroupBy>,
     /// Leave out lock transfers: to see them costs a look at every wake-up.

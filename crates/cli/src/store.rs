@@ -44,7 +44,8 @@ const PROFILES: Table = TableDefinition::new("profiles");
 const LESSONS: Table = TableDefinition::new("lessons");
 /// Its values are [`Peak`]s.
 const MACHINES: Table = TableDefinition::new("machines");
-/// How long to wait for another process that has the file open: many times what a transaction takes.
+/// How long to wait for another process that has the file open: many times what a transaction
+/// takes.
 const PATIENCE: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(10);
 
@@ -94,7 +95,8 @@ impl<E: Into<redb::Error>> From<E> for Trouble {
     }
 }
 
-/// While programs are measured; a store that cannot be opened is bad input, since nothing has been started.
+/// While programs are measured; a store that cannot be opened is bad input, since nothing has been
+/// started.
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {
         Failure::broken(error)
@@ -158,8 +160,8 @@ impl Store {
         Store::open_at(&place::file().ok_or(StoreError::NoHome)?)
     }
 
-    /// The store of this user, to look something up, if there is one. Programs run without what it knows, too: one that
-    /// cannot be read is only told.
+    /// The store of this user, to look something up, if there is one. Programs run without what it
+    /// knows, too: one that cannot be read is only told.
     pub(crate) fn open_if_there() -> Option<Store> {
         let file = place::file().filter(|file| file.exists())?;
         Store::read(file, PATIENCE).map_err(|error| untold(&error)).ok()

@@ -13,8 +13,8 @@ const WIDTH: u16 = 100;
 /// A longer command than this is too long to paste.
 const LONGEST_COMMAND: usize = 1000;
 
-/// One run: a row per program, and the workload below. What is known of no program has no column. `profile` is the command
-/// that measures its programs alone, where there is one.
+/// One run: a row per program, and the workload below. What is known of no program has no column.
+/// `profile` is the command that measures its programs alone, where there is one.
 pub(crate) fn run(result: &RunResult, profile: Option<&str>) -> String {
     let solo = result.programs.iter().any(|program| program.solo_seconds.is_some());
     let times = ["program", "threads", "turnaround s", "running s", "waiting s"];

@@ -25,8 +25,8 @@ const FILE: &str = "run.pftrace";
 pub(crate) struct TraceArgs {
     /// An earlier run: its folder, or its run.json.
     run: PathBuf,
-    /// Where to write the trace, or - for standard output. An earlier trace is replaced, any other file is not [default:
-    /// run.pftrace beside run.json]
+    /// Where to write the trace, or - for standard output. An earlier trace is replaced, any other
+    /// file is not [default: run.pftrace beside run.json]
     #[arg(long, short, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Print what was written as JSON.

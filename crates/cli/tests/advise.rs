@@ -1,4 +1,5 @@
-//! `cosched advise` from the outside: what it measures, what it says, and that it runs what it says.
+//! `cosched advise` from the outside: what it measures, what it says, and that it runs what it
+//! says.
 
 #![allow(clippy::unwrap_used)]
 
@@ -23,7 +24,8 @@ fn json(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Two programs that a second thread slows down, whatever else the machine does, and which tell how many they were given.
+/// Two programs that a second thread slows down, whatever else the machine does, and which tell how
+/// many they were given.
 fn workload() -> TempDir {
     let home = tempfile::tempdir().unwrap();
     let script = "echo $OMP_NUM_THREADS; [ $OMP_NUM_THREADS = 1 ] || sleep 2";

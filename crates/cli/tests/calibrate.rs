@@ -1,5 +1,5 @@
-//! From figures of solo runs to a simulated run of the policy that predicts: `cosched sim calibrate`, `sim slowdowns`,
-//! `sim --policy bandwidth`, from outside.
+//! From figures of solo runs to a simulated run of the policy that predicts: `cosched sim
+//! calibrate`, `sim slowdowns`, `sim --policy bandwidth`, from outside.
 
 #![allow(clippy::unwrap_used)]
 

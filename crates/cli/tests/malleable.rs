@@ -1,4 +1,5 @@
-//! Malleable programs from the outside, simulated: what the policies give them, and that it is told.
+//! Malleable programs from the outside, simulated: what the policies give them, and that it is
+//! told.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +17,8 @@ fn printed(folder: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Four programs that are 1.57 times as fast with two threads; `key` says that they are malleable, if it does.
+/// Four programs that are 1.57 times as fast with two threads; `key` says that they are malleable,
+/// if it does.
 fn workload(key: &str, model_key: &str) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     let program = |i: usize| {

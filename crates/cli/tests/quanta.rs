@@ -1,4 +1,5 @@
-//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, taken and refused.
+//! `cosched calibrate quanta` and `--quanta` from the outside: what is measured, written, taken and
+//! refused.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,5 +1,5 @@
-//! `cosched sim --from`, from outside: what is known of a run is met, what is not is told, and what cannot be replayed is
-//! refused.
+//! `cosched sim --from`, from outside: what is known of a run is met, what is not is told, and what
+//! cannot be replayed is refused.
 
 #![allow(clippy::unwrap_used)]
 
@@ -150,7 +150,8 @@ fn real_runs_in_gangs_and_one_after_another_are_met_within_what_the_docs_say() {
                 let error = found["error_percent"][figure].as_f64().unwrap();
                 assert!(error.abs() < 10.0, "{workload}, {policy}: {figure} is {error} % off");
             }
-            // The model of the policy that is asked for, which is the recorded one, is the same run.
+            // The model of the policy that is asked for, which is the recorded one, is the same
+            // run.
             let totals = ["model", "answer"].map(|part| found[part]["total_seconds"].as_f64());
             assert_eq!(totals[0], totals[1]);
         }

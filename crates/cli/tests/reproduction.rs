@@ -1,4 +1,5 @@
-//! The claims of the papers: each is there once, and the page that `make experiments` writes tells of each.
+//! The claims of the papers: each is there once, and the page that `make experiments` writes tells
+//! of each.
 
 #![allow(clippy::unwrap_used)]
 

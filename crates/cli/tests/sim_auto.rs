@@ -1,4 +1,5 @@
-//! `auto` on simulated machines: never much worse than the better of running together and one after another.
+//! `auto` on simulated machines: never much worse than the better of running together and one after
+//! another.
 
 #![allow(clippy::unwrap_used)]
 

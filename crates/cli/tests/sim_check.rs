@@ -1,5 +1,5 @@
-//! `cosched sim measure` and `cosched sim check`, from outside: their form. What they find is for people to judge, so no
-//! time decides here.
+//! `cosched sim measure` and `cosched sim check`, from outside: their form. What they find is for
+//! people to judge, so no time decides here.
 
 #![allow(clippy::unwrap_used)]
 

@@ -57,8 +57,8 @@ impl Actuator {
         }
     }
 
-    /// What is to be asked of the machine. `usual` is the class that a simulated kernel has for such threads, if Linux' do not
-    /// exist there.
+    /// What is to be asked of the machine. `usual` is the class that a simulated kernel has for
+    /// such threads, if Linux' do not exist there.
     pub fn settings(self, slice: Nanos, usual: Option<Class>) -> Settings {
         let (class, slice) = match self {
             Actuator::None => return Settings::default(),

@@ -40,7 +40,8 @@ pub enum Cause {
     Settled {
         /// Whose directive.
         program: ProgramId,
-        /// The number of the directive: [`Program::epoch`](crate::Program::epoch) if it is the latest.
+        /// The number of the directive: [`Program::epoch`](crate::Program::epoch) if it is the
+        /// latest.
         epoch: u64,
     },
     /// The machine could not do what was wanted, or another process undid it.
@@ -88,8 +89,8 @@ pub enum Refusal {
     TimedOut,
     /// The program was frozen for as long as any program may be.
     FrozenTooLong,
-    /// cosched itself did not run. Either it was stopped, and what watches over it let the program run meanwhile; or it got no
-    /// CPU for longer than any program may be frozen.
+    /// cosched itself did not run. Either it was stopped, and what watches over it let the program
+    /// run meanwhile; or it got no CPU for longer than any program may be frozen.
     CoschedStopped,
     /// A right is missing.
     NotPermitted,

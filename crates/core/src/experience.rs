@@ -1,14 +1,17 @@
 //! What trials have shown of a program, in this run and in earlier ones.
 //!
-//! *Problem.* To find out how a program's threads are scheduled best costs: half of each trial the program has what is worse
-//! for it, and being watched closely slows it as well. A program that runs for some seconds, a hundred times a day,
-//! would pay that each time, and have little of the answer.
+//! *Problem.* To find out how a program's threads are scheduled best costs: half of each trial the
+//! program has what is worse for it, and being watched closely slows it as well. A program that
+//! runs for some seconds, a hundred times a day, would pay that each time, and have little of the
+//! answer.
 //!
-//! *Idea.* An answer is kept, and the next run of the same program begins with it. What is known after a run follows from
-//! the reasons that its policy gave ([`Experience::after`]); so policies need not tell it in another way.
+//! *Idea.* An answer is kept, and the next run of the same program begins with it. What is known
+//! after a run follows from the reasons that its policy gave ([`Experience::after`]); so policies
+//! need not tell it in another way.
 //!
-//! Two things are found out, by different policies: which [`Actuator`] is best, and whether it helps to divide threads among
-//! sockets. *Into which* groups is not kept: threads of another run are others.
+//! Two things are found out, by different policies: which [`Actuator`] is best, and whether it
+//! helps to divide threads among sockets. *Into which* groups is not kept: threads of another run
+//! are others.
 
 use crate::actuator::Actuator;
 use crate::plan::Why;
@@ -74,7 +77,8 @@ impl Experience {
         Experience { groups: self.groups, ..Experience::default() }
     }
 
-    /// What is known after a run in which these reasons were given of the program, one after the other.
+    /// What is known after a run in which these reasons were given of the program, one after the
+    /// other.
     pub fn after(self, reasons: impl IntoIterator<Item = Why>) -> Experience {
         let (mut known, mut trial) = (self, None);
         for why in reasons {

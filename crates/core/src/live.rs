@@ -6,9 +6,9 @@
 //! snapshot. `docs/live.md` describes every field.
 //!
 //! Times are seconds since the run began, rounded to microseconds, from *confirmed* effects, as in
-//! `run.json`; other than there they cover every run of a program, also those after it was done, so that
-//! they never stand still while a program runs, and never fall. The first field names the version of the
-//! schema: a field may be added within a version, never changed or removed.
+//! `run.json`; other than there they cover every run of a program, also those after it was done, so
+//! that they never stand still while a program runs, and never fall. The first field names the
+//! version of the schema: a field may be added within a version, never changed or removed.
 
 mod board;
 #[cfg(test)]
@@ -104,11 +104,12 @@ pub struct Standing {
     pub waiting_seconds: f64,
     /// How long it has been waiting since it last ran; 0 while it runs.
     pub waiting_now_seconds: f64,
-    /// CPU time that the processes of all its runs have used, on all CPUs together, where it is known. A [`Board`]
-    /// knows that of complete runs only; who can read the present ones' adds it.
+    /// CPU time that the processes of all its runs have used, on all CPUs together, where it is
+    /// known. A [`Board`] knows that of complete runs only; who can read the present ones' adds it.
     #[serde(default)]
     pub cpu_seconds: Option<f64>,
-    /// How often their threads were taken from a CPU, by themselves or not; where it is known, as above.
+    /// How often their threads were taken from a CPU, by themselves or not; where it is known, as
+    /// above.
     #[serde(default)]
     pub context_switches: Option<u64>,
     /// How often it began to run: its starts and its thaws.
@@ -134,14 +135,15 @@ pub struct Standing {
     /// How far it has come by what it would have done alone, where the policy equalises that.
     #[serde(default)]
     pub forward: Option<Forward>,
-    /// What its threads did at barriers of cosched, in all its runs, where they meet at such. A [`Board`] does not know it: who
-    /// has heard of it adds it.
+    /// What its threads did at barriers of cosched, in all its runs, where they meet at such. A
+    /// [`Board`] does not know it: who has heard of it adds it.
     #[serde(default)]
     pub meetings: Option<Meetings>,
 }
 
 impl Standing {
-    /// The share of its threads' time at locks that the policy has last decided by, 0 to 1, where it does.
+    /// The share of its threads' time at locks that the policy has last decided by, 0 to 1, where
+    /// it does.
     pub fn lock_contention(&self) -> Option<f64> {
         let of_slice = self.slice.map(|slice| slice.lock_contention);
         of_slice.or(self.shuffled.map(|shuffled| shuffled.lock_contention))
@@ -201,14 +203,16 @@ impl Shuffled {
     }
 }
 
-/// How far a program has come by what it would have done alone, as of the policy's last reason that told.
+/// How far a program has come by what it would have done alone, as of the policy's last reason that
+/// told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Forward {
     /// Time alone that its work was worth, by its weight, since the programs were last others.
     pub progress_seconds: f64,
     /// By how much it was slowed since it came: time over time alone; where that is known.
     pub slowdown: Option<f64>,
-    /// The share of its quanta, 0 to 1, for which its speed alone is known from one in which it suffered little.
+    /// The share of its quanta, 0 to 1, for which its speed alone is known from one in which it
+    /// suffered little.
     pub speed_known: f64,
     /// How often others waited so that its speed alone could be measured, in all its runs.
     pub trainings: u64,

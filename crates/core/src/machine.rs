@@ -20,8 +20,8 @@ pub trait Machine {
     /// The present.
     fn now(&self) -> Nanos;
 
-    /// Waits until something happens or `until` is reached, and appends what happened, in order of time. Returns the
-    /// present: whatever was seen before it has been told.
+    /// Waits until something happens or `until` is reached, and appends what happened, in order of
+    /// time. Returns the present: whatever was seen before it has been told.
     ///
     /// # Errors
     /// When the machine is lost; single failed steps come back as [`Happening::Refused`].
@@ -105,8 +105,9 @@ impl Interruption {
         }
     }
 
-    /// What programs are sent then. Only Ctrl-C has a meaning of its own for them; whatever else ends cosched is no
-    /// message to a program, which may take SIGHUP or SIGUSR1 for something else than its end.
+    /// What programs are sent then. Only Ctrl-C has a meaning of its own for them; whatever else
+    /// ends cosched is no message to a program, which may take SIGHUP or SIGUSR1 for something else
+    /// than its end.
     pub const fn signal(self) -> Signal {
         match self {
             Interruption::Interrupt => Signal::Interrupt,

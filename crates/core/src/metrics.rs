@@ -7,9 +7,9 @@
 //!
 //! Sources: \[T\] the thesis on gang scheduling with space sharing, section
 //! 4.1; \[B\] the paper on the time donating barrier, section 5.2; \[F\] the
-//! paper on fair-progress scheduling, section 3.1. With i a program, t(i) its
-//! turnaround (from its arrival until it is done) and t_alone(i) the time that the same work takes alone
-//! on the machine, with the same threads and placement.
+//! paper on fair-progress scheduling, section 3.1. With i a program, t(i) its turnaround (from its
+//! arrival until it is done) and t_alone(i) the time that the same work takes alone on the machine,
+//! with the same threads and placement.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,11 +27,14 @@ pub struct ProgramTimes {
     pub waiting: Nanos,
     /// The spans in which it was frozen until then.
     pub frozen: Gaps,
-    /// The time that the same work takes alone, t_alone(i), where it was measured and the work was done.
+    /// The time that the same work takes alone, t_alone(i), where it was measured and the work was
+    /// done.
     pub solo: Option<Nanos>,
-    /// The same with the threads with which it was started, where these were fewer than it asks for.
+    /// The same with the threads with which it was started, where these were fewer than it asks
+    /// for.
     pub molded_solo: Option<Nanos>,
-    /// CPU time that it used in all its runs, also in one that was ended with the workload, seconds.
+    /// CPU time that it used in all its runs, also in one that was ended with the workload,
+    /// seconds.
     pub cpu_seconds: f64,
 }
 
@@ -42,24 +45,25 @@ impl ProgramTimes {
         Some(turnaround / solo)
     }
 
-    /// Its speed relative to running alone, f(i) = t_alone(i) / t(i). \[T\] eq. 4.2, there called the fairness of a program.
+    /// Its speed relative to running alone, f(i) = t_alone(i) / t(i). \[T\] eq. 4.2, there called
+    /// the fairness of a program.
     pub fn fairness(&self) -> Option<f64> {
         let (turnaround, solo) = self.turnaround_and_solo()?;
         Some(solo / turnaround)
     }
 
-    /// Time that it ran longer than alone because of its company, in seconds:
-    /// t_interference = t - t_alone - t_waiting. \[T\] eq. 4.1.
-    /// Slightly negative where the run alone happened to be the slower one. What it takes longer alone since it was started with
-    /// fewer threads is not its company's doing.
+    /// Time that it ran longer than alone because of its company, in seconds: t_interference = t -
+    /// t_alone - t_waiting. \[T\] eq. 4.1. Slightly negative where the run alone happened to be the
+    /// slower one. What it takes longer alone since it was started with fewer threads is not its
+    /// company's doing.
     pub fn interference_seconds(&self) -> Option<f64> {
         let (turnaround, solo) = self.turnaround_and_solo()?;
         let alone = self.molded_solo.map_or(solo, Nanos::as_secs_f64);
         Some(turnaround - alone - self.waiting.as_secs_f64())
     }
 
-    /// How long it was frozen at a time on average, in seconds, R_i = average of T_i,j. \[T\] eq. 4.4.
-    /// Zero if it was never frozen.
+    /// How long it was frozen at a time on average, in seconds, R_i = average of T_i,j. \[T\] eq.
+    /// 4.4. Zero if it was never frozen.
     pub fn responsiveness_seconds(&self) -> f64 {
         self.frozen.total.as_secs_f64() / self.frozen.count.max(1) as f64
     }
@@ -80,12 +84,14 @@ impl ProgramTimes {
 /// every program was done and its time alone is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Metrics {
-    /// Standard deviation (of the population) of the programs' [`fairness`](ProgramTimes::fairness),
-    /// F = sigma(f(i)). \[T\] eq. 4.3. Zero is perfectly fair.
+    /// Standard deviation (of the population) of the programs'
+    /// [`fairness`](ProgramTimes::fairness), F = sigma(f(i)). \[T\] eq. 4.3. Zero is perfectly
+    /// fair.
     pub fairness_stddev: Option<f64>,
     /// Largest slowdown / smallest slowdown. \[F\] eq. 2; \[B\]. One is perfectly fair.
     pub unfairness: Option<f64>,
-    /// Sum of t_alone(i) / t(i). \[B\]. How many machines, each running one program alone, the run was worth.
+    /// Sum of t_alone(i) / t(i). \[B\]. How many machines, each running one program alone, the run
+    /// was worth.
     pub weighted_speedup: Option<f64>,
     /// The largest [`responsiveness`](ProgramTimes::responsiveness_seconds) of a program,
     /// max(R_i), seconds. \[T\] eq. 4.5.

@@ -90,7 +90,8 @@ impl Directive {
 pub struct Settings {
     /// The CPUs for all its threads.
     pub cpus: Option<CpuSet>,
-    /// The number of threads that a malleable program may use: of those that a region asks for, at most so many.
+    /// The number of threads that a malleable program may use: of those that a region asks for, at
+    /// most so many.
     pub grant: Option<u16>,
     /// The kernel's own time slice for each thread.
     pub slice: Option<Nanos>,
@@ -100,19 +101,20 @@ pub struct Settings {
     pub nice: Option<i8>,
     /// Whether it has a CPU cgroup of its own, so that the kernel shares CPU by program.
     pub cpu_group: Option<bool>,
-    /// Its part in taking turns by weight; needs a CPU cgroup of its own. A program that starts without a part
-    /// may not get one later.
+    /// Its part in taking turns by weight; needs a CPU cgroup of its own. A program that starts
+    /// without a part may not get one later.
     pub turn: Option<Turn>,
 }
 
-/// A program's part in taking turns by weight, where every program runs and weights decide who gets the CPUs.
+/// A program's part in taking turns by weight, where every program runs and weights decide who gets
+/// the CPUs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Turn {
     /// Its turn: its CPU group has a very large weight.
     InTurn,
-    /// It gets what the programs in turn leave: its CPU group is idle, and preempted as soon as one of their
-    /// threads wakes.
+    /// It gets what the programs in turn leave: its CPU group is idle, and preempted as soon as one
+    /// of their threads wakes.
     Filler,
 }
 
@@ -189,7 +191,8 @@ pub struct Observe {
     pub program: Option<ProgramId>,
     /// What.
     pub measure: Measure,
-    /// How often; [`Nanos::NEVER`] for only at wake-ups that read, [`Nanos::ZERO`] to stop measuring.
+    /// How often; [`Nanos::NEVER`] for only at wake-ups that read, [`Nanos::ZERO`] to stop
+    /// measuring.
     pub period: Nanos,
 }
 
@@ -253,7 +256,8 @@ pub enum Why {
     MostMisses,
     /// It has the lowest cache miss rate of those that fit beside the gang's first.
     FewestMissesThatFit,
-    /// Of the gangs with room, the one in which least is lost by its coming; alone where a gang of its own is better.
+    /// Of the gangs with room, the one in which least is lost by its coming; alone where a gang of
+    /// its own is better.
     LeastLost {
         /// By how much this program is predicted to be slowed there.
         slowdown: f64,
@@ -277,7 +281,8 @@ pub enum Why {
     LeastProgress {
         /// Time alone that it has come so far, by its weight, since the programs were last others.
         progress: Nanos,
-        /// The share of its quanta for which its speed alone is known from one in which it suffered little.
+        /// The share of its quanta for which its speed alone is known from one in which it suffered
+        /// little.
         coverage: f64,
         /// By how much it was slowed since it came: time over time alone, as far as that is known.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -313,8 +318,8 @@ pub enum Why {
         /// What is given.
         given: Nanos,
     },
-    /// This is the slice for its threads, for the time that they wait for locks or memory; whether they get it follows from
-    /// how they are scheduled.
+    /// This is the slice for its threads, for the time that they wait for locks or memory; whether
+    /// they get it follows from how they are scheduled.
     Slice {
         /// How long a thread may keep a CPU.
         slice: Nanos,
@@ -322,22 +327,25 @@ pub enum Why {
         lock_contention: f64,
         /// Share of references to the last-level cache that missed, 0 to 1; where it is known.
         miss_ratio: Option<f64>,
-        /// Whether that share is not measured now, but what is known of the program from runs alone.
+        /// Whether that share is not measured now, but what is known of the program from runs
+        /// alone.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         profiled: bool,
     },
-    /// Its threads are scheduled this way from now on, without a trial: nothing else is to be tried, or everything is to be
-    /// tried from here.
+    /// Its threads are scheduled this way from now on, without a trial: nothing else is to be
+    /// tried, or everything is to be tried from here.
     Given {
         /// How.
         actuator: Actuator,
     },
-    /// Earlier runs of the program, or repetitions in this one, have shown this to be best: it is not tried again for now.
+    /// Earlier runs of the program, or repetitions in this one, have shown this to be best: it is
+    /// not tried again for now.
     Recalled {
         /// What is in force from now on.
         actuator: Actuator,
     },
-    /// It is being tried whether the program is faster this way; it goes to and fro between this and how it was.
+    /// It is being tried whether the program is faster this way; it goes to and fro between this
+    /// and how it was.
     Tried {
         /// What is tried.
         actuator: Actuator,
@@ -376,7 +384,8 @@ pub enum Why {
         /// How many it asks for.
         asked: u16,
     },
-    /// Its threads were sorted by how long they wait at locks, and those that wait alike share a socket from now on.
+    /// Its threads were sorted by how long they wait at locks, and those that wait alike share a
+    /// socket from now on.
     Shuffled {
         /// How many were sorted.
         threads: u16,
@@ -386,21 +395,22 @@ pub enum Why {
         groups: u16,
         /// The mean share of their time at locks, 0 to 1.
         lock_time: f64,
-        /// How far the threads of a socket were apart, as a share of their time; misses per second where they are sorted by these.
+        /// How far the threads of a socket were apart, as a share of their time; misses per second
+        /// where they are sorted by these.
         before: f64,
         /// The same with the new groups.
         after: f64,
     },
-    /// It is being tried whether the program is faster with its threads sorted into groups; it goes to and fro between that
-    /// and how they were.
+    /// It is being tried whether the program is faster with its threads sorted into groups; it goes
+    /// to and fro between that and how they were.
     GroupsTried {
         /// How many threads would be in a group.
         threads: u16,
         /// Over how many sockets.
         groups: u16,
     },
-    /// Earlier runs of the program, or repetitions in this one, have shown whether such groups help it: that is not tried
-    /// again for now.
+    /// Earlier runs of the program, or repetitions in this one, have shown whether such groups help
+    /// it: that is not tried again for now.
     GroupsRecalled {
         /// Whether they do; then they are in force from now on.
         helped: bool,
@@ -434,10 +444,12 @@ pub enum Why {
         side_by_side: Option<f64>,
         /// How many they keep busy in turns, or are expected to by what each did alone.
         in_gangs: Option<f64>,
-        /// What finding out has cost so far: CPU time that was lost by it, as time of the whole machine.
+        /// What finding out has cost so far: CPU time that was lost by it, as time of the whole
+        /// machine.
         explored: Nanos,
     },
-    /// It was started with fewer threads than it would have, since by runs alone the last program ends sooner so.
+    /// It was started with fewer threads than it would have, since by runs alone the last program
+    /// ends sooner so.
     Molded {
         /// How many it has.
         threads: u16,

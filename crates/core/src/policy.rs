@@ -54,7 +54,8 @@ impl World<'_> {
     }
 }
 
-/// Decides what should run: a pure state machine without clock, file, thread or randomness of its own.
+/// Decides what should run: a pure state machine without clock, file, thread or randomness of its
+/// own.
 pub trait Policy {
     /// Answers what happened with what is wanted now. `plan` comes empty; see [`Plan`] for what
     /// leaving something out means. `causes` is never empty, and holds everything of one instant.

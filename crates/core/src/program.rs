@@ -127,7 +127,8 @@ pub struct Usage {
     /// it: the counters are cosched's own, and only solo runs are counted.
     #[serde(skip)]
     pub counts: Counts,
-    /// What waiting for each other cost its threads, where that is simulated and its model asks for it.
+    /// What waiting for each other cost its threads, where that is simulated and its model asks for
+    /// it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits: Option<Waits>,
 }
@@ -180,7 +181,8 @@ impl Counts {
         Some(1000.0 * self.llc_misses? as f64 / instructions as f64)
     }
 
-    /// The share of references to the last-level cache that missed, 0 to 1. `None` also where a counter stands still.
+    /// The share of references to the last-level cache that missed, 0 to 1. `None` also where a
+    /// counter stands still.
     pub fn miss_ratio(&self) -> Option<f64> {
         let references = self.llc_references.filter(|count| *count > 0)?;
         // Events that take turns are scaled apart, so one may come out above the other.
@@ -218,7 +220,8 @@ pub struct Molding {
 pub struct Profile {
     /// Time that one run takes alone, with the same thread count and placement.
     pub solo: Option<Nanos>,
-    /// CPU time of that run, of all threads; less than their number times its length where they sleep or have ended.
+    /// CPU time of that run, of all threads; less than their number times its length where they
+    /// sleep or have ended.
     pub solo_cpu: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions.
     pub misses_per_kilo_instruction: Option<f64>,
@@ -230,7 +233,8 @@ pub struct Profile {
     pub speedup: Option<Speedup>,
     /// That it is started with fewer threads than it would have.
     pub molded: Option<Molding>,
-    /// How its threads are scheduled best, as earlier runs of it beside the same programs have shown.
+    /// How its threads are scheduled best, as earlier runs of it beside the same programs have
+    /// shown.
     pub experience: Experience,
 }
 
@@ -243,8 +247,8 @@ pub struct Program {
     pub state: ProgramState,
     /// How many threads it wants to have on CPUs at once, as its workload says.
     pub asked: u16,
-    /// How many it wants for the parallel region that it is in, or was in last; equals `asked` before its first request,
-    /// and for programs that make none.
+    /// How many it wants for the parallel region that it is in, or was in last; equals `asked`
+    /// before its first request, and for programs that make none.
     pub requested: u16,
     /// How many it was granted: at most `requested`.
     pub granted: u16,
@@ -274,12 +278,14 @@ pub struct Program {
     pub settled_at: Nanos,
     /// What is known of it from runs alone.
     pub profile: Profile,
-    /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes them.
+    /// Its threads, as a range of [`World::threads`](crate::World); empty unless a policy observes
+    /// them.
     pub threads: Range<u32>,
 }
 
 impl Program {
-    /// How long it has been waiting at `now` since it last ran (or since it came); zero while it runs.
+    /// How long it has been waiting at `now` since it last ran (or since it came); zero while it
+    /// runs.
     pub fn waiting(&self, now: Nanos) -> Nanos {
         self.waiting_since.map_or(Nanos::ZERO, |since| now.since(since))
     }

@@ -65,9 +65,11 @@ pub struct RunResult {
     pub placement: Option<String>,
     /// The quantum that was asked for, where the policy has one.
     pub quantum_seconds: Option<f64>,
-    /// No program was to be frozen longer than this at a time, where the policy freezes; `None` also in older files.
+    /// No program was to be frozen longer than this at a time, where the policy freezes; `None`
+    /// also in older files.
     pub max_frozen_seconds: Option<f64>,
-    /// Whether idle CPUs of a gang were given away, where the policy can do that; `None` also in older files.
+    /// Whether idle CPUs of a gang were given away, where the policy can do that; `None` also in
+    /// older files.
     pub fill: Option<bool>,
     /// The wall-clock time at which the run began, RFC 3339.
     pub started_at: String,
@@ -81,7 +83,8 @@ pub struct RunResult {
     pub kept_from_seconds: Option<f64>,
     /// What it ran on.
     pub machine: MachineDescription,
-    /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older files.
+    /// What repeats it, where it was simulated; `None` for a run on a real machine, and in older
+    /// files.
     pub simulation: Option<Simulation>,
     /// How programs were frozen and pinned.
     pub rungs: Rungs,
@@ -158,8 +161,8 @@ pub struct ProgramResult {
     /// How many it would have asked for, had it not been started with fewer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_from: Option<u16>,
-    /// The time that the same work takes alone with the fewer threads with which it was started; `None` where it had all, and
-    /// in older files.
+    /// The time that the same work takes alone with the fewer threads with which it was started;
+    /// `None` where it had all, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub molded_solo_seconds: Option<f64>,
     /// When it came.
@@ -172,7 +175,8 @@ pub struct ProgramResult {
     pub running_seconds: f64,
     /// How long it waited: before its first start, and frozen.
     pub waiting_seconds: f64,
-    /// The time that the same work takes alone with all threads that it asks for, where it was measured.
+    /// The time that the same work takes alone with all threads that it asks for, where it was
+    /// measured.
     pub solo_seconds: Option<f64>,
     /// Turnaround - alone with the threads with which it was started - waiting.
     pub interference_seconds: Option<f64>,
@@ -193,15 +197,16 @@ pub struct ProgramResult {
     pub usage: Usage,
     /// When it was allowed to run in the whole run, and where.
     pub timeline: Vec<TimelineEntry>,
-    /// Where programs take turns by weight: its turns, from and to (seconds). It may run outside of them, too.
+    /// Where programs take turns by weight: its turns, from and to (seconds). It may run outside of
+    /// them, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub turns: Vec<(f64, f64)>,
     /// Whether processes of it were alive when the run ended, and were left running.
     pub left_running: bool,
     /// What else the policy was told of it; `None` in older files.
     pub terms: Option<Terms>,
-    /// Of the variables that decide how programs run, those that it was given beside what it inherited; `None` where nothing
-    /// was run, and in older files.
+    /// Of the variables that decide how programs run, those that it was given beside what it
+    /// inherited; `None` where nothing was run, and in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub environment: Option<BTreeMap<String, String>>,
     /// How its threads waited at barriers; `None`: in its own way, and in older files.
@@ -230,13 +235,15 @@ impl ProgramResult {
         self.molded_from.unwrap_or(self.threads)
     }
 
-    /// The time that the same work takes alone with the threads with which it was started, where it was measured.
+    /// The time that the same work takes alone with the threads with which it was started, where it
+    /// was measured.
     pub fn alone_as_started_seconds(&self) -> Option<f64> {
         self.molded_solo_seconds.or(self.solo_seconds)
     }
 }
 
-/// How a program's threads waited at barriers, if not in its own way, or if another was chosen and could not be.
+/// How a program's threads waited at barriers, if not in its own way, or if another was chosen and
+/// could not be.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarrierResult {
     /// The way.
@@ -312,8 +319,8 @@ pub struct Own {
     pub switches: usize,
     /// How late wake-ups came after they were due; `None` without wake-ups.
     pub wake_lateness: Option<Quantiles>,
-    /// From the first freeze of a switch until the last program of the new gang ran, where a switch froze one
-    /// program and thawed another; `None` without such switches.
+    /// From the first freeze of a switch until the last program of the new gang ran, where a switch
+    /// froze one program and thawed another; `None` without such switches.
     pub switch_gap: Option<Quantiles>,
 }
 
@@ -405,7 +412,8 @@ impl RunResult {
     /// Reads the content of a `run.json`. `path` stands in the messages.
     ///
     /// # Errors
-    /// When it is something else, is damaged, says what no run can be, or has another schema than [`SCHEMA`].
+    /// When it is something else, is damaged, says what no run can be, or has another schema than
+    /// [`SCHEMA`].
     pub fn read(text: &[u8], path: &Path) -> Result<RunResult, ResultError> {
         #[derive(Deserialize)]
         struct Version {

@@ -1,10 +1,11 @@
 //! How the time of a program alone depends on its thread count.
 //!
-//! *Problem.* With which thread count a program should run beside others follows from what each further thread brings
-//! it, and that is known only for the counts with which it was run alone.
+//! *Problem.* With which thread count a program should run beside others follows from what each
+//! further thread brings it, and that is known only for the counts with which it was run alone.
 //!
-//! *Idea.* A few counts are measured. Between two of them the speed is taken to be on the line through both; below the
-//! fewest it is taken to be in proportion to the threads, and above the most nothing more is gained.
+//! *Idea.* A few counts are measured. Between two of them the speed is taken to be on the line
+//! through both; below the fewest it is taken to be in proportion to the threads, and above the
+//! most nothing more is gained.
 
 use crate::time::Nanos;
 
@@ -20,8 +21,8 @@ pub struct Speedup {
 }
 
 impl Speedup {
-    /// Of these thread counts with their times, at most eight: the fewest and the most of them are kept in any case.
-    /// `None` if there is none, or one makes no sense.
+    /// Of these thread counts with their times, at most eight: the fewest and the most of them are
+    /// kept in any case. `None` if there is none, or one makes no sense.
     pub fn new(times: &[(u16, Nanos)]) -> Option<Speedup> {
         let mut times = times.to_vec();
         times.sort_unstable();

@@ -5,18 +5,20 @@
 //! A B C), and what happened close together is compared pair by pair: a slow minute
 //! slows both sides of a pair, and their ratio keeps.
 //!
-//! How far a figure can be trusted is told by an interval that holds the true value in at least 95 of 100 cases. For a
-//! median it reaches from one of the measurements to another, as the sign test has it: each measurement lies on either
-//! side of the true median with equal chances, whatever the errors are like. With fewer than six measurements there is
-//! no such interval. (The percentile bootstrap, which was used before, held the true median in 53, 72 and 87 of 100
-//! cases with two, three and four measurements, and in 92 to 95 with five to ten.)
+//! How far a figure can be trusted is told by an interval that holds the true value in at least 95
+//! of 100 cases. For a median it reaches from one of the measurements to another, as the sign test
+//! has it: each measurement lies on either side of the true median with equal chances, whatever the
+//! errors are like. With fewer than six measurements there is no such interval. (The percentile
+//! bootstrap, which was used before, held the true median in 53, 72 and 87 of 100 cases with two,
+//! three and four measurements, and in 92 to 95 with five to ten.)
 //!
-//! For a ratio it is Wilcoxon's, with the estimate of Hodges and Lehmann that belongs to it, on the logarithms
-//! of the pairs' ratios: the median of the averages of any two of them, and those
-//! averages that a signed-rank test would not reject. It asks only that a ratio is as likely to be so much too
-//! large as too small. Student's interval, which was used before, asks for normal errors; on a machine whose host
-//! switches between fast and slow minutes a single pair across such a change made it several times wider. Bootstraps of a ratio
-//! with two tails called 4 to 8 of 100 equal pairs different, symmetric ones reached from nothing to a million.
+//! For a ratio it is Wilcoxon's, with the estimate of Hodges and Lehmann that belongs to it, on the
+//! logarithms of the pairs' ratios: the median of the averages of any two of them, and those
+//! averages that a signed-rank test would not reject. It asks only that a ratio is as likely to be
+//! so much too large as too small. Student's interval, which was used before, asks for normal
+//! errors; on a machine whose host switches between fast and slow minutes a single pair across such
+//! a change made it several times wider. Bootstraps of a ratio with two tails called 4 to 8 of 100
+//! equal pairs different, symmetric ones reached from nothing to a million.
 
 //!
 //! A *comparison* is more careful than a figure: its interval holds the true ratio in 98 of 100
@@ -33,7 +35,8 @@ const TAIL: f64 = 0.025;
 /// The same for a comparison.
 const TAIL_OF_A_COMPARISON: f64 = 0.01;
 
-/// Below this a comparison has no interval, and no verdict: each of 6 pairs lies on the same side in 3 of 100 cases.
+/// Below this a comparison has no interval, and no verdict: each of 6 pairs lies on the same side
+/// in 3 of 100 cases.
 pub const FEWEST_TO_COMPARE: usize = 7;
 
 /// A figure from several measurements.
@@ -41,7 +44,8 @@ pub const FEWEST_TO_COMPARE: usize = 7;
 pub struct Estimate {
     /// The figure, in the unit of the measurements.
     pub value: f64,
-    /// The lower and the upper end of its interval (95 %; of a [`comparison`] 98 %); `None` if there are too few measurements to tell.
+    /// The lower and the upper end of its interval (95 %; of a [`comparison`] 98 %); `None` if
+    /// there are too few measurements to tell.
     pub interval: Option<(f64, f64)>,
 }
 
@@ -110,33 +114,35 @@ pub fn median_estimate(samples: &[f64]) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
-/// How far the median of samples is off by chance, as one standard error: that of normal errors as wide as the middle half of
-/// the samples shows (from the median of the distances to their median), so that a few far outside do not count. `None` with
-/// fewer than two samples, which show no spread.
+/// How far the median of samples is off by chance, as one standard error: that of normal errors as
+/// wide as the middle half of the samples shows (from the median of the distances to their median),
+/// so that a few far outside do not count. `None` with fewer than two samples, which show no
+/// spread.
 pub fn median_error(samples: &[f64]) -> Option<f64> {
     let value = median(samples).filter(|_| samples.len() > 1)?;
     let distances: Vec<f64> = samples.iter().map(|sample| (sample - value).abs()).collect();
-    // A normal error's quartile lies 1 / 1.4826 standard deviations out; a median's error is sqrt(pi / 2) times a mean's.
+    // A normal error's quartile lies 1 / 1.4826 standard deviations out; a median's error is
+    // sqrt(pi / 2) times a mean's.
     let deviation = 1.4826 * median(&distances)?;
     Some((std::f64::consts::PI / 2.0).sqrt() * deviation / (samples.len() as f64).sqrt())
 }
 
-/// How much of `b` it takes for `a`, from the pairs' ratios `a[i] / b[i]`: Hodges' and Lehmann's estimate with
-/// Wilcoxon's interval. `None` without pairs, or if a value is not positive. No interval with fewer
-/// than six pairs, for which there is none of 95 %.
+/// How much of `b` it takes for `a`, from the pairs' ratios `a[i] / b[i]`: Hodges' and Lehmann's
+/// estimate with Wilcoxon's interval. `None` without pairs, or if a value is not positive. No
+/// interval with fewer than six pairs, for which there is none of 95 %.
 pub fn ratio_estimate(a: &[f64], b: &[f64]) -> Option<Estimate> {
     ratio(a, b, TAIL)
 }
 
-/// The same to compare `a` with `b`: with the interval of 98 % from which a [verdict](Estimate::verdict) may be read,
-/// and none with fewer than [`FEWEST_TO_COMPARE`] pairs.
+/// The same to compare `a` with `b`: with the interval of 98 % from which a
+/// [verdict](Estimate::verdict) may be read, and none with fewer than [`FEWEST_TO_COMPARE`] pairs.
 pub fn comparison(a: &[f64], b: &[f64]) -> Option<Estimate> {
     ratio(a, b, TAIL_OF_A_COMPARISON)
 }
 
-/// The same for one that was chosen as the best of so many `candidates`: the more there are, the better one of them
-/// looks by chance. The interval of 95 % is widened so far that it holds for all of them at once (Bonferroni). There
-/// is none with fewer than 9 pairs for 11 candidates, say.
+/// The same for one that was chosen as the best of so many `candidates`: the more there are, the
+/// better one of them looks by chance. The interval of 95 % is widened so far that it holds for all
+/// of them at once (Bonferroni). There is none with fewer than 9 pairs for 11 candidates, say.
 pub fn comparison_of_best(a: &[f64], b: &[f64], candidates: usize) -> Option<Estimate> {
     ratio(a, b, TAIL / candidates.max(1) as f64)
 }
@@ -156,9 +162,9 @@ fn ratio(a: &[f64], b: &[f64], tail: f64) -> Option<Estimate> {
     Some(Estimate { value, interval })
 }
 
-/// How many averages lie outside a signed-rank interval on each side, the end itself included: the largest `n` such that
-/// the sum of the positive ranks of `pairs` differences around zero is below `n` in at most a `tail` of all
-/// cases. `None` if even a sum of zero is more frequent.
+/// How many averages lie outside a signed-rank interval on each side, the end itself included: the
+/// largest `n` such that the sum of the positive ranks of `pairs` differences around zero is below
+/// `n` in at most a `tail` of all cases. `None` if even a sum of zero is more frequent.
 fn rejected(pairs: usize, tail: f64) -> Option<usize> {
     // The distribution of the sum: each rank is in it in half of the cases.
     let most = pairs * (pairs + 1) / 2;
@@ -173,8 +179,8 @@ fn rejected(pairs: usize, tail: f64) -> Option<usize> {
     too_few(&share, tail)
 }
 
-/// The largest number such that smaller ones come in at most a `tail` of all cases; `None` if even zero comes more often.
-/// `share`: in which share of all cases 0, 1, 2, ... come.
+/// The largest number such that smaller ones come in at most a `tail` of all cases; `None` if even
+/// zero comes more often. `share`: in which share of all cases 0, 1, 2, ... come.
 fn too_few(share: &[f64], tail: f64) -> Option<usize> {
     let below = share.iter().scan(0.0, |sum, share| {
         *sum += share;
@@ -187,7 +193,8 @@ fn too_few(share: &[f64], tail: f64) -> Option<usize> {
 mod tests {
     use super::*;
 
-    /// Times of something that takes 1 s on a machine that others share: noise of 5 %, and a hiccup of up to a half now and then.
+    /// Times of something that takes 1 s on a machine that others share: noise of 5 %, and a hiccup
+    /// of up to a half now and then.
     fn noisy(random: &mut fastrand::Rng, n: usize) -> Vec<f64> {
         let one = |random: &mut fastrand::Rng| {
             let noise: f64 = (0..12).map(|_| random.f64()).sum::<f64>() - 6.0;
@@ -228,7 +235,8 @@ mod tests {
 
     #[test]
     fn the_ends_of_a_median_s_interval_are_those_of_the_tables_of_the_sign_test() {
-        // The critical values for two sides of 5 % in all: 0 for 6 to 8 measurements, 1 for 9 to 11, 5 for 20.
+        // The critical values for two sides of 5 % in all: 0 for 6 to 8 measurements, 1 for 9 to
+        // 11, 5 for 20.
         for (n, few) in [(6, 0), (8, 0), (9, 1), (11, 1), (20, 5)] {
             let samples: Vec<f64> = (0..n).map(f64::from).collect();
             let ends = (f64::from(few), f64::from(n - 1 - few));
@@ -270,7 +278,8 @@ mod tests {
 
     #[test]
     fn as_many_averages_are_left_out_as_in_the_tables_of_the_signed_rank_test() {
-        // The critical values for two sides of 5 % in all, such as 0 for 6 pairs and 8 for 10, and the one after.
+        // The critical values for two sides of 5 % in all, such as 0 for 6 pairs and 8 for 10, and
+        // the one after.
         let table =
             [(5, None), (6, Some(1)), (7, Some(3)), (8, Some(4)), (10, Some(9)), (20, Some(53))];
         for (pairs, wanted) in table {

@@ -1,7 +1,9 @@
-//! How the threads of a program are treated as equals, learnt from the reasons that a policy gives one after the other.
+//! How the threads of a program are treated as equals, learnt from the reasons that a policy gives
+//! one after the other.
 //!
-//! A reason tells what *changes*: a slice was chosen, a way to schedule is being tried, kept, or put back. Who looks at a
-//! run, live or afterwards, wants to know what is in force. This adds reasons up to that.
+//! A reason tells what *changes*: a slice was chosen, a way to schedule is being tried, kept, or
+//! put back. Who looks at a run, live or afterwards, wants to know what is in force. This adds
+//! reasons up to that.
 
 use crate::actuator::Actuator;
 use crate::plan::Why;
@@ -12,7 +14,8 @@ use crate::time::Nanos;
 pub struct Treatment {
     /// The latest slice that was chosen, and for which figures.
     pub chosen: Option<Chosen>,
-    /// How the threads are scheduled; `None`: not told, so the chosen slice is in force where there is one.
+    /// How the threads are scheduled; `None`: not told, so the chosen slice is in force where there
+    /// is one.
     pub in_force: Option<Actuator>,
     /// What is being tried: the program goes to and fro between this and what is in force.
     pub tried: Option<Actuator>,

@@ -1,7 +1,9 @@
-//! What the threads of a program did with their CPU time, and what waiting for each other cost them.
+//! What the threads of a program did with their CPU time, and what waiting for each other cost
+//! them.
 //!
-//! The quantities are those of section 2.3 of the paper on the time donating barrier, with equations 1 to 3 as functions.
-//! Only a simulator can tell a look at memory that has not changed from useful work, so real programs have none of this.
+//! The quantities are those of section 2.3 of the paper on the time donating barrier, with
+//! equations 1 to 3 as functions. Only a simulator can tell a look at memory that has not changed
+//! from useful work, so real programs have none of this.
 
 use std::ops::Add;
 
@@ -14,11 +16,13 @@ pub struct Waits {
     pub useful_seconds: f64,
     /// CPU time in which they only looked whether they may go on, T_WS, seconds.
     pub spun_seconds: f64,
-    /// By how much less than their share of the machine they got, [`lag`], seconds; negative where they got more.
+    /// By how much less than their share of the machine they got, [`lag`], seconds; negative where
+    /// they got more.
     pub lag_seconds: f64,
     /// How many barriers were opened.
     pub barriers: u64,
-    /// From the first thread's arrival at a barrier to the last one's, T'_BL (eq. 5), summed over the barriers, seconds.
+    /// From the first thread's arrival at a barrier to the last one's, T'_BL (eq. 5), summed over
+    /// the barriers, seconds.
     pub latency_seconds: f64,
     /// The longest of these.
     pub longest_latency_seconds: f64,
@@ -52,8 +56,9 @@ impl Add for Waits {
     }
 }
 
-/// A thread's share of a machine for a time: t P w, with P CPUs and w the thread's part of all weights. The paper lets it
-/// exceed one CPU where there are more of them than threads; here it cannot.
+/// A thread's share of a machine for a time: t P w, with P CPUs and w the thread's part of all
+/// weights. The paper lets it exceed one CPU where there are more of them than threads; here it
+/// cannot.
 pub fn share(time: f64, cpus: f64, weight: f64) -> f64 {
     time * (cpus * weight).min(1.0)
 }
@@ -63,7 +68,8 @@ pub fn lag(share: f64, received: f64) -> f64 {
     share - received
 }
 
-/// What of the CPU time that a thread received was work, T_E = Received - T_WS. Equation 2; with [`lag`], equation 3.
+/// What of the CPU time that a thread received was work, T_E = Received - T_WS. Equation 2; with
+/// [`lag`], equation 3.
 pub fn useful(received: f64, spun: f64) -> f64 {
     received - spun
 }
@@ -74,7 +80,8 @@ mod tests {
 
     #[test]
     fn share_lag_and_useful_time_agree_as_in_equations_1_to_3() {
-        // 3 s on two CPUs among four equal threads: 1.5 s each. One received 1 s, of which it spun 0.25 s.
+        // 3 s on two CPUs among four equal threads: 1.5 s each. One received 1 s, of which it spun
+        // 0.25 s.
         let share = share(3.0, 2.0, 0.25);
         let (received, spun) = (1.0, 0.25);
         assert_eq!((share, lag(share, received)), (1.5, 0.5));

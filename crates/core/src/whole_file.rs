@@ -1,9 +1,9 @@
 //! Files that are written whole or not at all: a reader never finds half a file.
 //!
-//! The content goes into a new file beside it, which then takes the name. No link is followed, neither
-//! under the name nor under that of the new file: in a folder that others may write to, a link could lead
-//! to any file of the user. The folder itself could become such a link, so results of runs replace
-//! nothing ([`create`]).
+//! The content goes into a new file beside it, which then takes the name. No link is followed,
+//! neither under the name nor under that of the new file: in a folder that others may write to, a
+//! link could lead to any file of the user. The folder itself could become such a link, so results
+//! of runs replace nothing ([`create`]).
 
 use std::fs::{self, File};
 use std::io::{self, Write};

@@ -64,7 +64,8 @@ use file::{Draft, Words};
 /// The largest number of programs in one workload.
 pub const MAX_PROGRAMS: usize = 4096;
 
-/// The largest size of a workload file, bytes: what is larger is another file, or one without an end.
+/// The largest size of a workload file, bytes: what is larger is another file, or one without an
+/// end.
 pub const MAX_BYTES: u64 = 16 << 20;
 
 /// The programs to run together; never empty.
@@ -95,7 +96,8 @@ pub struct ProgramSpec {
     pub weight: f64,
     /// Last-level cache misses per 1000 instructions when it runs alone, if the user knows.
     pub misses_per_kilo_instruction: Option<f64>,
-    /// Share of the references to the last-level cache that miss when it runs alone, if the user knows.
+    /// Share of the references to the last-level cache that miss when it runs alone, if the user
+    /// knows.
     pub miss_ratio: Option<f64>,
     /// Traffic between caches and memory when it runs alone, GB/s (10^9 bytes), if the user knows.
     pub memory_gigabytes_per_second: Option<f64>,
@@ -110,7 +112,8 @@ pub struct ProgramSpec {
     pub malleable: bool,
     /// Whether it lets cosched start it with fewer threads than it would have.
     pub moldable: bool,
-    /// Whether it is counted from inside how far it comes: its own ticks, or its regions and barriers.
+    /// Whether it is counted from inside how far it comes: its own ticks, or its regions and
+    /// barriers.
     pub progress: bool,
     /// How its threads wait at barriers; `None`: what holds for all programs.
     pub barrier: Option<Barrier>,
@@ -174,7 +177,8 @@ impl Workload {
         check::check(file::drafts(&origin, text)?, &origin, directory)
     }
 
-    /// Reads the text of a workload file. `path` stands in the messages, and programs start in its folder.
+    /// Reads the text of a workload file. `path` stands in the messages, and programs start in its
+    /// folder.
     ///
     /// # Errors
     /// When the text breaks a rule.
@@ -196,7 +200,8 @@ impl Workload {
         check::check(commands.map(Draft::of).collect(), &Origin::CommandLine, directory)
     }
 
-    /// A workload of one-line commands, split as a shell splits words, started in `directory` (absolute).
+    /// A workload of one-line commands, split as a shell splits words, started in `directory`
+    /// (absolute).
     ///
     /// # Errors
     /// When there is no command, or one is empty or has an unclosed quote.

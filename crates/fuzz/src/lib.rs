@@ -1,8 +1,8 @@
 //! Damaged input: text that is nearly what a parser expects.
 //!
-//! Bytes by chance are refused at their first one. So input is made of good samples: bytes are changed,
-//! cut out, doubled, moved in from another sample, and numbers become extreme ones.
-//! `make fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
+//! Bytes by chance are refused at their first one. So input is made of good samples: bytes are
+//! changed, cut out, doubled, moved in from another sample, and numbers become extreme ones. `make
+//! fuzz` runs the targets in `tests/` for hours; `make test` runs each for a moment.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! Runs a command whose parallel regions are granted so many threads, without a scheduler: `granted N COMMAND...`. It says how
-//! often the command asked. To try out what the hook does to a program, and what that costs.
+//! Runs a command whose parallel regions are granted so many threads, without a scheduler: `granted
+//! N COMMAND...`. It says how often the command asked. To try out what the hook does to a program,
+//! and what that costs.
 
 use std::error::Error;
 use std::process::Command;

@@ -43,8 +43,8 @@ const NONE: u8 = 1;
 /// The first of the ways.
 const WAYS: u8 = 2;
 
-/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons alone. With it barriers are ours even without
-/// cosched.
+/// The way that the environment names: `COSCHED_BARRIER_WAY`, for comparisons alone. With it
+/// barriers are ours even without cosched.
 static CHOSEN: AtomicU8 = AtomicU8::new(NOT_LOOKED);
 
 /// Whether barriers that are made now are ours.

@@ -1,16 +1,19 @@
 //! OpenBLAS with threads of its own: the calls that it works on in parallel.
 //!
-//! It has no regions that could be stood in front of, but a number of threads that holds for the whole process. So ours stands
-//! in front of the calls where programs spend their time: products and updates of matrices, and the solvers above them. The
-//! first call that finds no other at work asks for as many threads as the program has set, sets the grant, and puts
-//! the program's number back when the last call has ended. Between calls the number is the program's own: who reads or sets
-//! it (`threadpoolctl`, say) finds nothing of us. A call that finds another at work takes the number as it is.
+//! It has no regions that could be stood in front of, but a number of threads that holds for the
+//! whole process. So ours stands in front of the calls where programs spend their time: products
+//! and updates of matrices, and the solvers above them. The first call that finds no other at work
+//! asks for as many threads as the program has set, sets the grant, and puts the program's number
+//! back when the last call has ended. Between calls the number is the program's own: who reads or
+//! sets it (`threadpoolctl`, say) finds nothing of us. A call that finds another at work takes the
+//! number as it is.
 //!
 //! An OpenBLAS that was built with OpenMP is left alone here: its number is OpenMP's.
 //!
-//! Which OpenBLAS a caller means cannot be told, as nothing that is passed lies in its library. The linker's next one is taken,
-//! or where there is none (extension modules of Python bring their own) the first that was loaded. The builds that can
-//! stand side by side in one process have other names for their functions, each of which is here.
+//! Which OpenBLAS a caller means cannot be told, as nothing that is passed lies in its library. The
+//! linker's next one is taken, or where there is none (extension modules of Python bring their own)
+//! the first that was loaded. The builds that can stand side by side in one process have other
+//! names for their functions, each of which is here.
 
 mod entries;
 
@@ -108,7 +111,8 @@ impl Build {
             // SAFETY: both come from `functions`: functions of OpenBLAS with these types.
             unsafe {
                 let (found, own) = (get(), self.own.load(Relaxed));
-                // Where ours still holds, a fork has cut off the call that was to put the program's back.
+                // Where ours still holds, a fork has cut off the call that was to put the program's
+                // back.
                 let is_ours = found == self.given.load(Relaxed) && found != own;
                 let own = if is_ours { own } else { found };
                 let granted = link::region(own);

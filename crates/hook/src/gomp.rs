@@ -1,17 +1,19 @@
 //! gcc's OpenMP: the entries that begin a parallel region.
 //!
-//! What the compiler makes of `#pragma omp parallel` is a call of one of these, with the number of the `num_threads` clause,
-//! or 0 where there is none. Ours asks for as many threads as the runtime would take then, and passes the grant on in that
-//! place. So nothing of the program's settings changes: `omp_get_max_threads` and `omp_set_num_threads` say and do what they
-//! always did, and are what is wanted.
+//! What the compiler makes of `#pragma omp parallel` is a call of one of these, with the number of
+//! the `num_threads` clause, or 0 where there is none. Ours asks for as many threads as the runtime
+//! would take then, and passes the grant on in that place. So nothing of the program's settings
+//! changes: `omp_get_max_threads` and `omp_set_num_threads` say and do what they always did, and
+//! are what is wanted.
 //!
-//! Left alone are: regions with a clause, which by the standard get exactly that many; regions inside parallel regions;
-//! everything after a call of `omp_set_dynamic(0)`, by which a program says that it counts on the numbers; and regions of a
-//! program whose executable has variables for every thread (`may_be_thread_private`).
+//! Left alone are: regions with a clause, which by the standard get exactly that many; regions
+//! inside parallel regions; everything after a call of `omp_set_dynamic(0)`, by which a program
+//! says that it counts on the numbers; and regions of a program whose executable has variables for
+//! every thread (`may_be_thread_private`).
 //!
-//! The body that is passed on is ours, for every region: each thread so knows which region it is in, and with that which
-//! runtime is meant by the entries that name no caller (`barriers`), and whether it meets the others at a barrier of ours
-//! (`region`).
+//! The body that is passed on is ours, for every region: each thread so knows which region it is
+//! in, and with that which runtime is meant by the entries that name no caller (`barriers`), and
+//! whether it meets the others at a barrier of ours (`region`).
 
 mod barriers;
 
@@ -37,7 +39,8 @@ static IN_PARALLEL: Function = Function::named("omp_in_parallel\0");
 /// Whether the program has said that its numbers of threads are not to be changed.
 static IS_FIXED: AtomicBool = AtomicBool::new(false);
 
-/// How many threads a region without a clause gets, whose library has `code` in it; `None`: it is left alone.
+/// How many threads a region without a clause gets, whose library has `code` in it; `None`: it is
+/// left alone.
 pub(crate) fn team(code: *const c_void) -> Option<c_int> {
     if !link::may_bind() || IS_FIXED.load(Relaxed) || may_be_thread_private(code) {
         return None;
@@ -96,8 +99,8 @@ unsafe fn reductions(data: *const c_void) -> usize {
 /// # Safety
 /// `region` has to be the address of a [`Region`] that lives until the body is over.
 unsafe extern "C" fn inside(region: *mut c_void) {
-    // SAFETY: `entry` has passed it along; it lives until the runtime says that the region is over. The program's body gets
-    // what was meant for it.
+    // SAFETY: `entry` has passed it along; it lives until the runtime says that the region is over.
+    // The program's body gets what was meant for it.
     unsafe {
         let region = &*region.cast::<Region>();
         region.team.work(|| (region.body)(region.data));
@@ -167,7 +170,8 @@ macro_rules! set_dynamic {
             // gives functions of this name, which take it by the same type.
             unsafe {
                 IS_FIXED.store($read == 0, Relaxed);
-                // Of several runtimes that do not know of each other, which is meant cannot be told: all.
+                // Of several runtimes that do not know of each other, which is meant cannot be
+                // told: all.
                 REAL.for_each(b"omp", |real| {
                     // SAFETY: `real` is a runtime's function of this name, so this is its type.
                     transmute::<usize, unsafe extern "C" fn($kind)>(real)($value)

@@ -1,16 +1,18 @@
 //! LLVM's OpenMP (and Intel's, which is the same): the entry that begins a parallel region.
 //!
-//! `__kmpc_fork_call` has no argument for the number of threads: the compiler has `__kmpc_push_num_threads` called before it
-//! where there is a clause. Ours calls that with the grant, and leaves alone the region that follows a call of the
-//! program's. Which runtime is meant is told by the description of the place in the source (`location`), which lies in the
-//! library that calls. Everything else is as with `gomp`.
+//! `__kmpc_fork_call` has no argument for the number of threads: the compiler has
+//! `__kmpc_push_num_threads` called before it where there is a clause. Ours calls that with the
+//! grant, and leaves alone the region that follows a call of the program's. Which runtime is meant
+//! is told by the description of the place in the source (`location`), which lies in the library
+//! that calls. Everything else is as with `gomp`.
 //!
 //! The entry takes any number of arguments, one for each variable that the region uses, and all are
 //! addresses. They are passed on as they lie there: some more than there are, up to [`MOST`]. What
 //! is read beyond them is the caller's own stack, and is not used.
 //!
-//! Where the region's threads meet at a barrier of ours (`region`), the body that is passed on is ours, with one argument
-//! more, and `__kmpc_barrier` is that barrier. All entries here name their caller.
+//! Where the region's threads meet at a barrier of ours (`region`), the body that is passed on is
+//! ours, with one argument more, and `__kmpc_barrier` is that barrier. All entries here name their
+//! caller.
 
 use core::cell::Cell;
 use core::ffi::{c_int, c_void};
@@ -91,7 +93,8 @@ fn grant(location: *const c_void, body: *const c_void) {
     }
     // SAFETY: only a type; it is that of LLVM's runtime for `__kmpc_global_thread_num`.
     type Number = unsafe extern "C" fn(*const c_void) -> c_int;
-    // SAFETY: entries of the runtime, with the types of its interface; the location is the caller's own.
+    // SAFETY: entries of the runtime, with the types of its interface; the location is the caller's
+    // own.
     unsafe {
         let thread = transmute::<usize, Number>(number)(location);
         transmute::<usize, Push>(push)(location, thread, granted);
@@ -130,8 +133,9 @@ macro_rules! fork_call {
             }
             grant(location, body);
             let region = Region { body, team: Team::begin(body) };
-            // SAFETY: the runtime's own entry, with the arguments that were meant for it, and with some that it does not
-            // look at. The region lives until the runtime says that it is over.
+            // SAFETY: the runtime's own entry, with the arguments that were meant for it, and with
+            // some that it does not look at. The region lives until the runtime says that it is
+            // over.
             unsafe {
                 let real = transmute::<usize, Entry>(real);
                 let (ours, more) = (&raw const region, count + 1);
@@ -162,8 +166,8 @@ macro_rules! inside {
         ) {
             // SAFETY: only a type; the body takes these addresses, or fewer.
             type Body = unsafe extern "C" fn(*mut c_int, *mut c_int, $($argument: usize),*);
-            // SAFETY: the entry has passed the region along, which lives. The program's body gets what was meant for it, and
-            // what it does not look at.
+            // SAFETY: the entry has passed the region along, which lives. The program's body gets
+            // what was meant for it, and what it does not look at.
             unsafe {
                 let region = &*region;
                 let body = transmute::<*const c_void, Body>(region.body);

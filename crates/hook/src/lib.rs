@@ -9,12 +9,14 @@
 //! its own). `barrier` is the time donating barrier, behind POSIX' and those of OpenMP (`region`).
 //! `link` is the way to cosched.
 //!
-//! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can panic; no call may be the
-//! place at which a thread is cancelled; `errno` is as before; and without cosched every function does nothing.
-//! There is no constructor: a process that asks for nothing never notices that the library is there.
+//! Rules for everything here: never more threads than wanted; nothing is allocated and nothing can
+//! panic; no call may be the place at which a thread is cancelled; `errno` is as before; and
+//! without cosched every function does nothing. There is no constructor: a process that asks for
+//! nothing never notices that the library is there.
 //!
-//! The library is `no_std` in what it uses. `std` is linked for its panic handler alone: cargo's profiles for development and
-//! tests unwind, and the compiler makes no shared library that could unwind without it.
+//! The library is `no_std` in what it uses. `std` is linked for its panic handler alone: cargo's
+//! profiles for development and tests unwind, and the compiler makes no shared library that could
+//! unwind without it.
 
 #![no_std]
 
@@ -32,15 +34,16 @@ mod sys;
 
 use core::ffi::c_int;
 
-/// Says that this process may be asked for: connects to cosched now instead of at the first region. Returns 1 where cosched
-/// is there, else 0.
+/// Says that this process may be asked for: connects to cosched now instead of at the first region.
+/// Returns 1 where cosched is there, else 0.
 // SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_register() -> c_int {
     c_int::from(link::page().is_some())
 }
 
-/// How many threads the next region may have, of as many as `wanted`; waits for the answer, for some milliseconds at most.
+/// How many threads the next region may have, of as many as `wanted`; waits for the answer, for
+/// some milliseconds at most.
 // SAFETY: the name begins with `cosched_`, so no other library has it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cosched_region(wanted: c_int) -> c_int {

@@ -1,15 +1,17 @@
 //! The way to cosched: one page and one socket of this process, and what a region costs.
 //!
-//! A region that wants what the last one wanted reads the page and the coarse clock, and that is all. Only a region that
-//! wants *more* than was asked for asks, and waits for [`PATIENCE`] at most; then the last grant holds. Less is asked for
-//! once nothing larger has come for [`FALLS`], without waiting: so a program that goes to and fro between wide and narrow
-//! regions asks once, and cosched still learns when its wide ones are over.
+//! A region that wants what the last one wanted reads the page and the coarse clock, and that is
+//! all. Only a region that wants *more* than was asked for asks, and waits for [`PATIENCE`] at
+//! most; then the last grant holds. Less is asked for once nothing larger has come for [`FALLS`],
+//! without waiting: so a program that goes to and fro between wide and narrow regions asks once,
+//! and cosched still learns when its wide ones are over.
 //!
-//! cosched is gone when its heartbeat is stale, or when the socket, which is looked at every [`LOOK`], is closed. From then on
-//! every region has what it wants. The first connection of a process is its last.
+//! cosched is gone when its heartbeat is stale, or when the socket, which is looked at every
+//! [`LOOK`], is closed. From then on every region has what it wants. The first connection of a
+//! process is its last.
 //!
-//! A child made by `fork` drops both, and gets its own when it asks. A child of a bare `clone`, of which the C library knows
-//! nothing, goes on with its parent's: it reads the same grants.
+//! A child made by `fork` drops both, and gets its own when it asks. A child of a bare `clone`, of
+//! which the C library knows nothing, goes on with its parent's: it reads the same grants.
 
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -44,8 +46,8 @@ static FD: AtomicI32 = AtomicI32::new(-1);
 static INODE: AtomicU64 = AtomicU64::new(0);
 /// Held by the thread that uses the socket.
 static IN_USE: AtomicBool = AtomicBool::new(false);
-/// The thread that makes a socket, or forks, by its number; 0: none. While a socket is made, the process does
-/// not fork: its child would have a socket of which it knows nothing.
+/// The thread that makes a socket, or forks, by its number; 0: none. While a socket is made, the
+/// process does not fork: its child would have a socket of which it knows nothing.
 static GATE: AtomicU32 = AtomicU32::new(0);
 /// Whether the C library knows what to do at a fork.
 static WATCHES_FORKS: AtomicBool = AtomicBool::new(false);
@@ -71,7 +73,8 @@ pub(crate) fn page() -> Option<&'static Page> {
     (page.is_fresh(now) && is_open(now)).then_some(page)
 }
 
-/// What the threads of this process do, where that is written down, as long as it is believed. Does not connect.
+/// What the threads of this process do, where that is written down, as long as it is believed. Does
+/// not connect.
 #[inline]
 pub(crate) fn threads() -> Option<&'static ThreadTable> {
     if STATE.load(Acquire) != ON {
@@ -82,8 +85,8 @@ pub(crate) fn threads() -> Option<&'static ThreadTable> {
     page.believes_threads(sys::coarse_now()).then_some(table)
 }
 
-/// Where a thread counts what it does at barriers, by the order in which threads came; `None`: cosched was never there. Does
-/// not connect.
+/// Where a thread counts what it does at barriers, by the order in which threads came; `None`:
+/// cosched was never there. Does not connect.
 #[inline]
 pub(crate) fn tally(thread: usize) -> Option<&'static Tally> {
     if STATE.load(Acquire) != ON {
@@ -104,7 +107,8 @@ pub(crate) fn is_grouped() -> bool {
     connected().is_some_and(|page| page.rule().grouped)
 }
 
-/// The program has begun a region, or all of its threads have met at a barrier: counted where cosched asks for that.
+/// The program has begun a region, or all of its threads have met at a barrier: counted where
+/// cosched asks for that.
 #[inline]
 pub(crate) fn passes() {
     if let Some(page) = counting() {
@@ -173,14 +177,16 @@ fn connect() -> Option<&'static Page> {
 
 /// From now on a child of a fork drops what is its parent's. Says whether that could be arranged.
 pub(crate) fn watch_forks() -> bool {
-    // SAFETY: the function stays where it is as long as this library does, and the C library forgets it with that.
+    // SAFETY: the function stays where it is as long as this library does, and the C library
+    // forgets it with that.
     WATCHES_FORKS.swap(true, Relaxed)
         || unsafe {
             libc::pthread_atfork(Some(before_a_fork), Some(after_a_fork), Some(in_child)) == 0
         }
 }
 
-/// Waits until no other thread is in the gate, though not for long; says whether this thread is in it now.
+/// Waits until no other thread is in the gate, though not for long; says whether this thread is in
+/// it now.
 fn enter_gate() -> bool {
     let own = sys::tid();
     for _ in 0..TRIES {

@@ -1,4 +1,5 @@
-//! Barriers that LLVM's OpenMP tells of itself, by OMPT: how many a program passes per second is its progress.
+//! Barriers that LLVM's OpenMP tells of itself, by OMPT: how many a program passes per second is
+//! its progress.
 //!
 //! Barriers that are not ours are not counted otherwise. LLVM's runtime (and Intel's) calls a
 //! *tool* at each, if there is one when it begins: it asks for `ompt_start_tool` (OpenMP 5.0,
@@ -7,8 +8,9 @@
 //! with a tool does a little more at every region. Another tool of the user's, in the program or by
 //! `OMP_TOOL_LIBRARIES`, always comes first.
 //!
-//! Where cosched asks for all regions and barriers to be counted, the entries count them (`link`), whatever the runtime.
-//! The runtime tells of each thread at each barrier; the first of a team counts. gcc's runtime knows no tools.
+//! Where cosched asks for all regions and barriers to be counted, the entries count them (`link`),
+//! whatever the runtime. The runtime tells of each thread at each barrier; the first of a team
+//! counts. gcc's runtime knows no tools.
 
 use core::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use core::mem::transmute;
@@ -43,8 +45,8 @@ struct Tool {
     data: Data,
 }
 
-/// Numbers of the standard: of events, of the beginning of a scope, and of what is no barrier among the places where threads
-/// wait for each other.
+/// Numbers of the standard: of events, of the beginning of a scope, and of what is no barrier among
+/// the places where threads wait for each other.
 const IMPLICIT_TASK: c_int = 7;
 const SYNC_REGION: c_int = 23;
 const BEGIN: c_int = 1;

@@ -161,7 +161,8 @@ pub(crate) fn meeting() -> Option<Meeting> {
     (unsafe { (meeting.level)() } == 1).then_some(meeting)
 }
 
-/// The threads of a region have met at a barrier of the runtime's: the first of them has it counted.
+/// The threads of a region have met at a barrier of the runtime's: the first of them has it
+/// counted.
 pub(crate) fn has_met() {
     let code = code();
     if code.is_null() || !link::counts() {

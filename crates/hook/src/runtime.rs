@@ -1,10 +1,13 @@
-//! Finding the function that ours stands in front of: that of the runtime which the caller would have got without us.
+//! Finding the function that ours stands in front of: that of the runtime which the caller would
+//! have got without us.
 //!
-//! The dynamic linker looks for a name among the program and what it was started with, then, for a library that was opened
-//! later (every extension module of Python), among what that library brings along. Ours is found first by all of them, so
-//! which one is meant has to be found out again: the next one after us if there is one, as for the linker; else the one that
-//! the caller's own library brings. Which library calls is told by an address in it: of the outlined body of a region, or of a
-//! constant that the compiler passes along. Two modules with a runtime each so keep each their own.
+//! The dynamic linker looks for a name among the program and what it was started with, then, for a
+//! library that was opened later (every extension module of Python), among what that library brings
+//! along. Ours is found first by all of them, so which one is meant has to be found out again: the
+//! next one after us if there is one, as for the linker; else the one that the caller's own library
+//! brings. Which library calls is told by an address in it: of the outlined body of a region, or of
+//! a constant that the compiler passes along. Two modules with a runtime each so keep each their
+//! own.
 //!
 //! What was found stays: libraries are opened once more, so that they cannot go.
 
@@ -16,7 +19,8 @@ use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 use crate::sys::{self, Errno};
 
-/// A function of a runtime, for each library that calls; so many are remembered, for others it is found out each time.
+/// A function of a runtime, for each library that calls; so many are remembered, for others it is
+/// found out each time.
 pub(crate) struct Function<const CALLERS: usize = 64> {
     name: &'static CStr,
     callers: [Caller; CALLERS],
@@ -25,7 +29,8 @@ pub(crate) struct Function<const CALLERS: usize = 64> {
 /// A function that is the same for all callers.
 pub(crate) type OneFunction = Function<1>;
 
-/// A library that calls. One may have thousands of regions, and finding out takes longer than many a region.
+/// A library that calls. One may have thousands of regions, and finding out takes longer than many
+/// a region.
 struct Caller {
     /// Where it begins; 0: none yet. Never changes again.
     from: AtomicUsize,
@@ -50,7 +55,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         Function { name, callers: [const { Caller::nobody() }; CALLERS] }
     }
 
-    /// The address of the function for the library in which `key` lies, which is not null; 0: there is none.
+    /// The address of the function for the library in which `key` lies, which is not null; 0: there
+    /// is none.
     #[inline]
     pub(crate) fn of(&self, key: *const c_void) -> usize {
         for caller in &self.callers {
@@ -89,8 +95,9 @@ impl<const CALLERS: usize> Function<CALLERS> {
     #[cold]
     fn find_for(&self, key: *const c_void) -> usize {
         let _errno = Errno::keep();
-        // SAFETY: the names end with a zero byte; a library that is opened again has been loaded before, so none of its
-        // constructors runs, and its handle is kept, so that what is found in it stays.
+        // SAFETY: the names end with a zero byte; a library that is opened again has been loaded
+        // before, so none of its constructors runs, and its handle is kept, so that what is found
+        // in it stays.
         unsafe {
             let next = libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr());
             if !next.is_null() {
@@ -111,8 +118,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         }
     }
 
-    /// The function of a runtime that is not even loaded. When a program is linked with this library, the linker finds the
-    /// names here, and may leave the runtime out.
+    /// The function of a runtime that is not even loaded. When a program is linked with this
+    /// library, the linker finds the names here, and may leave the runtime out.
     fn load(&self) -> usize {
         let name = self.name.to_bytes();
         let runtimes: &[&CStr] = match () {
@@ -138,7 +145,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         0
     }
 
-    /// The same as [`of_anybody`](Function::of_anybody), for a function that was called: it is somewhere.
+    /// The same as [`of_anybody`](Function::of_anybody), for a function that was called: it is
+    /// somewhere.
     pub(crate) fn called(&self, part: &[u8]) -> usize {
         let found = self.of_anybody(part);
         let loaded = if found == 0 { self.load() } else { found };
@@ -151,8 +159,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         loaded
     }
 
-    /// The function after ours, or of the first library with `part` in its path that has one, else of the first that has
-    /// one: for callers that give no address.
+    /// The function after ours, or of the first library with `part` in its path that has one, else
+    /// of the first that has one: for callers that give no address.
     pub(crate) fn of_anybody(&self, part: &[u8]) -> usize {
         const NONE: usize = 1;
         let Some(known) = self.callers.first() else { return 0 };
@@ -195,7 +203,8 @@ impl<const CALLERS: usize> Function<CALLERS> {
         0
     }
 
-    /// Calls `act` with the function of every library that has one of its own, or the one after ours.
+    /// Calls `act` with the function of every library that has one of its own, or the one after
+    /// ours.
     pub(crate) fn for_each(&self, part: &[u8], mut act: impl FnMut(usize)) {
         // SAFETY: the name ends with a zero byte.
         let next = unsafe { libc::dlsym(libc::RTLD_NEXT, self.name.as_ptr()) };
@@ -317,7 +326,8 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
     part.is_empty() || text.windows(part.len()).any(|window| window == part)
 }
 
-/// The program's own executable: where it lies, and whether it has variables of its own for every thread.
+/// The program's own executable: where it lies, and whether it has variables of its own for every
+/// thread.
 struct Executable {
     from: AtomicUsize,
     to: AtomicUsize,
@@ -330,8 +340,9 @@ static EXECUTABLE: Executable = Executable {
     has_thread_variables: AtomicUsize::new(0),
 };
 
-/// Whether the code at this address is the program's own and the program has variables for every thread: they may be
-/// OpenMP's `threadprivate`, which keep their values from region to region only among equally many threads.
+/// Whether the code at this address is the program's own and the program has variables for every
+/// thread: they may be OpenMP's `threadprivate`, which keep their values from region to region only
+/// among equally many threads.
 #[inline]
 pub(crate) fn may_be_thread_private(code: *const c_void) -> bool {
     if EXECUTABLE.to.load(Acquire) == 0 {

@@ -109,7 +109,8 @@ pub(crate) fn is_here(cpu: u16) -> bool {
 /// Which CPUs a thread may use, as many as a kernel may have.
 type Mask = [u64; 128];
 
-/// Goes to the CPU on which the fewest are, of those that are counted, if there are two fewer than here. Says whether it went.
+/// Goes to the CPU on which the fewest are, of those that are counted, if there are two fewer than
+/// here. Says whether it went.
 pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
     // SAFETY: takes no arguments.
     let here = unsafe { libc::sched_getcpu() } as usize;
@@ -120,8 +121,8 @@ pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
 
 /// Goes to a CPU, and may run anywhere from there on; says whether it went.
 ///
-/// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says what it said before, whatever
-/// becomes of its cpuset.
+/// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says
+/// what it said before, whatever becomes of its cpuset.
 pub(crate) fn go_to(cpu: usize) -> bool {
     const EVERY: Mask = [u64::MAX; 128];
     let _errno = Errno::keep();
@@ -189,8 +190,9 @@ pub(crate) fn variable(name: &CStr) -> Option<&'static [u8]> {
     unsafe extern "C" {
         fn secure_getenv(name: *const libc::c_char) -> *const libc::c_char;
     }
-    // SAFETY: the name ends with a zero; what comes back is null or a text that does. A program that changes its environment
-    // in another thread at this moment has undefined behaviour of its own.
+    // SAFETY: the name ends with a zero; what comes back is null or a text that does. A program
+    // that changes its environment in another thread at this moment has undefined behaviour of its
+    // own.
     unsafe {
         let value = secure_getenv(name.as_ptr());
         if value.is_null() { None } else { Some(CStr::from_ptr(value).to_bytes()) }
@@ -217,7 +219,8 @@ impl Socket {
         }
         let length = size_of::<libc::sa_family_t>() + 1 + name.len();
         let kind = libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-        // SAFETY: plain numbers, and an address that lives during the call and is at least `length` long.
+        // SAFETY: plain numbers, and an address that lives during the call and is at least `length`
+        // long.
         let fd = unsafe {
             let fd = libc::syscall(libc::SYS_socket, libc::AF_UNIX, kind, 0) as c_int;
             if fd < 0 {
@@ -260,8 +263,8 @@ impl Socket {
             }
     }
 
-    /// Waits until something can be read, for so many milliseconds, whatever signals come meanwhile; says whether the other
-    /// end is still there.
+    /// Waits until something can be read, for so many milliseconds, whatever signals come
+    /// meanwhile; says whether the other end is still there.
     pub(crate) fn wait(self, milliseconds: u64) -> bool {
         let until = now().saturating_add(milliseconds);
         let mut left = milliseconds;
@@ -324,14 +327,16 @@ impl Socket {
         }
     }
 
-    /// Takes the page that cosched sends first, and the table of threads, if one comes along. `None`: what came is none.
+    /// Takes the page that cosched sends first, and the table of threads, if one comes along.
+    /// `None`: what came is none.
     pub(crate) fn page(self) -> Option<(&'static Page, Option<&'static ThreadTable>)> {
         const MOST: usize = 2;
         let mut message = [0u8; Hello::SIZE];
         // Room for both descriptors; whatever more is sent, the kernel closes.
         let mut control: MaybeUninit<[u64; 8]> = MaybeUninit::zeroed();
-        // SAFETY: an all-zero header is one; all that it points to lives during the calls. The kernel fills in the control
-        // messages, which are walked with the C library's macros within the length that it gives.
+        // SAFETY: an all-zero header is one; all that it points to lives during the calls. The
+        // kernel fills in the control messages, which are walked with the C library's macros within
+        // the length that it gives.
         let (whole, [memory, table]) = unsafe {
             let mut part =
                 libc::iovec { iov_base: message.as_mut_ptr().cast(), iov_len: message.len() };
@@ -372,9 +377,10 @@ impl Socket {
 
 /// Maps the page, if its memory cannot be taken away again.
 fn map(memory: c_int) -> Option<&'static Page> {
-    // SAFETY: plain numbers. The memory is as long as the page and is sealed against getting shorter, so that every access
-    // finds it; it is never unmapped, only covered with private memory (`cover`), so the reference stays good. All of it is
-    // atomic words, of which every value is valid, so others may write at the same time.
+    // SAFETY: plain numbers. The memory is as long as the page and is sealed against getting
+    // shorter, so that every access finds it; it is never unmapped, only covered with private
+    // memory (`cover`), so the reference stays good. All of it is atomic words, of which every
+    // value is valid, so others may write at the same time.
     unsafe {
         let seals = libc::syscall(libc::SYS_fcntl, memory, libc::F_GET_SEALS);
         if seals < 0
@@ -391,8 +397,9 @@ fn map(memory: c_int) -> Option<&'static Page> {
 
 /// Maps the table of threads, if its memory cannot be taken away again.
 fn map_threads(table: c_int) -> Option<&'static ThreadTable> {
-    // SAFETY: plain numbers. What has no type of file is no file that could be cut: an array of the kernel's, which is as
-    // long as it is mapped, or it could not be. It stays mapped as the page does, and is read by whole atomic words.
+    // SAFETY: plain numbers. What has no type of file is no file that could be cut: an array of the
+    // kernel's, which is as long as it is mapped, or it could not be. It stays mapped as the page
+    // does, and is read by whole atomic words.
     unsafe {
         if status(table)?.st_mode & libc::S_IFMT != 0 {
             return None;

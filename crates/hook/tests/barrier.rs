@@ -11,7 +11,8 @@ use std::process::{Command, Output, Stdio};
 use cosched_page::Meetings;
 use support::{Host, Workshop, command, eventually, good, library};
 
-/// Every way, and how many threads spinning would still get through in time where there are two CPUs.
+/// Every way, and how many threads spinning would still get through in time where there are two
+/// CPUs.
 const WAYS: [(&str, &str); 5] =
     [("donate", "4"), ("block", "4"), ("spin-then-block", "4"), ("yield", "4"), ("spin", "2")];
 

@@ -1,4 +1,5 @@
-//! What says that it is cosched and is not: a program takes nothing from it, and goes on with what it wants.
+//! What says that it is cosched and is not: a program takes nothing from it, and goes on with what
+//! it wants.
 
 #![allow(clippy::unwrap_used)]
 
@@ -83,8 +84,9 @@ fn a_program_takes_nothing_from_what_only_says_that_it_is_cosched() {
         command.env("LD_PRELOAD", library()).env("COSCHED_HOOK", &name);
         assert_eq!(good(command.output().unwrap()), "4 4 4 sum 1501500\n", "case {i}");
     }
-    // The same with nothing wrong is taken: the cases above were refused for what is wrong with them. It is also taken where a
-    // table of threads is promised and missing, or a file that could be cut.
+    // The same with nothing wrong is taken: the cases above were refused for what is wrong with
+    // them. It is also taken where a table of threads is promised and missing, or a file that could
+    // be cut.
     let promised = Hello { threads: true }.bytes().to_vec();
     let file = memory(ThreadTable::SIZE as u64, true, &[]);
     let fine = [(hello, None), (promised.clone(), None), (promised, Some(file))];

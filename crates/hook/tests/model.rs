@@ -1,4 +1,5 @@
-//! The protocol of the barrier under the orders of steps that a model checker tries, with a model of the futex.
+//! The protocol of the barrier under the orders of steps that a model checker tries, with a model
+//! of the futex.
 //!
 //! shuttle runs the threads of a test as coroutines. It chooses at every step of an atomic word,
 //! lock or condition which of them goes on: at random, at random with few preemptions, and for the

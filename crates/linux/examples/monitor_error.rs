@@ -1,7 +1,8 @@
 //! How far are the estimates from `/proc` from what the kernel itself says?
 //!
-//! Both monitors look at the same program at the same time, in intervals of a second, as `faithful` does. The table
-//! has the means over the intervals, and of lock contention the largest difference in any interval.
+//! Both monitors look at the same program at the same time, in intervals of a second, as `faithful`
+//! does. The table has the means over the intervals, and of lock contention the largest difference
+//! in any interval.
 //!
 //! ```text
 //! make kernels && cargo run --release -p cosched-linux --example monitor_error [SECONDS [FOLDER]]

@@ -1,4 +1,5 @@
-//! What does a context switch cost more while run states are written down? And what does one look cost without them?
+//! What does a context switch cost more while run states are written down? And what does one look
+//! cost without them?
 //!
 //! Two threads on one CPU wake each other through a socket, so each of their turns is one switch
 //! and one wake-up. Rounds of three kinds are interleaved. In the first kind, nothing is attached.

@@ -1,8 +1,9 @@
 //! What must a switch between two gangs cost? The evidence for what cosched could use at least.
 //!
-//! Two programs of spinning processes, one per CPU, each in a cgroup of version 2, take turns of 100 ms; a bare loop
-//! freezes the one, sleeps until it has stopped, and thaws the other. It decides nothing and books nothing. Its CPU
-//! time per switch is the least that any scheduler pays that sleeps, freezes and thaws by cgroup.
+//! Two programs of spinning processes, one per CPU, each in a cgroup of version 2, take turns of
+//! 100 ms; a bare loop freezes the one, sleeps until it has stopped, and thaws the other. It
+//! decides nothing and books nothing. Its CPU time per switch is the least that any scheduler pays
+//! that sleeps, freezes and thaws by cgroup.
 //!
 //! ```text
 //! cargo run --release -p cosched-linux --example switch_cost [SWITCHES]

@@ -1,8 +1,10 @@
-//! How late does a sleeping thread wake while every CPU is busy? The evidence for how cosched schedules itself.
+//! How late does a sleeping thread wake while every CPU is busy? The evidence for how cosched
+//! schedules itself.
 //!
-//! Spinning processes fill every CPU (two each, or as many as the first argument says). This process
-//! sleeps for 5 ms again and again, as cosched does between quanta, in several scheduling
-//! settings, interleaved round by round. Settings that need a right which is missing are left out and said so.
+//! Spinning processes fill every CPU (two each, or as many as the first argument says). This
+//! process sleeps for 5 ms again and again, as cosched does between quanta, in several scheduling
+//! settings, interleaved round by round. Settings that need a right which is missing are left out
+//! and said so.
 //!
 //! ```text
 //! cargo run --release -p cosched-linux --example wake_lateness [SPINNERS_PER_CPU [ROUNDS]]

@@ -1,8 +1,8 @@
 //! On which CPUs a thread may run: `sched_setaffinity` and `sched_getaffinity`.
 //!
-//! The kernel intersects what is set with the thread's cpuset and remembers
-//! only the result, so a mask should be read back where it matters; CPUs that are offline are left
-//! out of what is read ([`Seen`]). Nothing here intersects or saves masks: who may narrow whose mask is for the caller.
+//! The kernel intersects what is set with the thread's cpuset and remembers only the result, so a
+//! mask should be read back where it matters; CPUs that are offline are left out of what is read
+//! ([`Seen`]). Nothing here intersects or saves masks: who may narrow whose mask is for the caller.
 
 mod seen;
 

@@ -1,4 +1,5 @@
-//! A box into which another thread puts what users ask of a run, and a bell that wakes the scheduling thread for it.
+//! A box into which another thread puts what users ask of a run, and a bell that wakes the
+//! scheduling thread for it.
 //!
 //! Asking never waits, and nothing is answered here: the [undo log](crate::undo) shows when a
 //! request is done. The bell is an eventfd, so the scheduling thread sleeps on as long as nothing

@@ -1,10 +1,11 @@
 //! Which running processes may be attached to: those that the caller may change and that no other
 //! cosched has.
 //!
-//! Everything is refused that would not work or would hurt: processes that are gone, threads of the kernel, the first
-//! process of the machine (everything descends from it), cosched itself and what it descends from (it would
-//! schedule itself), processes of others without the right to change them, and whatever another
-//! cosched has in hand, since two of them would take each other's changes for what they have found.
+//! Everything is refused that would not work or would hurt: processes that are gone, threads of the
+//! kernel, the first process of the machine (everything descends from it), cosched itself and what
+//! it descends from (it would schedule itself), processes of others without the right to change
+//! them, and whatever another cosched has in hand, since two of them would take each other's
+//! changes for what they have found.
 
 use rustix::process::geteuid;
 

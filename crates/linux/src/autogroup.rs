@@ -1,9 +1,10 @@
 //! Whether the kernel shares the CPUs by session.
 //!
-//! Its autogroup feature makes a CPU group of every session. So a session with many threads gets no more than
-//! one with few, and programs in cosched's own session would take their CPUs from cosched's share: there each
-//! gets one of its own. But a session of one's own has no controlling terminal, so where
-//! the feature is off, or a cpu cgroup decides instead, programs stay in cosched's.
+//! Its autogroup feature makes a CPU group of every session. So a session with many threads gets no
+//! more than one with few, and programs in cosched's own session would take their CPUs from
+//! cosched's share: there each gets one of its own. But a session of one's own has no controlling
+//! terminal, so where the feature is off, or a cpu cgroup decides instead, programs stay in
+//! cosched's.
 
 use crate::cgroup::Hierarchies;
 use crate::files::{self, FileError};
@@ -35,7 +36,8 @@ mod tests {
 
     use super::*;
 
-    /// A made-up host whose switch reads so, with the caller in `/job` of a cgroup v2 tree, which may have weights.
+    /// A made-up host whose switch reads so, with the caller in `/job` of a cgroup v2 tree, which
+    /// may have weights.
     fn shares(switch: Option<&str>, weights: bool) -> bool {
         let root = tempfile::tempdir().unwrap();
         let mount = format!("1 1 0:1 / {}/c rw - cgroup2 cgroup2 rw\n", root.path().display());

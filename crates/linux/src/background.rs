@@ -1,10 +1,10 @@
 //! A thread beside the scheduling one, for work that may be late: showing a run to onlookers.
 //!
-//! Two things of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach cosched as data
-//! ([`poll`](crate::poll)), and a signal to the process goes to any thread that has not blocked it; so this one blocks all,
-//! from before its first instruction on. *Scheduling*: what makes cosched punctual would make its
-//! background punctual at the programs' expense; so it has to be started before the machine is, and runs as
-//! the caller was found.
+//! Two things of the scheduling thread it must not share. *Signals*: Ctrl-C has to reach cosched as
+//! data ([`poll`](crate::poll)), and a signal to the process goes to any thread that has not
+//! blocked it; so this one blocks all, from before its first instruction on. *Scheduling*: what
+//! makes cosched punctual would make its background punctual at the programs' expense; so it has to
+//! be started before the machine is, and runs as the caller was found.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -24,8 +24,8 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> io::Result<Joi
 /// Blocks every signal for the calling thread, and for those it starts; gives what was found.
 fn block_all() -> io::Result<libc::sigset_t> {
     let (mut all, mut found) = (MaybeUninit::uninit(), MaybeUninit::uninit());
-    // SAFETY: `sigfillset` initialises the set before the next call reads it, and that call writes `found`,
-    // which is read only if it succeeded.
+    // SAFETY: `sigfillset` initialises the set before the next call reads it, and that call writes
+    // `found`, which is read only if it succeeded.
     unsafe {
         libc::sigfillset(all.as_mut_ptr());
         match libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), found.as_mut_ptr()) {

@@ -11,11 +11,11 @@
 //! of that (`opening`). What the caller itself handed to every program ties no programs together
 //! and is left out: its own terminal, the pipe behind its output, a make's job server.
 //!
-//! Two programs with a TCP connection between them share it; which listening sockets keep clients is told by
-//! who is connected (`sockets`).
+//! Two programs with a TCP connection between them share it; which listening sockets keep clients
+//! is told by who is connected (`sockets`).
 //!
-//! Limits: `/proc` does not show who is at the other end of a UNIX connection, nor who serves over UDP; such
-//! ties show only if both programs hold the same end. The user can name groups by hand.
+//! Limits: `/proc` does not show who is at the other end of a UNIX connection, nor who serves over
+//! UDP; such ties show only if both programs hold the same end. The user can name groups by hand.
 
 mod groups;
 mod locks;
@@ -149,8 +149,9 @@ impl Bonds {
     }
 }
 
-/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over. `others` tells the
-/// processes of all other programs that run under cosched. `tables` are those that were read for other programs just now.
+/// Finds out what the processes of one program hold. Processes that end meanwhile are passed over.
+/// `others` tells the processes of all other programs that run under cosched. `tables` are those
+/// that were read for other programs just now.
 ///
 /// # Errors
 /// When `/proc` cannot be read.

@@ -109,7 +109,8 @@ impl Programs {
         Programs::load_with(object, proc, constants, |_| Ok(()))
     }
 
-    /// The same, with a map that is there already in the place of the object's own of this name, which has to be alike.
+    /// The same, with a map that is there already in the place of the object's own of this name,
+    /// which has to be alike.
     ///
     /// # Errors
     /// As above.
@@ -249,17 +250,20 @@ fn store(storage: BorrowedFd<'_>, pidfd: BorrowedFd<'_>, value: [u32; 2]) -> io:
         value: value.as_ptr() as u64,
         flags: 0,
     };
-    // SAFETY: the kernel reads `update`, a key of four bytes and a value of eight, all of which outlive the call.
+    // SAFETY: the kernel reads `update`, a key of four bytes and a value of eight, all of which
+    // outlive the call.
     let result = unsafe {
         libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, &raw const update, size_of::<Update>())
     };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the descriptor of a map that the library has made stand for another map: programs that are loaded later know a map by
-/// the number of its descriptor alone. The library has no way to be handed a map.
+/// Has the descriptor of a map that the library has made stand for another map: programs that are
+/// loaded later know a map by the number of its descriptor alone. The library has no way to be
+/// handed a map.
 fn stand_for(own: BorrowedFd<'_>, other: BorrowedFd<'_>) -> io::Result<()> {
-    // SAFETY: the number stays one of a map that is open, and nothing of the map that it stood for is in use yet.
+    // SAFETY: the number stays one of a map that is open, and nothing of the map that it stood for
+    // is in use yet.
     let result = unsafe { libc::dup3(other.as_raw_fd(), own.as_raw_fd(), libc::O_CLOEXEC) };
     if result >= 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
@@ -302,7 +306,8 @@ pub(crate) fn words(entries: u32) -> io::Result<OwnedFd> {
 pub(crate) fn freeze(map: BorrowedFd<'_>) -> io::Result<()> {
     const BPF_MAP_FREEZE: libc::c_int = 22;
     let map = map.as_raw_fd();
-    // SAFETY: the part of `union bpf_attr` that this command reads is a descriptor, which outlives the call.
+    // SAFETY: the part of `union bpf_attr` that this command reads is a descriptor, which outlives
+    // the call.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_MAP_FREEZE, &raw const map, size_of_val(&map)) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }

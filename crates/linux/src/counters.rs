@@ -12,8 +12,8 @@
 //! counts: that needs no right where `perf_event_paranoid` is at most 2, and it is the program's
 //! own use of the cache.
 //!
-//! A program that runs already is counted from now on: each of its threads by counters of its own, which
-//! what it starts later inherits. A thread that is made between the look at the list and its
+//! A program that runs already is counted from now on: each of its threads by counters of its own,
+//! which what it starts later inherits. A thread that is made between the look at the list and its
 //! maker's counters is missed.
 //!
 //! *What "last level" means* is the processor's and the kernel's choice. On x86 it is the kernel's
@@ -94,8 +94,8 @@ const LAST_LEVEL: [Event; 2] =
 #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
 const TYPE_CACHE: u32 = 3;
 
-/// The counters of one program: of each event one for each thread that it was counted from, none where
-/// it cannot be counted.
+/// The counters of one program: of each event one for each thread that it was counted from, none
+/// where it cannot be counted.
 #[derive(Debug)]
 pub struct Counters(PerEvent<Vec<Counter>>);
 

@@ -1,8 +1,9 @@
 //! What processes compute, by the clocks that the kernel keeps of each.
 //!
-//! *Problem.* A policy that asks how fast a program gets on needs its CPU time outside the kernel, a few times in some ten
-//! seconds. `/proc` tells times in hundredths of a second; what [notes every switch](crate::monitor) takes 0.1 s of CPU time
-//! to load, and a little at every switch from then on.
+//! *Problem.* A policy that asks how fast a program gets on needs its CPU time outside the kernel,
+//! a few times in some ten seconds. `/proc` tells times in hundredths of a second; what [notes
+//! every switch](crate::monitor) takes 0.1 s of CPU time to load, and a little at every switch from
+//! then on.
 //!
 //! *Idea.* Each process has three clocks that every process may read, and that include its threads
 //! that have ended. One counts, to the nanosecond, what the scheduler gave it. The other two count
@@ -107,7 +108,8 @@ mod tests {
         let (mut of_busy, mut of_idle) = (CpuClocks::default(), CpuClocks::default());
         of_idle.next(&[idle_one]);
         of_busy.next(&[busy_one]);
-        // A loop of a shell's own is outside the kernel, but ticks may meet it elsewhere for a while.
+        // A loop of a shell's own is outside the kernel, but ticks may meet it elsewhere for a
+        // while.
         let mut sum = Computed::default();
         while sum.outside < Nanos::from_millis(50) {
             let more = of_busy.next(&[busy_one]);

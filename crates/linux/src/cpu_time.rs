@@ -19,7 +19,8 @@ use crate::procfs::{Proc, Stat};
 
 /// How often it is looked at most.
 const LOOK: Duration = Duration::from_secs(2);
-/// Looking takes this part of the time at most: 0.025 % of a CPU, however many programs and threads there are.
+/// Looking takes this part of the time at most: 0.025 % of a CPU, however many programs and threads
+/// there are.
 const PART: u32 = 4000;
 /// How often it is looked which processes a program has.
 const WALK: Duration = Duration::from_secs(10);
@@ -102,7 +103,8 @@ impl Meter {
         Meter { proc, roots, walked }
     }
 
-    /// What the program at this position, which must be started and not be done, has used. `None` if its shim is gone.
+    /// What the program at this position, which must be started and not be done, has used. `None`
+    /// if its shim is gone.
     pub fn used(&mut self, slot: usize, now: Instant) -> Option<Used> {
         let shim = self.roots.get(slot)?;
         let walked = &mut self.walked[slot];
@@ -163,7 +165,8 @@ mod tests {
 
     #[test]
     fn the_time_of_everybody_below_counts_also_of_those_who_have_ended() {
-        // A child that has ended, one that lives, and the parent in the shim's place, whose own time is left out.
+        // A child that has ended, one that lives, and the parent in the shim's place, whose own
+        // time is left out.
         let spin = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
         let script = format!("sh -c '{spin}'; sh -c '{spin}; exec sleep 1000' & wait");
         let mut shim = Command::new("sh").args(["-c", &script]).spawn().unwrap();

@@ -82,8 +82,8 @@ pub fn read(path: &Path) -> Result<String, FileError> {
     }
 }
 
-/// The size that the kernel tells of its own files is zero, from which `fs::read` would begin to feel its way with
-/// many small reads.
+/// The size that the kernel tells of its own files is zero, from which `fs::read` would begin to
+/// feel its way with many small reads.
 fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(USUAL_SIZE);
     File::open(path)?.take(u64::MAX).read_to_end(&mut bytes)?;
@@ -102,9 +102,9 @@ pub fn read_if_there(path: &Path) -> Result<Option<String>, FileError> {
     }
 }
 
-/// Reads a table that takes the kernel long to walk; an empty one if it is not there. The kernel hands on as many lines as
-/// fit into a page. To be told that there are no more, it would walk the whole table again; so a read that
-/// leaves room for another line is taken for the last one.
+/// Reads a table that takes the kernel long to walk; an empty one if it is not there. The kernel
+/// hands on as many lines as fit into a page. To be told that there are no more, it would walk the
+/// whole table again; so a read that leaves room for another line is taken for the last one.
 ///
 /// # Errors
 /// When the system refuses for another reason.

@@ -30,7 +30,8 @@ pub(crate) enum Forked {
     },
 }
 
-/// Forks. The child begins in the cgroup of version 2 with this folder, where the kernel can do that.
+/// Forks. The child begins in the cgroup of version 2 with this folder, where the kernel can do
+/// that.
 ///
 /// # Safety
 /// The caller has a single thread: no lock is held by a thread that the child has not.
@@ -66,8 +67,8 @@ unsafe fn clone_into(folder: &File) -> io::Result<i32> {
     how.flags = CLONE_INTO_CGROUP;
     how.exit_signal = libc::SIGCHLD as u64;
     how.cgroup = folder.as_raw_fd() as u64;
-    // SAFETY: `how` outlives the call and is as long as said. Nothing is shared with the child (no CLONE_VM), which
-    // goes on with a copy of this stack.
+    // SAFETY: `how` outlives the call and is as long as said. Nothing is shared with the child (no
+    // CLONE_VM), which goes on with a copy of this stack.
     let pid = unsafe { libc::syscall(libc::SYS_clone3, &raw const how, size_of_val(&how)) };
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as i32) }
 }

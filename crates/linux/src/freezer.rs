@@ -6,9 +6,9 @@
 //! takes a moment, so there are two calls: [`Freezer::freeze`] asks, and [`Freezer::is_frozen`]
 //! looks whether it is done.
 //!
-//! A stop begins when *some* thread takes the signal. If that is the process's first
-//! thread, and it sleeps (waiting for the others to end, say), it must first get a CPU that its
-//! siblings hold: measured, 1 to 4 ms. So where the first thread sleeps, a thread that runs gets the signal too.
+//! A stop begins when *some* thread takes the signal. If that is the process's first thread, and it
+//! sleeps (waiting for the others to end, say), it must first get a CPU that its siblings hold:
+//! measured, 1 to 4 ms. So where the first thread sleeps, a thread that runs gets the signal too.
 //!
 //! On the signal rung a thread in uninterruptible sleep counts as stopped: its
 //! stop is pending, so it cannot run another instruction of the program. The
@@ -25,8 +25,8 @@ use crate::procfs::{Proc, State, StateReader};
 use crate::signals;
 use crate::tree::{Process, Tree};
 
-/// How many threads are looked at for one that runs. A look costs some ten microseconds: after more of them, the
-/// stop would have begun by itself.
+/// How many threads are looked at for one that runs. A look costs some ten microseconds: after more
+/// of them, the stop would have begun by itself.
 const MOST_LOOKS: usize = 64;
 
 /// How one program is stopped.
@@ -192,7 +192,8 @@ impl Stopper {
     }
 }
 
-/// Has a thread that is on a CPU begin the stop. The stop is under way in any case, so nothing here can fail it.
+/// Has a thread that is on a CPU begin the stop. The stop is under way in any case, so nothing here
+/// can fail it.
 fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     let threads = proc.threads(process.pid).unwrap_or_default();
     let runs = |tid: &i32| {
@@ -203,7 +204,8 @@ fn stop_by_a_running_thread(process: Process, proc: &Proc) {
     }
 }
 
-/// Whether a thread in this state runs no further instruction of the program before it is continued.
+/// Whether a thread in this state runs no further instruction of the program before it is
+/// continued.
 fn cannot_run(state: State) -> bool {
     matches!(state, State::Stopped | State::Traced | State::DiskSleep) || state.has_ended()
 }

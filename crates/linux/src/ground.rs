@@ -122,7 +122,8 @@ impl GroundError {
 
 const DELEGATE: &str = "start cosched with `systemd-run --user --scope -p Delegate=yes cosched …`, or leave the option out";
 
-/// Those beside the programs': the run's, one for what else is in cosched's cgroup, and one to try out.
+/// Those beside the programs': the run's, one for what else is in cosched's cgroup, and one to try
+/// out.
 const OWN_CGROUPS: usize = 3;
 
 /// The cgroups of a run.
@@ -164,8 +165,8 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// The cgroup in which the program's first process can begin. Not one that binds: before Linux 6.3 the kernel
-    /// forgot the CPUs of those that begin there.
+    /// The cgroup in which the program's first process can begin. Not one that binds: before Linux
+    /// 6.3 the kernel forgot the CPUs of those that begin there.
     pub fn born_in(&self) -> Option<PathBuf> {
         let can_bear =
             |dir: &&Dir| dir.version() == Version::V2 && self.cpuset.as_ref() != Some(*dir);
@@ -425,8 +426,8 @@ fn choose_freezer(
     Ok(FreezerRung::Signals)
 }
 
-/// Finds out whether a tree is open to the caller. That makes a cgroup for a moment, so it is announced:
-/// a cosched that is killed at that moment leaves it behind.
+/// Finds out whether a tree is open to the caller. That makes a cgroup for a moment, so it is
+/// announced: a cosched that is killed at that moment leaves it behind.
 fn try_out(
     tree: &Hierarchy,
     kind: CgroupKind,

@@ -1,8 +1,8 @@
 //! The heartbeat: by when cosched will have done something again.
 //!
-//! *Problem.* A cosched that is stuck (it writes to a pipe that is not read, its cgroup is frozen, it
-//! gets no CPU, it waits for a lock of a program without a CPU) thaws no program. From
-//! outside it cannot be told from one that waits for the end of a long quantum.
+//! *Problem.* A cosched that is stuck (it writes to a pipe that is not read, its cgroup is frozen,
+//! it gets no CPU, it waits for a lock of a program without a CPU) thaws no program. From outside
+//! it cannot be told from one that waits for the end of a long quantum.
 //!
 //! *Idea.* Before it waits, cosched writes down until when; while it works, that it works now.
 //! These are eight bytes of memory that the sentinel has open, too, so that neither waits for

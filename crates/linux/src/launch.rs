@@ -32,7 +32,8 @@ use crate::open_files::FileLimit;
 use crate::procfs::Proc;
 use crate::tree::Process;
 
-/// How long a shim may take to end that has nothing left to do: far longer than one needs that gets any CPU.
+/// How long a shim may take to end that has nothing left to do: far longer than one needs that gets
+/// any CPU.
 const PATIENCE: Duration = Duration::from_secs(1);
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -138,7 +139,8 @@ impl Launcher {
         line.push(b'\n');
         let outputs = open_outputs(&spec.stdout, &spec.stderr)?;
         let (child, channel) = helper::spawn(&self.executable, Helper::Shim, outputs, &[])?;
-        // The child is not reaped before `Launched::reap`, so its entry is there even if it has ended.
+        // The child is not reaped before `Launched::reap`, so its entry is there even if it has
+        // ended.
         let process = Process::find(&self.proc, child.id() as i32)
             .map_err(|error| LaunchError::Lost(io::Error::other(error)))?;
         Ok(Prepared { shim: Shim { child, process }, channel, line })
@@ -241,8 +243,8 @@ fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
     }
 }
 
-/// Opens a new file, or one of the user's own, or a pipe or a device. A link could lead to any file where others may
-/// write to its folder, so none is followed.
+/// Opens a new file, or one of the user's own, or a pipe or a device. A link could lead to any file
+/// where others may write to its folder, so none is followed.
 fn open_file(path: &Path, append: bool) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).append(append);

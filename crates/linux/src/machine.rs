@@ -6,23 +6,26 @@
 //! hundredth of a second, so the answer is re-read instead, every 20 us at first
 //! and more rarely the longer it takes.
 //!
-//! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks for the
-//! shortest slice that the kernel gives; where it may, it takes the highest nice priority; and programs that it
-//! schedules in gangs get sessions of their own where the kernel shares CPUs by session (autogroup),
-//! so that cosched's share does not shrink with the number of their threads.
+//! To be on time while programs spin on every CPU, cosched does three things (`punctual`): it asks
+//! for the shortest slice that the kernel gives; where it may, it takes the highest nice priority;
+//! and programs that it schedules in gangs get sessions of their own where the kernel shares CPUs
+//! by session (autogroup), so that cosched's share does not shrink with the number of their
+//! threads.
 //!
-//! The parts: `program` is one live program with its freezer and its pinning,
-//! `steps` carries out what the engine wants, `freezes` waits until a freeze is complete, `reports`
-//! listens to the shims, `orphans` takes the place of a killed one, and `inspect` looks now and then
-//! at what programs hold and who stopped them. `grants` hears malleable programs and answers them, `barriers` tells
-//! programs what their threads do, `phases` has their instruction pointers sampled. `attached` has programs that no shim is the parent of: they ran before
-//! cosched came, or keep its place at the terminal.
+//! The parts: `program` is one live program with its freezer and its pinning, `steps` carries out
+//! what the engine wants, `freezes` waits until a freeze is complete, `reports` listens to the
+//! shims, `orphans` takes the place of a killed one, and `inspect` looks now and then at what
+//! programs hold and who stopped them. `grants` hears malleable programs and answers them,
+//! `barriers` tells programs what their threads do, `phases` has their instruction pointers
+//! sampled. `attached` has programs that no shim is the parent of: they ran before cosched came, or
+//! keep its place at the terminal.
 
 mod attached;
 mod barriers;
 mod config;
 mod freezes;
 mod grants;
+mod guard;
 mod inspect;
 mod names;
 mod observe;
@@ -79,8 +82,8 @@ const SENTINEL: u64 = u64::MAX - 2;
 const HOTPLUG: u64 = u64::MAX - 3;
 const ASKS: u64 = u64::MAX - 4;
 const DOOR: u64 = 1 << 48;
-/// What is not left to its default beside [`INTERRUPTIONS`], upon which cosched ends the programs first: Ctrl-Z, and the
-/// news that a child has ended.
+/// What is not left to its default beside [`INTERRUPTIONS`], upon which cosched ends the programs
+/// first: Ctrl-Z, and the news that a child has ended.
 const SIGNALS: [i32; 2] = [libc::SIGTSTP, libc::SIGCHLD];
 
 /// Why the machine is lost, or could not be had.
@@ -131,7 +134,8 @@ pub struct Linux {
     cpus: CpuSet,
     hotplug: Option<Hotplug>,
     own_mask: CpuSet,
-    /// The session that every program inherits that opens none; 0 in a container whose session leader is outside.
+    /// The session that every program inherits that opens none; 0 in a container whose session
+    /// leader is outside.
     own_session: i32,
     punctual: Punctual,
     ground: Ground,
@@ -144,7 +148,8 @@ pub struct Linux {
     count: Option<Events>,
     jobs: Vec<Job>,
     live: BTreeMap<ProgramId, Live>,
-    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next look.
+    /// Those that were asked to stop; who has stopped, or was let go, is taken out at the next
+    /// look.
     freezing: Vec<ProgramId>,
     /// Programs that count as ended and have processes left.
     leftovers: Vec<Live>,
@@ -291,7 +296,8 @@ impl Linux {
         self.tell_meetings();
         let restored = undo::restore(self.log.book(), &self.proc);
         self.dismiss_shims();
-        // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files, say).
+        // Without a goodbye the sentinel tries in its turn: it may have what we lack (open files,
+        // say).
         if restored.failed.is_empty() {
             self.log.delete()?;
             // Another process may have ended it; everything is undone all the same.
@@ -305,8 +311,8 @@ impl Linux {
         self.queue.push(Event { at: self.clock.now(), what });
     }
 
-    /// Finds out which of the CPUs that might be used at first are there. Our own mask tells: the kernel
-    /// leaves out of it what is offline, or was taken from us meanwhile.
+    /// Finds out which of the CPUs that might be used at first are there. Our own mask tells: the
+    /// kernel leaves out of it what is offline, or was taken from us meanwhile.
     fn look_at_cpus(&mut self) {
         let Ok(mask) = affinity::get(0) else { return };
         let cpus = self.first_cpus.intersection(&mask);
@@ -322,56 +328,12 @@ impl Linux {
         let _ = self.notes.send(Note { program: Some(program), text: text.into() });
     }
 
-    /// Says that the log is kept in memory, if that is news.
-    fn tell_of_the_log(&mut self) {
-        if let Some(refusal) = self.log.refusal() {
-            let text = format!("{refusal}; it is kept in memory until there is room");
-            let _ = self.notes.send(Note { program: None, text });
-        }
-    }
-
-    /// Learns whether the sentinel let everybody run since cosched was stopped, and replaces a sentinel that has ended.
-    fn hear_sentinel(&mut self) -> Result<(), MachineError> {
-        let heard = self.sentinel.hear()?;
-        for at in heard.thawed {
-            self.was_stopped(self.clock.of_monotonic(at));
-        }
-        // One that holds an old file of the log is relieved.
-        let has_moved = self.log.has_moved();
-        if heard.has_ended {
-            self.relieve_sentinel()?.dismiss();
-        } else if has_moved {
-            // If it does not hear us, it is gone already.
-            let _ = self.relieve_sentinel()?.goodbye();
-        }
-        if has_moved {
-            self.log.forget_former();
-        }
-        Ok(())
-    }
-
-    /// Replaces a sentinel that guards nothing.
-    fn look_at_sentinel(&mut self) -> Result<(), MachineError> {
-        if self.sentinel.is_held_up(&self.proc) {
-            self.relieve_sentinel()?.dismiss();
-        }
-        Ok(())
-    }
-
-    /// Starts another sentinel; gives the one that was there.
-    fn relieve_sentinel(&mut self) -> Result<Sentinel, MachineError> {
-        self.poll.remove(self.sentinel.as_fd())?;
-        let relief = Sentinel::spawn(&self.executable, &self.log)?;
-        let relieved = std::mem::replace(&mut self.sentinel, relief);
-        self.poll.add(self.sentinel.as_fd(), SENTINEL)?;
-        Ok(relieved)
-    }
-
     fn digest(&mut self, ready: Ready) -> Result<(), MachineError> {
         match ready {
             Ready::Signal(libc::SIGCHLD) => self.reap()?,
             Ready::Signal(signal) if self.has_child() => self.pass_on(signal),
-            // The others are Ctrl-Z: a stopped cosched would leave programs frozen for as long as it is stopped.
+            // The others are Ctrl-Z: a stopped cosched would leave programs frozen for as long as
+            // it is stopped.
             Ready::Signal(signal) => {
                 if let Some(by) = interruption(signal) {
                     self.tell(Happening::Interrupted(by));
@@ -481,7 +443,8 @@ impl Machine for Linux {
     }
 }
 
-/// Everything that cosched itself holds open is held by its programs without tying them to one another.
+/// Everything that cosched itself holds open is held by its programs without tying them to one
+/// another.
 fn handed_out(proc: &Proc) -> Result<HandedOut, FileError> {
     let mut handed_out = HandedOut::held_by(proc, std::process::id() as i32)?;
     handed_out.insert("/dev/null");

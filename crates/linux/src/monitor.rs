@@ -1,14 +1,16 @@
 //! What the threads of programs do: run, wait for a CPU, wait for each other, sleep.
 //!
-//! *Problem.* Faithful scheduling (section III) asks each second which share of their time a program's threads wait for
-//! locks; thread shuffling asks it of each thread. The kernel keeps no such account.
+//! *Problem.* Faithful scheduling (section III) asks each second which share of their time a
+//! program's threads wait for locks; thread shuffling asks it of each thread. The kernel keeps no
+//! such account.
 //!
-//! *Sources,* one file each, of which the best that this machine and user allow is taken ([`Monitor::open`]):
+//! *Sources,* one file each, of which the best that this machine and user allow is taken
+//! ([`Monitor::open`]):
 //!
-//! - [`kernel`]: programs in the kernel (BPF) look at every context switch of the threads in question. Everything is
-//!   exact, and who took whose CPU is known.
-//! - [`sampled`]: `/proc` tells CPU time, run delay and switches exactly; which system call a thread sleeps in is
-//!   looked up at moments, and times at locks are estimated from these.
+//! - [`kernel`]: programs in the kernel (BPF) look at every context switch of the threads in
+//!   question. Everything is exact, and who took whose CPU is known.
+//! - [`sampled`]: `/proc` tells CPU time, run delay and switches exactly; which system call a
+//!   thread sleeps in is looked up at moments, and times at locks are estimated from these.
 //!
 //! *What a lock is.* To the kernel, every wait for another thread is a sleep in the futex call:
 //! mutexes, condition variables, barriers, and idle workers of a thread pool. The arguments tell
@@ -30,7 +32,8 @@ use cosched_core::{CpuSet, Nanos};
 use crate::files::FileError;
 use crate::procfs::Proc;
 
-/// How many threads have room at once in the kernel's part, those that ended since the last reading included.
+/// How many threads have room at once in the kernel's part, those that ended since the last reading
+/// included.
 pub const ROOM: usize = record::RECORDS;
 
 /// What a thread does.
@@ -79,12 +82,13 @@ impl Activity {
 pub struct Preemptions {
     /// The slice was used up.
     pub expired: u64,
-    /// Before that, a thread of the same program got the CPU ("backstabbing", section II of the paper).
+    /// Before that, a thread of the same program got the CPU ("backstabbing", section II of the
+    /// paper).
     pub by_sibling: u64,
 }
 
-/// How often a running thread was met outside the kernel, and inside, by a clock that ticks while user time is wanted. Only
-/// their ratio means anything.
+/// How often a running thread was met outside the kernel, and inside, by a clock that ticks while
+/// user time is wanted. Only their ratio means anything.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ticks {
     /// Outside.
@@ -164,7 +168,8 @@ pub struct ThreadUse {
     /// For which locks it waited, in no order; told while a caller wants it
     /// ([`Monitor::tell_locks_apart`]).
     pub locks: [LockWait; LOCKS],
-    /// Whether what it slept for could not be seen; then all time asleep is in [`Activity::Sleeping`].
+    /// Whether what it slept for could not be seen; then all time asleep is in
+    /// [`Activity::Sleeping`].
     pub hidden: bool,
 }
 
@@ -229,8 +234,8 @@ impl Monitor {
         Monitor::Sampled(sampled::Sampled::new(proc.clone()))
     }
 
-    /// Watches a process from now on: its threads, and all that it will start. `program` is a number for
-    /// what belongs together.
+    /// Watches a process from now on: its threads, and all that it will start. `program` is a
+    /// number for what belongs together.
     ///
     /// # Errors
     /// When the process is gone, or may not be watched.
@@ -241,14 +246,16 @@ impl Monitor {
         }
     }
 
-    /// A program is not of interest any more. (In the kernel its threads stay members until they end, or cosched does.)
+    /// A program is not of interest any more. (In the kernel its threads stay members until they
+    /// end, or cosched does.)
     pub fn forget(&mut self, program: u32) {
         if let Monitor::Sampled(sampled) = self {
             sampled.forget(program);
         }
     }
 
-    /// Counts from now on where CPU time goes, or no longer. It costs a thousand short interruptions a second on each CPU.
+    /// Counts from now on where CPU time goes, or no longer. It costs a thousand short
+    /// interruptions a second on each CPU.
     ///
     /// # Errors
     /// When the kernel does not let this user.
@@ -262,8 +269,8 @@ impl Monitor {
         }
     }
 
-    /// Counts lock transfers from now on, with those from a CPU of one group to one of another apart. CPUs of no group are
-    /// one of their own.
+    /// Counts lock transfers from now on, with those from a CPU of one group to one of another
+    /// apart. CPUs of no group are one of their own.
     ///
     /// # Errors
     /// Where there is no kernel's part, or it may not do that.
@@ -276,7 +283,8 @@ impl Monitor {
         }
     }
 
-    /// Tells from now on for which locks threads wait ([`ThreadUse::locks`]). Sampled, that is not to be seen.
+    /// Tells from now on for which locks threads wait ([`ThreadUse::locks`]). Sampled, that is not
+    /// to be seen.
     ///
     /// # Errors
     /// When the kernel does not let this user.
@@ -314,7 +322,8 @@ impl Monitor {
         }
     }
 
-    /// What every thread has done since it was first seen; threads that have ended are told for the last time.
+    /// What every thread has done since it was first seen; threads that have ended are told for the
+    /// last time.
     ///
     /// # Errors
     /// When the source fails.

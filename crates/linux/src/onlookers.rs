@@ -27,7 +27,8 @@ use crate::procfs::Proc;
 /// Of a listening socket, in the kernel's list (`SO_ACCEPTCON`).
 const LISTENS: &str = "00010000";
 
-/// The run's own socket, in the folder of its log. It is removed with the process, by the sentinel at the latest.
+/// The run's own socket, in the folder of its log. It is removed with the process, by the sentinel
+/// at the latest.
 pub fn live_socket(folder: &Path, pid: u32) -> PathBuf {
     folder.join(format!("{pid}.sock"))
 }
@@ -111,7 +112,8 @@ pub struct Run {
     pub socket: PathBuf,
 }
 
-/// The runs of all users, as far as the caller may connect to them, in ascending order of their processes.
+/// The runs of all users, as far as the caller may connect to them, in ascending order of their
+/// processes.
 ///
 /// # Errors
 /// When the kernel's list cannot be read.

@@ -1,16 +1,17 @@
 //! Room for open files.
 //!
-//! cosched holds a few files open for each program: the socket of its shim, the switch of its freezer,
-//! its counters. The limit that a process is started with (1024, usually) is the *soft* one, kept low for
-//! the sake of old programs; up to the *hard* one everybody may raise it. So cosched raises its own as far as it
-//! goes, and programs get back what was found. What a run will need at most is known beforehand, so that a
-//! run that would fail in the middle is refused at the start.
+//! cosched holds a few files open for each program: the socket of its shim, the switch of its
+//! freezer, its counters. The limit that a process is started with (1024, usually) is the *soft*
+//! one, kept low for the sake of old programs; up to the *hard* one everybody may raise it. So
+//! cosched raises its own as far as it goes, and programs get back what was found. What a run will
+//! need at most is known beforehand, so that a run that would fail in the middle is refused at the
+//! start.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three), and those that
-/// are open for a moment while a program is started, inspected or frozen.
+/// Files that cosched opens once: the undo log, the sentinel's socket, what it waits with (three),
+/// and those that are open for a moment while a program is started, inspected or frozen.
 const ONCE: usize = 24;
 /// Connections of onlookers, at each door.
 pub const VISITORS: usize = 16;
@@ -70,8 +71,8 @@ pub struct Raised {
 }
 
 impl Raised {
-    /// Raises the limit, provided that it is enough then for so many programs, of which so many have the hook inside, beside
-    /// the `open` files that are there already.
+    /// Raises the limit, provided that it is enough then for so many programs, of which so many
+    /// have the hook inside, beside the `open` files that are there already.
     ///
     /// # Errors
     /// When it is not enough.

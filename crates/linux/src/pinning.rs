@@ -8,8 +8,9 @@
 //! single thread may be given CPUs of its own, of those of its program. What it starts is born with
 //! them, too, and is put back with all others.
 //!
-//! Where all CPUs of a thread go offline, the kernel lets it run anywhere, also once they are back. So whenever CPUs have gone
-//! or come, everybody is bound anew to what was his ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
+//! Where all CPUs of a thread go offline, the kernel lets it run anywhere, also once they are back.
+//! So whenever CPUs have gone or come, everybody is bound anew to what was his
+//! ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
 //!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
@@ -116,7 +117,8 @@ impl Masks {
                         let is_known = ours.iter().any(|mask| seen.shows(mask))
                             || self.apart.gave(thread.pid, &seen, &self.last);
                         let is_as_before = before.is_some_and(|before| seen.is_as(&before));
-                        // Who has what was found was never bound, or was let go: the kernel does that, too.
+                        // Who has what was found was never bound, or was let go: the kernel does
+                        // that, too.
                         let is_free = seen.shows(&self.found);
                         let is_ours = is_free || is_as_before && is_known;
                         self.bind_thread(thread, (seen, is_ours), target, cpus.is_none(), log)
@@ -290,7 +292,8 @@ impl Pinning {
         }
     }
 
-    /// Gives one thread CPUs of its own, of those of its program, which hold until they are taken back by `None`.
+    /// Gives one thread CPUs of its own, of those of its program, which hold until they are taken
+    /// back by `None`.
     ///
     /// # Errors
     /// Why it is not so; also where other software has bound the thread.
@@ -308,10 +311,12 @@ impl Pinning {
         }
     }
 
-    /// Binds all threads anew to what was given to them last: the kernel may have let them run anywhere.
+    /// Binds all threads anew to what was given to them last: the kernel may have let them run
+    /// anywhere.
     ///
     /// # Errors
-    /// When a change could not be announced. Whose CPUs are offline stays as the kernel has left him.
+    /// When a change could not be announced. Whose CPUs are offline stays as the kernel has left
+    /// him.
     pub fn renew(&mut self, tree: &Tree, proc: &Proc, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
         match masks.renew(tree, proc, log) {

@@ -1,7 +1,7 @@
 //! Where in its code a program is: samples of its instruction pointer, counted by block.
 //!
-//! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each quantum was spent
-//! (`cosched_core::Measure::InstructionPointers`).
+//! *Problem.* A policy that tells a program's phases apart asks in which parts of the code each
+//! quantum was spent (`cosched_core::Measure::InstructionPointers`).
 //!
 //! *Mechanism.* An event of the kernel interrupts the running thread every so often, and writes
 //! down where it was. As with [counters](crate::counters::Counters), it is opened on the shim
@@ -11,12 +11,13 @@
 //! no more until then. The counts are shares, and a lost sample is lost to no block more than to
 //! another.
 //!
-//! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions (table 3). Without hardware
-//! counters it is a clock that goes while the program is on a CPU. Both need no right where `perf_event_paranoid` is at most 2,
-//! since only user mode is looked at.
+//! *Which event.* The paper on fair-progress scheduling takes a sample every 500,000 instructions
+//! (table 3). Without hardware counters it is a clock that goes while the program is on a CPU. Both
+//! need no right where `perf_event_paranoid` is at most 2, since only user mode is looked at.
 //!
-//! *What a block is.* Not the compiler's basic block, which would take the program's code to find, but [`BLOCK`] bytes. The
-//! fewer blocks, the less two samples of the same phase differ by chance alone.
+//! *What a block is.* Not the compiler's basic block, which would take the program's code to find,
+//! but [`BLOCK`] bytes. The fewer blocks, the less two samples of the same phase differ by chance
+//! alone.
 
 mod ring;
 
@@ -31,13 +32,15 @@ use ring::Ring;
 
 /// The size of a block, bytes; a power of two.
 pub const BLOCK: u64 = 512;
-/// More rings than that are not open in a run: each takes memory that the kernel cannot swap out, and an open file.
+/// More rings than that are not open in a run: each takes memory that the kernel cannot swap out,
+/// and an open file.
 pub const MOST_RINGS: usize = 256;
 /// Instructions between two samples (table 3 of the paper).
 const INSTRUCTIONS: u64 = 500_000;
-/// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five in one of training. With
-/// fewer, two quanta of the same phase would differ by chance; twice as many cost up to 4.9 % of a program's time
-/// (docs/benchmarks.md). A prime, so that it keeps no step with what programs do.
+/// CPU time between two samples without counters, ns: a hundred in a quantum of 100 ms, twenty-five
+/// in one of training. With fewer, two quanta of the same phase would differ by chance; twice as
+/// many cost up to 4.9 % of a program's time (docs/benchmarks.md). A prime, so that it keeps no
+/// step with what programs do.
 const NANOS: u64 = 999_983;
 /// CPU time as the kernel's own clock tells it.
 const CPU_CLOCK: Event = Event { kind: 1, config: 0 };
@@ -73,11 +76,12 @@ impl Source {
 pub struct Pointers(Vec<Ring>);
 
 impl Pointers {
-    /// Of the program that `shim` is going to start, with all its descendants, on these CPUs. Has to be called before the shim
-    /// gets its order.
+    /// Of the program that `shim` is going to start, with all its descendants, on these CPUs. Has
+    /// to be called before the shim gets its order.
     ///
     /// # Errors
-    /// When one of the events cannot be had: too many files, or too much memory that cannot be swapped out.
+    /// When one of the events cannot be had: too many files, or too much memory that cannot be
+    /// swapped out.
     pub fn below(shim: Process, cpus: &CpuSet, source: Source) -> io::Result<Pointers> {
         let open = |cpu| Ring::new(counters::sample_below(source.sampling(), shim, cpu)?);
         Ok(Pointers(cpus.iter().map(open).collect::<io::Result<Vec<Ring>>>()?))

@@ -1,4 +1,5 @@
-//! Waiting for everything at once: one epoll set with a timer, the signals, and the programs' reports.
+//! Waiting for everything at once: one epoll set with a timer, the signals, and the programs'
+//! reports.
 //!
 //! cosched has one thread and sleeps in one place, so that it costs nothing
 //! while nothing happens. The timer is a `timerfd` on an absolute time: unlike a
@@ -40,7 +41,8 @@ pub struct Poll {
 }
 
 impl Poll {
-    /// Waits for these signals, which from now on no longer interrupt the calling thread; not for those that are ignored.
+    /// Waits for these signals, which from now on no longer interrupt the calling thread; not for
+    /// those that are ignored.
     ///
     /// # Errors
     /// When the kernel has no more descriptors for us.
@@ -72,7 +74,8 @@ impl Poll {
         Ok(epoll::delete(&self.epoll, source)?)
     }
 
-    /// Sleeps until something is ready or `until` (absolute, CLOCK_MONOTONIC) has come; appends what is ready.
+    /// Sleeps until something is ready or `until` (absolute, CLOCK_MONOTONIC) has come; appends
+    /// what is ready.
     ///
     /// # Errors
     /// When the kernel refuses to wait.
@@ -140,7 +143,8 @@ fn signal_fd(signals: &[i32]) -> io::Result<OwnedFd> {
     // other owner.
     unsafe {
         libc::sigemptyset(set.as_mut_ptr());
-        // What the caller has had ignored (`nohup`) goes on being ignored: a signal that is waited for is not.
+        // What the caller has had ignored (`nohup`) goes on being ignored: a signal that is waited
+        // for is not.
         for signal in signals.iter().filter(|signal| !is_ignored(**signal)) {
             if libc::sigaddset(set.as_mut_ptr(), *signal) != 0 {
                 return Err(io::Error::last_os_error());

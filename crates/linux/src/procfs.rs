@@ -25,7 +25,8 @@ use crate::files::{self, FileError};
 pub use stat::{Stat, State};
 pub use state_reader::StateReader;
 
-/// From so many threads on it may cost less to ask every process for its parent than every thread for its children.
+/// From so many threads on it may cost less to ask every process for its parent than every thread
+/// for its children.
 const MANY_THREADS: usize = 64;
 
 /// The proc file system.
@@ -58,7 +59,8 @@ pub struct Membership {
     pub path: String,
 }
 
-/// How often the kernel has run a thread, and how long in all: while both stay, the thread does nothing.
+/// How often the kernel has run a thread, and how long in all: while both stay, the thread does
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Runs {
     times: u64,
@@ -216,7 +218,8 @@ impl Proc {
         status_field(&status, "Uid")?.split_whitespace().nth(1)?.parse().ok()
     }
 
-    /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no such account.
+    /// How often the kernel has run a thread; `None`: the thread has ended, or the kernel keeps no
+    /// such account.
     pub fn runs(&self, tid: i32) -> Option<Runs> {
         let text = files::read(&self.folder(tid).join("schedstat")).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(|word| word.parse().ok());
@@ -257,8 +260,8 @@ impl Proc {
         }
     }
 
-    /// The words of the command that a process was started with, as far as it has not written over them; none for a thread of
-    /// the kernel.
+    /// The words of the command that a process was started with, as far as it has not written over
+    /// them; none for a thread of the kernel.
     ///
     /// # Errors
     /// When it has ended.
@@ -314,8 +317,8 @@ impl Proc {
         Some(line.split_once(':')?.1.trim().to_owned())
     }
 
-    /// Whether the process is there, as a zombie at least, and is the one that started at `start_time`
-    /// (see [`Stat::start_time`]): numbers of ended processes are given out again.
+    /// Whether the process is there, as a zombie at least, and is the one that started at
+    /// `start_time` (see [`Stat::start_time`]): numbers of ended processes are given out again.
     ///
     /// # Errors
     /// When proc cannot be read.

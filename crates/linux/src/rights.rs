@@ -156,8 +156,8 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Tries everything. Cgroups, threads and counters made for it are gone when this returns, and the caller is
-    /// where and as it was.
+    /// Tries everything. Cgroups, threads and counters made for it are gone when this returns, and
+    /// the caller is where and as it was.
     ///
     /// # Errors
     /// When `/proc` itself cannot be read; whatever else fails is part of the report.

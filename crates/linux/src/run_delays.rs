@@ -1,4 +1,5 @@
-//! How long the threads of a program were ready and had no CPU, by the account that the kernel keeps of each (`schedstat`).
+//! How long the threads of a program were ready and had no CPU, by the account that the kernel
+//! keeps of each (`schedstat`).
 //!
 //! Clocks tell how long threads were on a CPU. In the rest of its time a thread may have slept,
 //! which is its own affair, or others may have had its CPU. A policy that asks what others cost a
@@ -17,8 +18,8 @@ use crate::tree::Process;
 pub(crate) struct RunDelays(BTreeMap<i32, u64>);
 
 impl RunDelays {
-    /// How long the threads of these processes have waited since the last look, all together; `None` where the kernel does not
-    /// tell.
+    /// How long the threads of these processes have waited since the last look, all together;
+    /// `None` where the kernel does not tell.
     pub(crate) fn next(&mut self, members: &[Process], proc: &Proc) -> Option<Nanos> {
         let mut now = BTreeMap::new();
         for process in members {

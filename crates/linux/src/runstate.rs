@@ -1,4 +1,5 @@
-//! Whether each thread of given programs is on a CPU: a table that these programs read in their own memory.
+//! Whether each thread of given programs is on a CPU: a table that these programs read in their own
+//! memory.
 //!
 //! A barrier that knows for which threads it waits has to know it at every turn of its loop. A
 //! system call for each thread is therefore too much. Programs in the kernel write a word at every
@@ -53,7 +54,8 @@ pub struct RunStates {
 }
 
 impl RunStates {
-    /// Makes a table, and loads what writes it; nothing is written yet. That takes some hundredths of a second.
+    /// Makes a table, and loads what writes it; nothing is written yet. That takes some hundredths
+    /// of a second.
     ///
     /// # Errors
     /// When the programs were not built, or this kernel or user may not have them.
@@ -78,8 +80,8 @@ impl RunStates {
         self.programs.detach();
     }
 
-    /// Makes a process a member, and all that it will start: the states of their threads are written down, each from its next
-    /// change on.
+    /// Makes a process a member, and all that it will start: the states of their threads are
+    /// written down, each from its next change on.
     ///
     /// # Errors
     /// When the process is gone, or may not be one.

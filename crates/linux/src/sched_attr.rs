@@ -109,7 +109,8 @@ impl SchedAttr {
         }
     }
 
-    /// What the kernel will tell of a thread that is given this: in the real-time classes neither nice value nor slice.
+    /// What the kernel will tell of a thread that is given this: in the real-time classes neither
+    /// nice value nor slice.
     pub fn shown(self) -> SchedAttr {
         match self.policy {
             SchedPolicy::Fifo | SchedPolicy::RoundRobin => {
@@ -204,7 +205,8 @@ pub enum SchedError {
     },
 }
 
-/// The kernel's `struct sched_attr` in its first version: utilisation clamps, which came later, stay untouched.
+/// The kernel's `struct sched_attr` in its first version: utilisation clamps, which came later,
+/// stay untouched.
 #[repr(C)]
 #[derive(Default)]
 struct Raw {
@@ -267,7 +269,8 @@ pub fn set(tid: i32, attr: &SchedAttr) -> Result<(), SchedError> {
 /// A kernel before 6.12 accepts it without effect: ask [`default_slice`] first.
 ///
 /// # Errors
-/// When the slice is out of range, the thread is gone or in a class without slices, or a right is missing.
+/// When the slice is out of range, the thread is gone or in a class without slices, or a right is
+/// missing.
 pub fn set_slice(tid: i32, slice: Option<Nanos>) -> Result<(), SchedError> {
     let runtime = slice.unwrap_or(Nanos::ZERO);
     if slice.is_some() && !(SHORTEST_SLICE..=LONGEST_SLICE).contains(&runtime) {
@@ -288,8 +291,9 @@ pub fn set_own_slice(slice: Nanos) -> Result<(), SchedError> {
     set_slice(0, Some(slice))
 }
 
-/// The slice that this kernel gives to threads without one of their own; `None` if it has no slices per thread.
-/// A thread whose slice reads so was never given one, and is restored by giving it `None`.
+/// The slice that this kernel gives to threads without one of their own; `None` if it has no slices
+/// per thread. A thread whose slice reads so was never given one, and is restored by giving it
+/// `None`.
 ///
 /// # Errors
 /// When the kernel refuses to tell or to set, which no kernel with these calls should.

@@ -33,11 +33,13 @@ const NICEST: i32 = 19;
 #[derive(Debug)]
 pub struct Scheduling {
     program: ProgramId,
-    /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per thread.
+    /// The slice that means "the kernel's choice"; `None` where the kernel has no slices per
+    /// thread.
     default_slice: Option<Nanos>,
     /// The lowest nice value that may be given back.
     least_nice: i32,
-    /// Threads that were there before any change, and those that we changed: as found, and as last set.
+    /// Threads that were there before any change, and those that we changed: as found, and as last
+    /// set.
     threads: HashMap<Process, (SchedAttr, SchedAttr)>,
     /// Everything that was ever given, with what it replaced.
     given: Vec<(SchedAttr, SchedAttr)>,
@@ -63,8 +65,8 @@ impl Scheduling {
         self.given.is_empty()
     }
 
-    /// Gives every thread what is asked for of class, nice value and slice, and the rest back as found. Returns what could
-    /// not be had, each thing at most once; threads get what can.
+    /// Gives every thread what is asked for of class, nice value and slice, and the rest back as
+    /// found. Returns what could not be had, each thing at most once; threads get what can.
     ///
     /// # Errors
     /// When the log cannot be written: then nothing more is changed.
@@ -84,7 +86,8 @@ impl Scheduling {
             met.insert(thread);
             self.apply_to(thread, wanted, log, &mut refused)
         })?;
-        // Whose program's first process has ended, no tree leads to, nor to what it has started since.
+        // Whose program's first process has ended, no tree leads to, nor to what it has started
+        // since.
         let known: Vec<Process> = self.threads.keys().copied().collect();
         for thread in known {
             if met.contains(&thread) {
@@ -103,8 +106,8 @@ impl Scheduling {
         Ok(refused)
     }
 
-    /// Notes how all threads are scheduled before any of them is changed: what one has chosen itself may be the same as what
-    /// others are going to be given.
+    /// Notes how all threads are scheduled before any of them is changed: what one has chosen
+    /// itself may be the same as what others are going to be given.
     fn take_stock(&mut self, tree: &Tree, proc: &Proc) {
         let Ok(()) = tree.threads_until_stable::<Infallible>(proc, |thread| {
             if let Ok(present) = sched_attr::get(thread.pid) {
@@ -215,7 +218,8 @@ fn siblings(thread: Process, proc: &Proc) -> Vec<Process> {
     stats.map(Process::from).collect()
 }
 
-/// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but never be put back.
+/// The lowest nice value that this process may give (`RLIMIT_NICE`): others may be raised, but
+/// never be put back.
 fn least_nice(proc: &Proc) -> i32 {
     if may_change_any(proc, std::process::id() as i32) {
         return LEAST_NICE;

@@ -1,16 +1,16 @@
 //! The sentinel: the process that undoes everything if cosched cannot.
 //!
-//! A killed process cleans up nothing. So before cosched changes anything it starts a process
-//! that does nothing but wait at the other end of a socket. The kernel closes cosched's
-//! end whatever way cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye
-//! came before, the sentinel reads the [undo log](crate::undo) and restores everything; it can do so at
-//! once even while every CPU is busy, for a thread that has slept long is served first. It holds the
-//! log open, so that it needs no file when that was removed.
+//! A killed process cleans up nothing. So before cosched changes anything it starts a process that
+//! does nothing but wait at the other end of a socket. The kernel closes cosched's end whatever way
+//! cosched ends: exit, panic, SIGKILL, out of memory. If no goodbye came before, the sentinel reads
+//! the [undo log](crate::undo) and restores everything; it can do so at once even while every CPU
+//! is busy, for a thread that has slept long is served first. It holds the log open, so that it
+//! needs no file when that was removed.
 //!
-//! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores
-//! what terminals send, carries another name, holds nothing else open, and leaves cosched's
-//! cgroup where it may, because systemd ends services and scopes by killing a cgroup. If it is killed
-//! all the same, its end of the socket closes, and cosched can start another. So it does in place of one
+//! The sentinel must not die of what cosched dies of. It is in a session of its own, ignores what
+//! terminals send, carries another name, holds nothing else open, and leaves cosched's cgroup where
+//! it may, because systemd ends services and scopes by killing a cgroup. If it is killed all the
+//! same, its end of the socket closes, and cosched can start another. So it does in place of one
 //! that is stopped or frozen.
 //!
 //! A cosched that another process *stops* (SIGSTOP, a debugger) is alive and thaws no program. A
@@ -68,8 +68,8 @@ pub struct Sentinel {
 
 impl Sentinel {
     /// Starts the sentinel of a log, from an executable that has to call
-    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is on guard when
-    /// this returns.
+    /// [`helper::become_one_if_asked`] first; normally [`helper::OWN_EXECUTABLE`]. It is on guard
+    /// when this returns.
     ///
     /// # Errors
     /// When no process can be made, or it does not answer.
@@ -113,13 +113,15 @@ impl Sentinel {
 
     /// Sends away one that is held up or has ended, without waiting for it.
     pub fn dismiss(mut self) {
-        // If it is frozen, it reads this before it sees that the socket is closed, and undoes nothing.
+        // If it is frozen, it reads this before it sees that the socket is closed, and undoes
+        // nothing.
         let _ = self.channel.write_all(&[GOODBYE]);
         let _ = self.child.kill();
         let _ = self.child.try_wait();
     }
 
-    /// All that has happened to it and was not heard yet; to be called when it is readable, else there is nothing.
+    /// All that has happened to it and was not heard yet; to be called when it is readable, else
+    /// there is nothing.
     ///
     /// # Errors
     /// When the kernel does not know it as our child.
@@ -141,7 +143,8 @@ impl Sentinel {
         }
     }
 
-    /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves no trace.
+    /// Sends the sentinel away: everything is undone. Waits a little for its end, so that it leaves
+    /// no trace.
     ///
     /// # Errors
     /// When it has ended before.
@@ -160,7 +163,8 @@ impl Sentinel {
 /// What cosched learns of the sentinel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// When it let every program run, since cosched was stopped: on the kernel's monotonic clock, in order.
+    /// When it let every program run, since cosched was stopped: on the kernel's monotonic clock,
+    /// in order.
     pub thawed: Vec<Nanos>,
     /// It has ended: another is needed.
     pub has_ended: bool,
@@ -204,7 +208,8 @@ fn guard() -> io::Result<()> {
     result
 }
 
-/// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it said goodbye.
+/// Waits until cosched has ended, and thaws everything while it is stopped or stuck; whether it
+/// said goodbye.
 fn wait_for_the_end(
     channel: &mut UnixStream,
     log: &Kept,
@@ -285,8 +290,8 @@ impl Kept {
     }
 }
 
-/// What cosched has handed over as the standard outputs, which are let go of: the log, and the memory
-/// with the heartbeat and further lines of the log.
+/// What cosched has handed over as the standard outputs, which are let go of: the log, and the
+/// memory with the heartbeat and further lines of the log.
 fn outputs() -> io::Result<(File, File)> {
     let log = io::stdout().as_fd().try_clone_to_owned()?;
     let memory = io::stderr().as_fd().try_clone_to_owned()?;

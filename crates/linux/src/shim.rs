@@ -7,13 +7,12 @@
 //! small parent of its own that is one. However a program forks, double forks
 //! and daemons included, its processes stay below its shim until they end.
 //!
-//! The shim reads its [order](crate::launch), starts the command, and then only
-//! reaps: it reports when the command has ended, and when the last descendant
-//! has. It is never frozen. If cosched is gone it stays until the command has
-//! ended, because a command whose parent dies while it is stopped gets a SIGHUP
-//! from the kernel; what is left then goes to init, as it would without cosched. Until then it holds
-//! the undo log open, unread: if the sentinel is gone, too, and so is the file's name, `cosched
-//! recover` [finds](crate::undo::kept_by_shims) it there.
+//! The shim reads its [order](crate::launch), starts the command, and then only reaps: it reports
+//! when the command has ended, and when the last descendant has. It is never frozen. If cosched is
+//! gone it stays until the command has ended, because a command whose parent dies while it is
+//! stopped gets a SIGHUP from the kernel; what is left then goes to init, as it would without
+//! cosched. Until then it holds the undo log open, unread: if the sentinel is gone, too, and so is
+//! the file's name, `cosched recover` [finds](crate::undo::kept_by_shims) it there.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -168,7 +167,8 @@ fn start(order: &Order, channel: &UnixStream) -> Result<Pid, (StartStep, io::Err
     }
 }
 
-/// Waits until the child has executed the command, which closes its end of the socket, or says what is in the way.
+/// Waits until the child has executed the command, which closes its end of the socket, or says what
+/// is in the way.
 fn hear(mut told: UnixStream) -> Result<(), (StartStep, io::Error)> {
     let mut all = Vec::new();
     told.read_to_end(&mut all).map_err(|error| (StartStep::Command, error))?;

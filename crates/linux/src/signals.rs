@@ -1,4 +1,5 @@
-//! What this process, and the programs that it starts, do on signals; and which signals ask it to end.
+//! What this process, and the programs that it starts, do on signals; and which signals ask it to
+//! end.
 //!
 //! Ignored signals and the mask of blocked ones survive `exec`. A helper that ignores what a
 //! terminal sends therefore has to undo that before it becomes a user's program.
@@ -22,7 +23,8 @@ pub const INTERRUPTIONS: [(i32, Interruption); 7] = [
     (libc::SIGALRM, Interruption::Alarm),
 ];
 
-/// The kernel's `struct sigaction` for the default effect: handler, flags, restorer and mask are zero.
+/// The kernel's `struct sigaction` for the default effect: handler, flags, restorer and mask are
+/// zero.
 const DEFAULT_ACTION: [u64; 4] = [0; 4];
 
 /// What a signal asks for, if it is one of those.
@@ -69,7 +71,8 @@ pub fn hear_of_children() -> io::Result<()> {
     }
 }
 
-/// Has a file that grows beyond the user's limit (`ulimit -f`) fail the write, in place of ending this process.
+/// Has a file that grows beyond the user's limit (`ulimit -f`) fail the write, in place of ending
+/// this process.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -98,8 +101,9 @@ pub fn send_to_thread(pid: i32, tid: i32, signal: Signal) -> bool {
 /// When the kernel refuses to change the mask.
 pub fn reset(ignored: &[i32]) -> io::Result<()> {
     for signal in (1..=libc::SIGRTMAX()).filter(|signal| !ignored.contains(signal)) {
-        // SAFETY: the kernel reads the action, of which all four words are there, and writes nothing.
-        // It refuses KILL and STOP, which are at their default. The C library would refuse 32 and 33, too.
+        // SAFETY: the kernel reads the action, of which all four words are there, and writes
+        // nothing. It refuses KILL and STOP, which are at their default. The C library would refuse
+        // 32 and 33, too.
         unsafe {
             let (none, set) = (std::ptr::null_mut::<u64>(), size_of::<u64>());
             libc::syscall(libc::SYS_rt_sigaction, signal, DEFAULT_ACTION.as_ptr(), none, set);
@@ -108,9 +112,11 @@ pub fn reset(ignored: &[i32]) -> io::Result<()> {
     unblock()
 }
 
-/// Has what this command will start block no signal, whatever the caller waits for by then (see [`poll`](crate::poll)).
+/// Has what this command will start block no signal, whatever the caller waits for by then (see
+/// [`poll`](crate::poll)).
 pub fn unblock_in(command: &mut Command) -> &mut Command {
-    // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and takes no lock.
+    // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and
+    // takes no lock.
     unsafe { command.pre_exec(unblock) }
 }
 

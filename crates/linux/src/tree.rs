@@ -109,13 +109,14 @@ impl Tree {
         stats.filter(|stat| !stat.state.has_ended()).map(Process::from).collect()
     }
 
-    /// Whether a process is one of the program's. It is found from below: that costs a look at its ancestors, where a walk costs
-    /// one at everybody.
+    /// Whether a process is one of the program's. It is found from below: that costs a look at its
+    /// ancestors, where a walk costs one at everybody.
     pub fn has(&self, proc: &Proc, pid: i32) -> bool {
         let Some(shim) = self.shim.filter(|shim| shim.look(proc).is_some()) else {
             return self.members(proc).iter().any(|process| process.pid == pid);
         };
-        // An ancestor that ends meanwhile has its children given to the shim: then it is begun anew.
+        // An ancestor that ends meanwhile has its children given to the shim: then it is begun
+        // anew.
         let mut looks = (0..MOST_WALKS).map(|_| descends_from(proc, pid, shim.pid));
         looks.find_map(|found| found).unwrap_or(false)
     }

@@ -136,7 +136,8 @@ fn packed(machine: &Topology, cpus: &CpuSet, count: usize) -> CpuSet {
 fn cpuset(cgroups: &Hierarchies) -> Result<Option<(PathBuf, CpuSet)>, TopologyError> {
     let files: &[&str] = &["cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus"];
     for tree in cgroups.v1("cpuset").into_iter().chain(cgroups.v2()) {
-        // A v2 cgroup that was not given the controller lives in the cpuset of the nearest above that was.
+        // A v2 cgroup that was not given the controller lives in the cpuset of the nearest above
+        // that was.
         for dir in tree.own_and_above() {
             for file in files {
                 match topology::list(&dir.path().join(file))? {

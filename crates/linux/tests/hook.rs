@@ -1,5 +1,5 @@
-//! Processes that lie, at the door of a malleable program: whatever they do, cosched goes on, and an honest process beside
-//! them gets what it is granted.
+//! Processes that lie, at the door of a malleable program: whatever they do, cosched goes on, and
+//! an honest process beside them gets what it is granted.
 
 #![allow(clippy::unwrap_used)]
 

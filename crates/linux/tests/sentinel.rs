@@ -210,7 +210,8 @@ fn the_moment_of_death_does_not_matter() {
         eventually("the sentinel's end", || {
             helpers.iter().all(|name| marked.named(name).is_empty())
         });
-        // A log may be left by a host that died before the sentinel was on guard, or after it had gone.
+        // A log may be left by a host that died before the sentinel was on guard, or after it had
+        // gone.
         for log in Log::leftovers(folder.path(), &proc).unwrap() {
             nothing_is_owed(&Log::load(&log, &proc).unwrap(), &proc);
         }

@@ -1,8 +1,9 @@
 //! The page that cosched and a process of a malleable program share, and how they find each other.
 //!
-//! cosched starts the program with the library of `crates/hook` preloaded and the name of a socket in [`SOCKET`]. A process
-//! that wants threads connects; cosched makes a page for it alone and sends its descriptor with a [`Hello`]. From then on
-//! numbers stand in the page, and a byte on the socket says that there are new ones.
+//! cosched starts the program with the library of `crates/hook` preloaded and the name of a socket
+//! in [`SOCKET`]. A process that wants threads connects; cosched makes a page for it alone and
+//! sends its descriptor with a [`Hello`]. From then on numbers stand in the page, and a byte on the
+//! socket says that there are new ones.
 //!
 //! ```text
 //! first 64 bytes: cosched writes          next 64 bytes: the program writes
@@ -16,12 +17,13 @@
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours ([`Tally`])
 //! ```
 //!
-//! Either side may lie, die or be of another version. So a page has no pointers and no lengths, every word is read and written
-//! whole, any value of it means something harmless, and a program only ever takes the *smaller* of the grant and what it
-//! wanted itself. No word is read by the side that writes it.
+//! Either side may lie, die or be of another version. So a page has no pointers and no lengths,
+//! every word is read and written whole, any value of it means something harmless, and a program
+//! only ever takes the *smaller* of the grant and what it wanted itself. No word is read by the
+//! side that writes it.
 //!
-//! Where the rule says that the program's barriers are ours, a second memory may come along: the [`ThreadTable`], which the
-//! program only reads.
+//! Where the rule says that the program's barriers are ours, a second memory may come along: the
+//! [`ThreadTable`], which the program only reads.
 
 #![no_std]
 #![forbid(unsafe_code)]
@@ -141,7 +143,8 @@ impl Page {
         Rule::unpacked(self.cosched.rule.load(Ordering::Acquire))
     }
 
-    /// Whether what the [`ThreadTable`] says is believed, at `now`, milliseconds of the monotonic clock.
+    /// Whether what the [`ThreadTable`] says is believed, at `now`, milliseconds of the monotonic
+    /// clock.
     #[inline]
     pub fn believes_threads(&self, now: u64) -> bool {
         self.rule().donate && self.is_fresh(now)
@@ -168,7 +171,8 @@ impl Page {
         self.program.progress.fetch_add(ticks, Ordering::Relaxed);
     }
 
-    /// Where the thread of this number, by the order in which threads came, counts what it does at barriers.
+    /// Where the thread of this number, by the order in which threads came, counts what it does at
+    /// barriers.
     #[inline]
     pub fn tally(&self, thread: usize) -> Option<&Tally> {
         self.threads.get(thread % LINES)
@@ -188,8 +192,8 @@ pub struct Rule {
     pub donate: bool,
     /// Whether regions and barriers are to be counted.
     pub counts: bool,
-    /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): who gives way in it gives its CPU to
-    /// another thread of the program first.
+    /// Whether the program has a CPU group of its own (a cgroup with a share, or a session): who
+    /// gives way in it gives its CPU to another thread of the program first.
     pub grouped: bool,
     /// The most threads that a region may have; `None`: as many as it wants.
     pub grant: Option<u16>,

@@ -1,31 +1,37 @@
-//! Fixed thread counts for a workload: what `cosched advise` tells, from the times of its programs alone.
+//! Fixed thread counts for a workload: what `cosched advise` tells, from the times of its programs
+//! alone.
 //!
-//! *Problem.* With which counts a workload is done first is not seen from its programs one by one: what a thread brings one of
-//! them is a CPU less for the others, as long as there are others.
+//! *Problem.* With which counts a workload is done first is not seen from its programs one by one:
+//! what a thread brings one of them is a CPU less for the others, as long as there are others.
 //!
 //! *Idea.* The time that each program takes alone is known for each thread count. Gangs that take
 //! turns are like a fluid, seen from far enough. With `t` quanta in a round, a program progresses
 //! at a `t`-th of its speed alone. That holds until a program arrives or ends and `t` changes. All
 //! ends follow from this in no time, so many thread counts can be compared.
 //!
-//! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits, and then changes of single
-//! programs' counts as long as they help. Of all that cannot be told from the one with the shortest total time, those
-//! that cannot be told from the one with the smallest largest slowdown (against alone, with all threads asked for) are the
-//! best, then those with the fewest threads.
+//! *Algorithm.* All counts are tried where these are at most [`EXHAUSTIVE`]; else common limits,
+//! and then changes of single programs' counts as long as they help. Of all that cannot be told
+//! from the one with the shortest total time, those that cannot be told from the one with the
+//! smallest largest slowdown (against alone, with all threads asked for) are the best, then those
+//! with the fewest threads.
 //!
-//! *What can be told apart.* Times alone are medians of several runs, and runs differ. Programs are measured in rounds, so
-//! the whole prediction is made once more from the times of each round; a combination that is slower than another by no more
-//! than a standard error of their difference over the rounds is not slower. That is the *one-standard-error rule* by which
-//! regression trees are cut to size (Breiman, Friedman, Olshen and Stone, 1984): of what is as good as the best, the simplest.
-//! Fewer threads are the simpler choice here, since a thread too many costs what no prediction sees: turns and switches. Of
-//! the smallest of many noisy figures chance has a part, too; this keeps it from deciding. With one run there is no spread to
-//! be seen, and the prediction alone decides.
+//! *What can be told apart.* Times alone are medians of several runs, and runs differ. Programs are
+//! measured in rounds, so the whole prediction is made once more from the times of each round; a
+//! combination that is slower than another by no more than a standard error of their difference
+//! over the rounds is not slower. That is the *one-standard-error rule* by which regression trees
+//! are cut to size (Breiman, Friedman, Olshen and Stone, 1984): of what is as good as the best, the
+//! simplest. Fewer threads are the simpler choice here, since a thread too many costs what no
+//! prediction sees: turns and switches. Of the smallest of many noisy figures chance has a part,
+//! too; this keeps it from deciding. With one run there is no spread to be seen, and the prediction
+//! alone decides.
 //!
-//! *What it does not know.* Caches and memory that programs share, quanta (the last one of a program is a whole one), and what
-//! switching costs. So predictions are lower bounds, by some per cent where nothing is shared; they are good
-//! for comparing counts with each other. Programs that come later, and that run several times, are followed.
+//! *What it does not know.* Caches and memory that programs share, quanta (the last one of a
+//! program is a whole one), and what switching costs. So predictions are lower bounds, by some per
+//! cent where nothing is shared; they are good for comparing counts with each other. Programs that
+//! come later, and that run several times, are followed.
 //!
-//! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of its best speedup (section
+//! Ours. The thesis chooses each program's *ideal* count by itself: the fewest threads with 80 % of
+//! its best speedup (section
 //! 5.2), whatever runs beside it.
 
 use cosched_core::statistics::median_error;
@@ -59,8 +65,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// The counts with which its time alone is known, up to a number of CPUs; with which it has fewer threads than it asks
-    /// for or as many, but never more.
+    /// The counts with which its time alone is known, up to a number of CPUs; with which it has
+    /// fewer threads than it asks for or as many, but never more.
     fn counts(&self, cpus: usize) -> Vec<u16> {
         let most = self.most(cpus);
         let known = self.speedup.times().iter().map(|(threads, _)| *threads);
@@ -124,8 +130,8 @@ fn turns(kind: Kind, sizes: &[usize], cpus: usize) -> f64 {
     }
 }
 
-/// How programs with these thread counts go under a policy that makes gangs; under `auto`, in gangs too, or all of one thread
-/// side by side.
+/// How programs with these thread counts go under a policy that makes gangs; under `auto`, in gangs
+/// too, or all of one thread side by side.
 pub fn predict(kind: Kind, programs: &[Candidate], counts: &[u16], cpus: usize) -> Prediction {
     let alone: Vec<f64> = programs.iter().zip(counts).map(|(p, n)| p.alone(*n)).collect();
     let arrives: Vec<f64> = programs.iter().map(|p| p.arrives.as_secs_f64()).collect();
@@ -389,7 +395,8 @@ pub(crate) mod tests {
 
     #[test]
     fn counts_that_the_runs_cannot_tell_apart_are_decided_by_fewer_threads() {
-        // In turn with two threads: 1.22 s; side by side with one: 1.24 s. Single runs differ by a tenth.
+        // In turn with two threads: 1.22 s; side by side with one: 1.24 s. Single runs differ by a
+        // tenth.
         let noisy = measured([1240, 1180, 1350, 1210, 1290], [610, 640, 590, 670, 600]);
         assert_eq!(advise(GREEDY, &vec![noisy; 2], 2), [1, 1]);
         // The same times, each run as long as the others of its kind: then 2 % are a difference.

@@ -2,11 +2,11 @@
 //! otherwise.
 //!
 //! *Problem.* Where programs have no CPU groups, to take turns is to be frozen. That saves a
-//! multiple of the time where threads spin for siblings without a CPU. It loses where programs leave
-//! CPUs idle in their turns.
+//! multiple of the time where threads spin for siblings without a CPU. It loses where programs
+//! leave CPUs idle in their turns.
 //!
-//! *Idea.* Start as Linux does. Where threads wait for CPUs, let each program run alone for a moment:
-//! a *solo probe*. Programs that fill the CPUs alone take turns.
+//! *Idea.* Start as Linux does. Where threads wait for CPUs, let each program run alone for a
+//! moment: a *solo probe*. Programs that fill the CPUs alone take turns.
 //!
 //! ```text
 //!                    CPUs are short                alone, they fill the CPUs
@@ -18,14 +18,14 @@
 //! ```
 //!
 //! *Algorithm.* 1. Every program starts at once. 2. [`SAMPLE`] after the last one came, CPU times
-//! are read. Nothing changes unless two programs compete, one of them has several threads, and threads
-//! wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one thread together,
-//! one on each CPU), for [`PROBES`] in all where that is enough. They tell how many CPUs each one
-//! uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
-//! [`minwait`](crate::minwait), which gives leftover CPUs away. Programs that [hardly run](programs) are
-//! never frozen. 6. Every [`CHECK`] it is measured whether as much is done as together. If not, all
-//! run together again. Where turns are given up there is a pause that doubles, until a program
-//! comes that was not there before.
+//! are read. Nothing changes unless two programs compete, one of them has several threads, and
+//! threads wait for CPUs. 3. Solo probes: each program runs alone for a moment (those of one thread
+//! together, one on each CPU), for [`PROBES`] in all where that is enough. They tell how many CPUs
+//! each one uses. 4. [`judgement`] compares that with what all did together. 5. Gangs are made by
+//! [`minwait`](crate::minwait), which gives leftover CPUs away. Programs that [hardly
+//! run](programs) are never frozen. 6. Every [`CHECK`] it is measured whether as much is done as
+//! together. If not, all run together again. Where turns are given up there is a pause that
+//! doubles, until a program comes that was not there before.
 //!
 //! *Costs.* Solo probes leave undone a part of what would be done together, and are in vain where
 //! programs leave CPUs idle: at most [`PROBES`] (more with many programs) before each pause of half

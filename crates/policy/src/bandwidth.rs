@@ -1,28 +1,29 @@
 //! `bandwidth`: programs that are predicted to slow each other down least share a quantum.
 //!
-//! *Problem.* `greedy` does not ask what programs do to each other, and `cgreedy` only sorts them: neither knows
-//! whether two programs beside each other take as long as one after the other, or hardly notice.
+//! *Problem.* `greedy` does not ask what programs do to each other, and `cgreedy` only sorts them:
+//! neither knows whether two programs beside each other take as long as one after the other, or
+//! hardly notice.
 //!
-//! *Idea.* Chapter 6 of the thesis, where it is future work: measure what variants of STREAM do to each other
-//! in pairs and triples, once per machine. From a program's own traffic with memory, and that of
-//! its co-runners, the table tells how much it would be slowed ([`Slowdowns::of`]).
+//! *Idea.* Chapter 6 of the thesis, where it is future work: measure what variants of STREAM do to
+//! each other in pairs and triples, once per machine. From a program's own traffic with memory, and
+//! that of its co-runners, the table tells how much it would be slowed ([`Slowdowns::of`]).
 //!
-//! *Algorithm (ours; the thesis gives none).* In a gang of programs with slowdowns s, every quantum is worth the
-//! sum of 1 / s of them: as many programs as could run alone in that time. Gangs are cut so that quanta are
-//! worth much on average:
+//! *Algorithm (ours; the thesis gives none).* In a gang of programs with slowdowns s, every quantum
+//! is worth the sum of 1 / s of them: as many programs as could run alone in that time. Gangs are
+//! cut so that quanta are worth much on average:
 //!
-//! 1. The programs by their thread counts, most first (equal ones in the order of the workload), as in
-//!    `greedy`. Each looks at the gangs with room for it, and joins the one whose worth then grows most (or falls least); it opens one
-//!    of its own instead if the average would then be higher, although everybody has to wait for one
-//!    quantum more.
+//! 1. The programs by their thread counts, most first (equal ones in the order of the workload), as
+//!    in `greedy`. Each looks at the gangs with room for it, and joins the one whose worth then
+//!    grows most (or falls least); it opens one of its own instead if the average would then be
+//!    higher, although everybody has to wait for one quantum more.
 //! 2. As long as it raises the average, one program moves to another gang, or two change places.
 //!
-//! The gangs take turns ([`rounds`](crate::rounds)). So that a decision stays short, the first step looks
-//! at 64 gangs with room at most, and the second is for 48 programs or fewer.
+//! The gangs take turns ([`rounds`](crate::rounds)). So that a decision stays short, the first step
+//! looks at 64 gangs with room at most, and the second is for 48 programs or fewer.
 //!
-//! *What it does not see.* Threads, caches, and where on the machine the traffic is: the table is made
-//! with one thread count and one placement. For a program that turns up later without a figure we assume the
-//! worst: the highest traffic in the table.
+//! *What it does not see.* Threads, caches, and where on the machine the traffic is: the table is
+//! made with one thread count and one placement. For a program that turns up later without a figure
+//! we assume the worst: the highest traffic in the table.
 
 mod table;
 
@@ -176,7 +177,8 @@ mod tests {
 
     #[test]
     fn a_program_joins_the_gang_in_which_least_is_lost() {
-        // 4 of the first two fit beside each; the third brings much traffic, so it goes to the quiet one.
+        // 4 of the first two fit beside each; the third brings much traffic, so it goes to the
+        // quiet one.
         assert_eq!(gangs(&[(5, 10.0), (5, 0.0), (3, 10.0)], 8), [vec![0], vec![1, 2]]);
         assert_eq!(gangs(&[(5, 0.0), (5, 10.0), (3, 10.0)], 8), [vec![0, 2], vec![1]]);
     }
@@ -189,14 +191,16 @@ mod tests {
 
     #[test]
     fn who_would_be_slower_together_than_one_after_another_gets_a_gang_of_its_own() {
-        // Two with all of the traffic: each is slowed threefold, so together they are worth two thirds.
+        // Two with all of the traffic: each is slowed threefold, so together they are worth two
+        // thirds.
         assert_eq!(gangs(&[(2, 10.0), (2, 10.0)], 8), [[0], [1]]);
         assert_eq!(gangs(&[(2, 10.0), (2, 2.0)], 8), [vec![0, 1]]);
     }
 
     #[test]
     fn two_with_much_traffic_change_places_with_quiet_ones_that_came_later() {
-        // By threads the two loud ones of 4 meet before the quiet ones of 3 come, as atax and gemver do in table 5.2.
+        // By threads the two loud ones of 4 meet before the quiet ones of 3 come, as atax and
+        // gemver do in table 5.2.
         let gangs = gangs(&[(4, 8.0), (4, 8.0), (4, 0.0), (4, 0.0)], 8);
         assert_eq!(gangs.len(), 2);
         assert!(gangs.iter().all(|gang| gang.contains(&0) != gang.contains(&1)), "{gangs:?}");

@@ -16,9 +16,9 @@
 //! started before its first turn: so waiting times, queues and rounds count turns. No program is
 //! bound to CPUs, because the kernel spreads the threads of programs in turn over all CPUs by their
 //! weight, with one exception: where several programs are in turn together beside fillers, and the
-//! CPUs have several last-level caches, each is bound to the CPUs that the inner policy gave it, and
-//! let go when its turn is over. Otherwise they share caches and disturb each other. A measurement
-//! that the inner policy wants made while all are frozen is made while they run.
+//! CPUs have several last-level caches, each is bound to the CPUs that the inner policy gave it,
+//! and let go when its turn is over. Otherwise they share caches and disturb each other. A
+//! measurement that the inner policy wants made while all are frozen is made while they run.
 //!
 //! *Source.* Ours. Relatives: paired gang scheduling (Wiseman and Feitelson, 2003) and flexible
 //! coscheduling (Frachtenberg and others, 2003) also run a second program beside the gang;

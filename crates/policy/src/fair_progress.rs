@@ -4,33 +4,36 @@
 //! bus or the cache is slowed down by its co-runners, and a program that needs neither is not. How
 //! far a program would have come alone cannot be seen while others run.
 //!
-//! *Idea.* Estimate it, from quanta in which a program happened to suffer little, for all quanta of the same phase; add up
-//! for each program the time alone that its work was worth, and give the next quantum to those that are behind. Where
-//! nothing is known of a phase, make a short quantum in which it suffers little (*training*), as often as is allowed:
-//! that allowance is the knob between fairness and throughput.
+//! *Idea.* Estimate it, from quanta in which a program happened to suffer little, for all quanta of
+//! the same phase; add up for each program the time alone that its work was worth, and give the
+//! next quantum to those that are behind. Where nothing is known of a phase, make a short quantum
+//! in which it suffers little (*training*), as often as is allowed: that allowance is the knob
+//! between fairness and throughput.
 //!
-//! *Algorithm.* At each quantum's end everybody is frozen, and all that is measured belongs to that quantum alone. For
-//! each program that ran, its [`segment`] is taken: is it one of [low contention](contention)? Of which
-//! [phase](phases), by its [block vector](vector)? What is it worth alone ([`tracked`])? Then either a
-//! [training](training) quantum follows, for the candidate of which least is known, beside those whose
-//! [colour](colour) allows it, as long as the [overhead] is within its limit, and [in sequence](sequence)
-//! where [prediction](predictor) is no use; or the programs with the smallest progress [run](selection). Who gets which
-//! CPUs follows from [traffic](mapping).
+//! *Algorithm.* At each quantum's end everybody is frozen, and all that is measured belongs to that
+//! quantum alone. For each program that ran, its [`segment`] is taken: is it one of [low
+//! contention](contention)? Of which [phase](phases), by its [block vector](vector)? What is it
+//! worth alone ([`tracked`])? Then either a [training](training) quantum follows, for the candidate
+//! of which least is known, beside those whose [colour](colour) allows it, as long as the
+//! [overhead] is within its limit, and [in sequence](sequence) where [prediction](predictor) is no
+//! use; or the programs with the smallest progress [run](selection). Who gets which CPUs follows
+//! from [traffic](mapping).
 //!
-//! *Source.* The paper on fair-progress scheduling (FPS), all of it but its I/O, which it leaves open. Each module tells its
-//! section, and what is ours. Ours here:
+//! *Source.* The paper on fair-progress scheduling (FPS), all of it but its I/O, which it leaves
+//! open. Each module tells its section, and what is ours. Ours here:
 //!
 //! - while all programs fit, there are no quanta, and nothing is measured. A program that arrives
 //!   when there is no room begins with a pause, so that its first quantum is clean;
-//! - CPUs that become free within a quantum go at once to those that are behind (not beside a trained program), and what is
-//!   then measured counts as low contention only by the first criterion;
+//! - CPUs that become free within a quantum go at once to those that are behind (not beside a
+//!   trained program), and what is then measured counts as low contention only by the first
+//!   criterion;
 //! - programs that belong together are one: the least progress of any counts;
 //! - programs that another process [stops](stopped) neither gain progress by the stop nor fall
 //!   behind;
 //! - another run of a program that is repeated goes on with the progress of the one before;
 //! - there is no training while a program would be frozen for too long by it;
-//! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside) several companies, where
-//!   traffic is not known.
+//! - work in ticks, where instructions are not counted ([`segment`]), and speeds [beside](beside)
+//!   several companies, where traffic is not known.
 
 mod account;
 mod beside;
@@ -313,7 +316,8 @@ impl FairProgress {
         self.seat(&gang, None, world, plan);
     }
 
-    /// Tells those that have no seat to wait, and tells the reason anew where it is another one now.
+    /// Tells those that have no seat to wait, and tells the reason anew where it is another one
+    /// now.
     fn hold(&mut self, anew: bool, units: &[Unit], world: &World<'_>, plan: &mut Plan) {
         let denied = if anew { self.denied.take() } else { BTreeSet::new() };
         let for_training = self.present.trained.is_some();

@@ -1,18 +1,20 @@
-//! `faithful`: all threads of a program have one priority, and the slice that its locks and misses ask for.
+//! `faithful`: all threads of a program have one priority, and the slice that its locks and misses
+//! ask for.
 //!
-//! *Problem.* A scheduler that ranks threads by what each did lately lets threads of a program take CPUs from
-//! their own siblings, often from the one that holds the lock for which the others wait. What waits then is ranked
-//! anew, and takes CPUs again: *backstabbing* (section II).
+//! *Problem.* A scheduler that ranks threads by what each did lately lets threads of a program take
+//! CPUs from their own siblings, often from the one that holds the lock for which the others wait.
+//! What waits then is ranked anew, and takes CPUs again: *backstabbing* (section II).
 //!
 //! *Idea.* Siblings are equals: one class, one slice. The program as a whole determines how long
 //! the slice is. Threads that mostly compute get short slices, so that no thread waits long for a
 //! CPU. Threads that wait for locks or memory get long slices, so that the thread that has the lock
 //! gets done ([`quanta`]).
 //!
-//! *Algorithm* (algorithm 1). A program starts as it would without us. When it has made its threads, it is given one
-//! more interval to prepare itself. Then its scaling factor is measured in each interval, and its slice chosen by the table.
-//! A new one is chosen only when the factor has left the old one by more than [`RANGE`]; and only then
-//! is the factor that is compared with replaced, so slow drifts add up.
+//! *Algorithm* (algorithm 1). A program starts as it would without us. When it has made its
+//! threads, it is given one more interval to prepare itself. Then its scaling factor is measured in
+//! each interval, and its slice chosen by the table. A new one is chosen only when the factor has
+//! left the old one by more than [`RANGE`]; and only then is the factor that is compared with
+//! replaced, so slow drifts add up.
 //!
 //! *Source.* The paper on faithful scheduling, sections III-A to III-D, eq. 1, table I, algorithm 1. Ours:
 //!
@@ -20,13 +22,14 @@
 //!   reads the mean over the threads off `prstat`, which is equal where all live through the
 //!   interval. Threads that did not run at all do not count: idle workers of a pool hold up no
 //!   thread;
-//! - where cache references cannot be counted, the miss ratio of the program's profile counts, or else lock contention
-//!   alone; the reason says so;
+//! - where cache references cannot be counted, the miss ratio of the program's profile counts, or
+//!   else lock contention alone; the reason says so;
 //! - a program that never has a second thread is left to the kernel;
-//! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several [`Actuator`]s, and a
-//!   [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the first one, always);
-//! - what the guard found out of a program, in this run or in earlier ones ([`Experience`]), is not tried again at first: it is
-//!   taken, and held against nothing only later;
+//! - what is done is not Solaris' fixed-priority class, which Linux has not, but one of several
+//!   [`Actuator`]s, and a [`guard`](crate::guard) finds out which helps, if any (`--no-guard`: the
+//!   first one, always);
+//! - what the guard found out of a program, in this run or in earlier ones ([`Experience`]), is not
+//!   tried again at first: it is taken, and held against nothing only later;
 //! - with the guard, and unless the user has fixed it, the [interval](pace) follows the speed of
 //!   phase changes;
 //! - programs with weights share the CPUs by [`weights`].
@@ -53,7 +56,8 @@ pub use training::{Basis, Row, Trained, derive};
 /// How far the scaling factor may move before a new slice is chosen: the width of a row of table I.
 pub const RANGE: f64 = 0.10;
 
-/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory: nothing is to be won.
+/// Above this scaling factor (the last row of table I) a program hardly waits for locks or memory:
+/// nothing is to be won.
 const NOTHING_TO_WIN: f64 = 0.90;
 
 /// The moments of the guard's trials: threads have deadlines from before for some milliseconds.
@@ -65,7 +69,8 @@ const MEASURES: [Measure; 3] = [Measure::LockWait, Measure::CpuTime, Measure::Co
 /// How `faithful` is to work.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FaithfulOptions {
-    /// How often programs are measured; `None`: once a second, and with the guard as often as phases change.
+    /// How often programs are measured; `None`: once a second, and with the guard as often as
+    /// phases change.
     pub interval: Option<Nanos>,
     /// Which slice for which scaling factor.
     pub quanta: Quanta,
@@ -75,7 +80,8 @@ pub struct FaithfulOptions {
     pub guard: bool,
     /// Whether it is tried out anew, whatever earlier runs have shown.
     pub afresh: bool,
-    /// The class that a simulated kernel has for slices; `None`: slices are for threads of any class.
+    /// The class that a simulated kernel has for slices; `None`: slices are for threads of any
+    /// class.
     pub class: Option<Class>,
 }
 
@@ -264,7 +270,8 @@ impl Faithful {
         }
     }
 
-    /// Adds what weights ask for to what is planned, and to what was planned before where they now ask for something else.
+    /// Adds what weights ask for to what is planned, and to what was planned before where they now
+    /// ask for something else.
     fn weigh(&mut self, world: &World<'_>, plan: &mut Plan) {
         let nice = weights::nice_values(world.programs);
         for (id, directive) in &plan.programs {
@@ -286,8 +293,8 @@ impl Faithful {
     }
 }
 
-/// What is known of how a program is scheduled best, before anything was tried on it. What may not be done now does not
-/// count: earlier runs may have been allowed more.
+/// What is known of how a program is scheduled best, before anything was tried on it. What may not
+/// be done now does not count: earlier runs may have been allowed more.
 fn recalled(
     ended: &BTreeMap<u16, Experience>,
     options: &FaithfulOptions,

@@ -1,31 +1,36 @@
-//! How many threads malleable programs get: what `adaptive-greedy` and `adaptive-minwait` have beyond `greedy` and `minwait`.
+//! How many threads malleable programs get: what `adaptive-greedy` and `adaptive-minwait` have
+//! beyond `greedy` and `minwait`.
 //!
-//! *Problem.* A program asks for threads at the beginning of each parallel region, mostly for as many as there are CPUs. Few
-//! programs use the last of them well, and beside other programs a CPU that brings one of them little would bring another
-//! one much. So the counts with which a workload is fastest are rarely those that are asked for.
+//! *Problem.* A program asks for threads at the beginning of each parallel region, mostly for as
+//! many as there are CPUs. Few programs use the last of them well, and beside other programs a CPU
+//! that brings one of them little would bring another one much. So the counts with which a workload
+//! is fastest are rarely those that are asked for.
 //!
-//! *Idea.* The policy that packs programs into quanta chooses their sizes first: those with which all together make most
-//! progress ([`choice`]), for what is known of how each scales ([`curve`]). What is not known is
-//! taken to scale perfectly. Under that assumption as many programs side by side as possible, each with few threads, lose nothing against
-//! taking turns with all threads; and every program that scales worse than perfectly wins. So there is
-//! no search before the first gain, and a program that gains nothing loses nothing by one.
+//! *Idea.* The policy that packs programs into quanta chooses their sizes first: those with which
+//! all together make most progress ([`choice`]), for what is known of how each scales ([`curve`]).
+//! What is not known is taken to scale perfectly. Under that assumption as many programs side by
+//! side as possible, each with few threads, lose nothing against taking turns with all threads; and
+//! every program that scales worse than perfectly wins. So there is no search before the first
+//! gain, and a program that gains nothing loses nothing by one.
 //!
 //! *Algorithm.* At each decision (of a round, or of a quantum)
 //!
-//! 1. a program asks for the most that it asked for since the last decision; what it asks for in between is answered at
-//!    once with the grant that stands, or less;
-//! 2. progress per running time, measured since the last decision, is added to what is known of the count in force. The
-//!    first measurement after a change does not count: regions that had begun go on as they were. A program is measured
-//!    once it has run for ten quanta, until its count is known, and again after ten seconds;
+//! 1. a program asks for the most that it asked for since the last decision; what it asks for in
+//!    between is answered at once with the grant that stands, or less;
+//! 2. progress per running time, measured since the last decision, is added to what is known of the
+//!    count in force. The first measurement after a change does not count: regions that had begun
+//!    go on as they were. A program is measured once it has run for ten quanta, until its count is
+//!    known, and again after ten seconds;
 //! 3. the best counts are chosen; what is in force stays unless that is clearly worse;
-//! 4. now and then one program has half or twice as many threads for a moment, if it is not known, or not any more, how
-//!    fast it is with them. Such a *trial* lasts until it is measured, mostly for two of its turns, and the
-//!    next one begins after a hundred times that: so all trials together take 1 % of the time, and cost the half of
-//!    that where everything scales perfectly.
+//! 4. now and then one program has half or twice as many threads for a moment, if it is not known,
+//!    or not any more, how fast it is with them. Such a *trial* lasts until it is measured, mostly
+//!    for two of its turns, and the next one begins after a hundred times that: so all trials
+//!    together take 1 % of the time, and cost the half of that where everything scales perfectly.
 //!
-//! A program's runtime counts the CPUs of its mask when it is loaded, and never wants more than it found then. So a program
-//! is not bound before it has asked for threads, or has run for as long as loading takes; and as long it counts for one
-//! CPU, since what a program does before its first region, it does with one thread.
+//! A program's runtime counts the CPUs of its mask when it is loaded, and never wants more than it
+//! found then. So a program is not bound before it has asked for threads, or has run for as long as
+//! loading takes; and as long it counts for one CPU, since what a program does before its first
+//! region, it does with one thread.
 //!
 //! Some programs that have asked go on with one thread for long: libraries ask while they are
 //! loaded, and regions with a clause of their own do not heed thread limits. A program is *light*
@@ -33,8 +38,8 @@
 //! It is not bound either, so that it shows when it uses more. Its use is measured while there is
 //! another program that could have the other CPUs.
 //!
-//! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell them; their algorithm is not
-//! there. This one is ours.
+//! *Source.* Sections 4.2 and 4.3 of the thesis name adaptive schedulers, and what programs tell
+//! them; their algorithm is not there. This one is ours.
 
 mod choice;
 mod curve;
@@ -52,7 +57,8 @@ use curve::{Basis, Curve};
 
 /// What progress is read from.
 const MEASURES: [Measure; 3] = [Measure::Progress, Measure::Counters, Measure::UserTime];
-/// So many quanta a program has run before it is measured: in less, measuring costs more than can be won.
+/// So many quanta a program has run before it is measured: in less, measuring costs more than can
+/// be won.
 const UNMEASURED: u64 = 10;
 /// How many quanta a program has run before it is measured, where other programs could have its
 /// CPUs.
@@ -103,7 +109,8 @@ struct Known {
     light: bool,
     /// Whether it is being measured.
     observed: bool,
-    /// The next reading belongs to the grant before this one, or to the time before it was measured.
+    /// The next reading belongs to the grant before this one, or to the time before it was
+    /// measured.
     settling: bool,
     /// How long it had run at the last reading.
     ran: Nanos,
@@ -150,7 +157,8 @@ impl Known {
         self.curve.speed(threads, self.alone.as_ref())
     }
 
-    /// How fast it is with so many threads, relative to all that it asks for, if that is more than an assumption.
+    /// How fast it is with so many threads, relative to all that it asks for, if that is more than
+    /// an assumption.
     fn relative(&self, threads: u16) -> Option<f64> {
         let read = |count| self.curve.read(count).is_some();
         let known =
@@ -274,8 +282,8 @@ impl Grants {
         }
     }
 
-    /// Decides how many threads each has from now on, and gives the units their sizes. Tells whether any is another
-    /// than at the last decision.
+    /// Decides how many threads each has from now on, and gives the units their sizes. Tells
+    /// whether any is another than at the last decision.
     pub(crate) fn decide(
         &mut self,
         units: &mut [Unit],
@@ -342,7 +350,8 @@ impl Grants {
         trial.or(self.programs.get(&id)?.granted)
     }
 
-    /// Ends the trial if it has told what it can, or cannot any more. Tells whether one is under way.
+    /// Ends the trial if it has told what it can, or cannot any more. Tells whether one is under
+    /// way.
     fn trial_goes_on(&mut self, now: Nanos) -> bool {
         let Some(Trial { program, threads, began, .. }) = self.trial else { return false };
         let took = now.since(began);
@@ -435,8 +444,8 @@ impl Grants {
     }
 }
 
-/// Whether all that is told is what has come true, what was asked for and what was read: nothing to decide before the
-/// next quantum.
+/// Whether all that is told is what has come true, what was asked for and what was read: nothing to
+/// decide before the next quantum.
 pub(crate) fn only_learns(causes: &[Cause]) -> bool {
     let learns = |cause: &Cause| {
         matches!(cause, Cause::Settled { .. } | Cause::Requested { .. } | Cause::Sampled(_))

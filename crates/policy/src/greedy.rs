@@ -26,10 +26,10 @@
 //!
 //! # `adaptive-greedy`
 //!
-//! The same, with thread counts of malleable programs that are chosen anew at the beginning of each round: those with which a
-//! round is worth most ([`grants`](crate::grants)). The thesis' adaptive schedulers decide once per round (section 4.2); that
-//! is when everybody has had a turn with the counts of before. Where all programs fit into one gang, a
-//! round is one quantum.
+//! The same, with thread counts of malleable programs that are chosen anew at the beginning of each
+//! round: those with which a round is worth most ([`grants`](crate::grants)). The thesis' adaptive
+//! schedulers decide once per round (section 4.2); that is when everybody has had a turn with the
+//! counts of before. Where all programs fit into one gang, a round is one quantum.
 
 use cosched_core::Why;
 
@@ -57,7 +57,8 @@ pub(crate) fn turns(sizes: &[usize], cpus: usize) -> f64 {
     first_fits(sizes, cpus).into_iter().max().map_or(0.0, |last| (last + 1) as f64)
 }
 
-/// For each of these sizes, one after the other, the first gang with room for it; a new one where there is none.
+/// For each of these sizes, one after the other, the first gang with room for it; a new one where
+/// there is none.
 fn first_fits(sizes: impl IntoIterator<Item = usize>, cpus: usize) -> Vec<usize> {
     let mut taken: Vec<usize> = Vec::new();
     let fit = |size: usize| {

@@ -1,18 +1,21 @@
-//! Whether what a policy would do to a program helps it is tried out, and only what was shown to help is kept.
+//! Whether what a policy would do to a program helps it is tried out, and only what was shown to
+//! help is kept.
 //!
-//! *Idea.* A policy says what may be done to a program: to [`faithful`](super::faithful) these are ways to keep siblings from
-//! taking CPUs from each other, to [`shuffling`](super::shuffling) a division of its threads among sockets. Whether one
-//! helps this program in this phase is tried out, one after the other ([`Trial`]). What is
-//! faster than what the program has now takes its place. What is not is put back, and not tried again for a
-//! while, which doubles each time; as rarely, what is in force is held against nothing at all, and the others against it. A
-//! new phase (the policy says when that is) brings the next trials near again.
+//! *Idea.* A policy says what may be done to a program: to [`faithful`](super::faithful) these are
+//! ways to keep siblings from taking CPUs from each other, to [`shuffling`](super::shuffling) a
+//! division of its threads among sockets. Whether one helps this program in this phase is tried
+//! out, one after the other ([`Trial`]). What is faster than what the program has now takes its
+//! place. What is not is put back, and not tried again for a while, which doubles each time; as
+//! rarely, what is in force is held against nothing at all, and the others against it. A new phase
+//! (the policy says when that is) brings the next trials near again.
 //!
-//! Trials cost: half of each a program has what may be worse for it, and being counted and changed slows it as well. So after
-//! each it is left in peace for nine times as long. One trial at a time, whatever programs there are: two at once would
-//! disturb each other. While one runs, programs are not measured otherwise: what is read of them in the middle of a
-//! moment is a part of that.
+//! Trials cost: half of each a program has what may be worse for it, and being counted and changed
+//! slows it as well. So after each it is left in peace for nine times as long. One trial at a time,
+//! whatever programs there are: two at once would disturb each other. While one runs, programs are
+//! not measured otherwise: what is read of them in the middle of a moment is a part of that.
 //!
-//! The guard decides, and the policy carries out and gives the reasons: it is told what to do as [`Act`]s.
+//! The guard decides, and the policy carries out and gives the reasons: it is told what to do as
+//! [`Act`]s.
 
 mod progress;
 mod trial;
@@ -30,7 +33,8 @@ pub(crate) const MOMENT: Token = Token(0);
 const AGAIN: Token = Token(1);
 /// The first pause, and the longest.
 const PAUSES: (Nanos, Nanos) = (Nanos::from_secs(10), Nanos::from_secs(160));
-/// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth of its time at most.
+/// How long a program is left in peace after a trial, in lengths of the trial: trials take a tenth
+/// of its time at most.
 const PEACE: u64 = 9;
 /// What is to be done, or has been found.
 #[derive(Clone, Debug, PartialEq)]
@@ -41,11 +45,13 @@ pub(crate) enum Act<W> {
     Try(W, W),
     /// A way was tried, and is kept: progress with it over progress without.
     Keep(W, f64),
-    /// A way was tried, and the program is as before: the same, and how long nothing is tried again.
+    /// A way was tried, and the program is as before: the same, and how long nothing is tried
+    /// again.
     PutBack(W, f64, Nanos),
 }
 
-/// Who runs which way, and who is to be tried next. `W` tells ways apart; its default is a program as it was found.
+/// Who runs which way, and who is to be tried next. `W` tells ways apart; its default is a program
+/// as it was found.
 #[derive(Debug)]
 pub(crate) struct Guard<W> {
     lengths: Lengths,
@@ -119,10 +125,11 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         std::mem::take(&mut self.acts)
     }
 
-    /// Of a program in another phase these ways may be tried; none: nothing is to be won. Returns what it has.
+    /// Of a program in another phase these ways may be tried; none: nothing is to be won. Returns
+    /// what it has.
     ///
-    /// What it has changes how its threads wait, too: so another phase after trials is not yet a reason for one at once. It
-    /// only sees to it that the next trials come soon.
+    /// What it has changes how its threads wait, too: so another phase after trials is not yet a
+    /// reason for one at once. It only sees to it that the next trials come soon.
     pub(crate) fn chosen(&mut self, id: ProgramId, ways: Vec<W>, now: Nanos) -> W {
         let guarded = self.programs.entry(id).or_default();
         (guarded.ways, guarded.pause) = (ways, PAUSES.0);
@@ -150,7 +157,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         self.programs.entry(id).or_default().in_force = way;
     }
 
-    /// In the same phase other ways may be tried of a program: they take the place of those that have not been yet.
+    /// In the same phase other ways may be tried of a program: they take the place of those that
+    /// have not been yet.
     pub(crate) fn renew(&mut self, id: ProgramId, ways: Vec<W>) {
         let guarded = self.programs.entry(id).or_default();
         let in_force = guarded.in_force.clone();
@@ -174,8 +182,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
         }
     }
 
-    /// Nothing is to be won of a program any more, and it has nothing: until something is chosen again nothing is tried. Its
-    /// peace goes on, or what comes and goes would be tried each time.
+    /// Nothing is to be won of a program any more, and it has nothing: until something is chosen
+    /// again nothing is tried. Its peace goes on, or what comes and goes would be tried each time.
     pub(crate) fn dismiss(&mut self, id: ProgramId, plan: &mut Plan) {
         let peace = self.programs.get(&id).map(|guarded| guarded.in_peace_until);
         self.forget(id, plan);
@@ -294,7 +302,8 @@ impl<W: Clone + PartialEq + Default> Guard<W> {
                     self.queue.push_back(*id);
                     continue;
                 }
-                // What is in force comes first, against nothing; the others have to beat what is left of that.
+                // What is in force comes first, against nothing; the others have to beat what is
+                // left of that.
                 let in_force = &guarded.in_force;
                 let first = Some(in_force).filter(|way| **way != W::default());
                 let others = guarded.ways.iter().filter(|way| *way != in_force);

@@ -31,8 +31,9 @@ pub use unfit::Unfit;
 
 /// How long a gang runs at a time, unless the user says otherwise.
 const QUANTUM: Nanos = Nanos::from_millis(100);
-/// The same under `auto`, which shortens it as far as everybody is to be served each second: switches and cold caches cost
-/// programs that compute 3 to 5 % with quanta of 100 ms (docs/benchmarks.md).
+/// The same under `auto`, which shortens it as far as everybody is to be served each second:
+/// switches and cold caches cost programs that compute 3 to 5 % with quanta of 100 ms
+/// (docs/benchmarks.md).
 const QUANTUM_OF_AUTO: Nanos = Nanos::from_millis(250);
 
 /// A policy that users can choose. The default is the policy that chooses one if the user names
@@ -81,7 +82,8 @@ pub struct Options {
     pub placement: Placement,
     /// Whether CPUs that a gang leaves idle are given away (`greedy` and `cgreedy` only).
     pub fill: bool,
-    /// How programs slow each other down by their traffic with memory (`bandwidth` only, which needs it).
+    /// How programs slow each other down by their traffic with memory (`bandwidth` only, which
+    /// needs it).
     pub slowdowns: Option<Arc<Slowdowns>>,
     /// What programs are measured for, and what follows (`faithful` only).
     pub faithful: FaithfulOptions,
@@ -91,7 +93,8 @@ pub struct Options {
     pub shuffling: ShufflingOptions,
     /// What is to be achieved before anything else (`turns` and `auto` only).
     pub goal: Goal,
-    /// How programs take turns (policies that make gangs only); `None`: as the policy does by itself.
+    /// How programs take turns (policies that make gangs only); `None`: as the policy does by
+    /// itself.
     pub turns: Option<Turns>,
 }
 
@@ -224,7 +227,8 @@ impl Kind {
         matches!(self, Kind::AdaptiveGreedy | Kind::AdaptiveMinwait)
     }
 
-    /// Whether it can be told a goal ([`Options::goal`]); then a program may have more threads than there are CPUs.
+    /// Whether it can be told a goal ([`Options::goal`]); then a program may have more threads than
+    /// there are CPUs.
     pub const fn chooses(self) -> bool {
         matches!(self, Kind::Turns | Kind::Auto)
     }
@@ -242,7 +246,8 @@ impl Kind {
         self.makes_gangs() && !matches!(self, Kind::Auto)
     }
 
-    /// Whether programs run in gangs from their beginning to their end. Then none may be larger than the machine.
+    /// Whether programs run in gangs from their beginning to their end. Then none may be larger
+    /// than the machine.
     pub const fn insists_on_gangs(self) -> bool {
         self.makes_gangs() && !self.chooses()
     }
@@ -273,7 +278,8 @@ impl Kind {
         matches!(self, Kind::FairProgress)
     }
 
-    /// Whether it decides by what programs tell of their progress, where the library is inside them.
+    /// Whether it decides by what programs tell of their progress, where the library is inside
+    /// them.
     pub fn hears_progress(self, goal: Goal) -> bool {
         self.equalises() || (self.chooses() && goal == Goal::Fair)
     }
@@ -293,7 +299,8 @@ impl Kind {
         matches!(self, Kind::Bandwidth)
     }
 
-    /// Whether it has a use for a table of slowdowns: it predicts from one, or does where nothing is counted.
+    /// Whether it has a use for a table of slowdowns: it predicts from one, or does where nothing
+    /// is counted.
     pub const fn takes_slowdowns(self) -> bool {
         self.predicts() || self.equalises()
     }
@@ -301,8 +308,9 @@ impl Kind {
     /// Whether it can schedule these programs on so many CPUs.
     ///
     /// # Errors
-    /// For the policies that insist on gangs, when a program wants more threads than there are CPUs;
-    /// for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its traffic is not.
+    /// For the policies that insist on gangs, when a program wants more threads than there are
+    /// CPUs; for `cgreedy`, when a program's cache misses are not known; for `bandwidth`, when its
+    /// traffic is not.
     pub fn check(self, demands: &[Demand<'_>], cpus: usize) -> Result<(), Unfit> {
         for demand in demands.iter().filter(|_| self.insists_on_gangs()) {
             if usize::from(demand.threads) > cpus {

@@ -21,17 +21,17 @@
 //! | `turns` | all, and those that have waited longest before the others ([`by_weight`](mod@by_weight)) | `by_weight.rs` |
 //! | `auto` | as `linux`, or as `minwait` where that loses nothing that can be measured | `auto.rs` |
 //!
-//! What they share: programs that belong together are one [unit](mod@unit), gangs
-//! take turns in [rounds], a [quantum] is as long as the limit on
-//! frozen time allows, [placement] gives each program its CPUs, and [grants] gives
-//! malleable programs their threads. A [guard] tries out whether what a policy does to a program helps it.
+//! What they share: programs that belong together are one [unit](mod@unit), gangs take turns in
+//! [rounds], a [quantum] is as long as the limit on frozen time allows, [placement] gives each
+//! program its CPUs, and [grants] gives malleable programs their threads. A [guard] tries out
+//! whether what a policy does to a program helps it.
 //!
 //! The source of `gang` to `minwait`, of the sections, listings, tables and
 //! figures named here, is the diploma thesis on scheduling multithreaded
 //! programs in chip multiprocessors with the run-time system *Scaff*.
 //!
-//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for whole runs, and
-//! [`molding`] those that programs are started with.
+//! [`Kind`] is the way in: it names, checks and builds policies. [`advice`] finds thread counts for
+//! whole runs, and [`molding`] those that programs are started with.
 
 #![forbid(unsafe_code)]
 // The module docs are written for readers of this crate, who see its private parts.

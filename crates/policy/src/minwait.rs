@@ -27,9 +27,10 @@
 //!
 //! # `adaptive-minwait`
 //!
-//! The same, with thread counts of malleable programs that are chosen anew at every quantum ([`grants`](crate::grants)). There are
-//! no rounds; serving everybody once takes about as many quanta as all counts together fill the machine, at least one. Who
-//! comes within a quantum has an even share until the next one. While everybody runs, there are quanta as well, since what
+//! The same, with thread counts of malleable programs that are chosen anew at every quantum
+//! ([`grants`](crate::grants)). There are no rounds; serving everybody once takes about as many
+//! quanta as all counts together fill the machine, at least one. Who comes within a quantum has an
+//! even share until the next one. While everybody runs, there are quanta as well, since what
 //! programs ask for may change.
 
 mod ahead;

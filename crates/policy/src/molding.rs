@@ -1,27 +1,31 @@
 //! With how many threads programs are started, where they may have fewer than they ask for.
 //!
-//! *Problem.* A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads
-//! may bring it less than they take from them.
+//! *Problem.* A program that takes as many threads as there are CPUs does so as if it were alone.
+//! Beside others, its last threads may bring it less than they take from them.
 //!
-//! *Idea.* How long each takes alone with which count tells which counts are [best](advise). Since `auto` may find a way
-//! that is better than gangs, and programs cannot go back, these have to be better than anything that is possible with the
-//! counts asked for: than the soonest end by CPU time alone.
+//! *Idea.* How long each takes alone with which count tells which counts are [best](advise). Since
+//! `auto` may find a way that is better than gangs, and programs cannot go back, these have to be
+//! better than anything that is possible with the counts asked for: than the soonest end by CPU
+//! time alone.
 //!
-//! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and *malleable* if it may have more or
-//! fewer at any time (Feitelson and Rudolph, 1996).
+//! *Terms.* A program is *moldable* if it may have fewer threads from its start to its end, and
+//! *malleable* if it may have more or fewer at any time (Feitelson and Rudolph, 1996).
 
 use cosched_core::{Cause, Nanos, Plan, Policy, Reason, Why, World};
 
 use crate::advice::{Candidate, ROUNDING, advise, predict};
 use crate::kind::Kind;
 
-/// This much sooner all have to end for programs to be started with fewer threads than they ask for: less is noise of single runs.
+/// This much sooner all have to end for programs to be started with fewer threads than they ask
+/// for: less is noise of single runs.
 const WORTH: f64 = 0.03;
 
-/// The thread counts with which programs are started, where some of them are moldable. `None`: as many as they ask for.
+/// The thread counts with which programs are started, where some of them are moldable. `None`: as
+/// many as they ask for.
 ///
-/// Those that are not moldable are candidates whose time is known with one count only. The counts are held against the
-/// soonest end that is [possible](soonest) with the counts asked for, since `auto` may find a way that comes near to that.
+/// Those that are not moldable are candidates whose time is known with one count only. The counts
+/// are held against the soonest end that is [possible](soonest) with the counts asked for, since
+/// `auto` may find a way that comes near to that.
 pub fn mold(programs: &[Candidate], cpus: usize) -> Option<Vec<u16>> {
     let mut counts = advise(Kind::Auto, programs, cpus);
     let asked: Vec<u16> = programs.iter().map(|program| program.most(cpus)).collect();
@@ -112,7 +116,8 @@ mod tests {
 
     #[test]
     fn threads_whose_cpus_are_of_no_use_to_others_are_kept() {
-        // One needs both CPUs at once, so the other one has them in its turns, whether it uses one or two.
+        // One needs both CPUs at once, so the other one has them in its turns, whether it uses one
+        // or two.
         let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));
         assert_eq!(mold(&[wide, half.clone()], 2), None);
         assert_eq!(mold(&[half.clone(), half], 2), Some(vec![1, 1]));

@@ -58,7 +58,8 @@ fn programs_that_wait_for_longer_than_allowed_are_each_told_so_once_a_round() {
         let thaws = fake.submitted.iter().filter(|(_, step)| matches!(step, Step::Thaw(_))).count();
         assert!(forced > 2000, "{kind}: {forced}");
         assert!(reasons <= 3 * thaws, "{kind}: {reasons} reasons for {thaws} thaws");
-        // A freeze for each thaw; and each program is started, and at the end let go and told to end.
+        // A freeze for each thaw; and each program is started, and at the end let go and told to
+        // end.
         let steps = fake.submitted.len();
         assert!(steps <= 2 * thaws + 4 * 300, "{kind}: {steps} steps for {thaws} thaws");
     }

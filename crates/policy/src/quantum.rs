@@ -35,7 +35,8 @@ const REMEMBERED: u64 = 8;
 pub(crate) struct Weights {
     each: Vec<f64>,
     lightest: f64,
-    /// A limit, and how many nanoseconds a unit of weight is then: while the gangs are the same, so is that, mostly.
+    /// A limit, and how many nanoseconds a unit of weight is then: while the gangs are the same, so
+    /// is that, mostly.
     worth: Option<(Nanos, f64)>,
 }
 

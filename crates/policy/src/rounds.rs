@@ -1,4 +1,5 @@
-//! Gangs that take turns: what `gang`, `greedy`, `cgreedy`, `bandwidth` and `adaptive-greedy` share.
+//! Gangs that take turns: what `gang`, `greedy`, `cgreedy`, `bandwidth` and `adaptive-greedy`
+//! share.
 //!
 //! A policy of this family cuts the units into gangs; that is a pure function
 //! ([`Cut`]). Here is the rest: whose turn it is, and for how long. In the thesis the
@@ -22,8 +23,8 @@
 //! running gang ends, or the CPUs change, the next turn begins at once with a whole quantum. One
 //! gang alone runs without end and without wake-ups; when something changes its turn is over.
 //!
-//! A policy that decides on threads ([`grants`](crate::grants)) does so at the beginning of each round, and whenever gangs
-//! are cut anew. Its only gang has quanta, too: each is a round.
+//! A policy that decides on threads ([`grants`](crate::grants)) does so at the beginning of each
+//! round, and whenever gangs are cut anew. Its only gang has quanta, too: each is a round.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,8 +87,8 @@ struct Turn {
 struct Cutting {
     gangs: Vec<Gang>,
     weights: Weights,
-    /// The gangs in the order of the queue when they were cut. Who has had a turn goes to the back, so as long as nothing else
-    /// changes, that is the order in which they go round.
+    /// The gangs in the order of the queue when they were cut. Who has had a turn goes to the back,
+    /// so as long as nothing else changes, that is the order in which they go round.
     order: Vec<usize>,
     /// The place in this order of the gang whose turn it is.
     turn: usize,
@@ -328,8 +329,8 @@ impl Policy for Rounds {
     }
 }
 
-/// Tells those to wait who do not run now and did, or came, or were let run, in the order of their turns. Who waits already
-/// is not told again.
+/// Tells those to wait who do not run now and did, or came, or were let run, in the order of their
+/// turns. Who waits already is not told again.
 fn freeze_others(cutting: &Cutting, others: impl Iterator<Item = ProgramId>, plan: &mut Plan) {
     let gangs = cutting.order.len();
     let turns = |place: usize| (place + gangs - cutting.turn) % gangs;

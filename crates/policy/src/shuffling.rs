@@ -1,34 +1,42 @@
 //! `shuffling`: threads that come to a lock at about the same time share a socket.
 //!
-//! *Problem.* A lock that goes from a thread on one socket to a thread on another takes its cache line, and the data that it
-//! guards, across the machine: acquiring takes longer, and the critical section begins with misses. Load balancing knows
-//! nothing of locks, so the next one to come is mostly on another socket.
+//! *Problem.* A lock that goes from a thread on one socket to a thread on another takes its cache
+//! line, and the data that it guards, across the machine: acquiring takes longer, and the critical
+//! section begins with misses. Load balancing knows nothing of locks, so the next one to come is
+//! mostly on another socket.
 //!
 //! *Idea.* Threads that wait for locks for the same share of their time come to them at about the
 //! same time. If these are on one socket, the thread that gets the lock next is mostly a neighbour.
 //!
-//! *Algorithm.* In each interval, sample the lock times of a program's N threads. If they exceed a threshold, sort the threads by
-//! lock time, divide them into as many groups as there are sockets, and move threads until each group has a socket of
-//! its own ([`grouping`]). Groups and sockets are paired so that the fewest threads move ([`matching`]). A thread is bound to all
-//! CPUs of its socket; among these the kernel places it.
+//! *Algorithm.* In each interval, sample the lock times of a program's N threads. If they exceed a
+//! threshold, sort the threads by lock time, divide them into as many groups as there are sockets,
+//! and move threads until each group has a socket of its own ([`grouping`]). Groups and sockets are
+//! paired so that the fewest threads move ([`matching`]). A thread is bound to all CPUs of its
+//! socket; among these the kernel places it.
 //!
-//! *Source.* The slides on thread shuffling: "Thread Shuffling (algorithm)", "Shuffling Interval" (500 ms). The threshold,
-//! the number of samples and the order of equals are not in them. Ours:
+//! *Source.* The slides on thread shuffling: "Thread Shuffling (algorithm)", "Shuffling Interval"
+//! (500 ms). The threshold, the number of samples and the order of equals are not in them. Ours:
 //!
-//! - *lock time* is the share of an interval that a thread slept at locks; a thread that did not run at all, or that was not there
-//!   for half of the interval, is not sampled, and stays where it is;
-//! - the *threshold* is on the mean over the sampled threads; once it has been below half of that for [`PATIENCE`]
-//!   intervals, the threads may run anywhere again: without locks nothing is gained by binding them;
-//! - *hysteresis*: groups that are there are given up only for groups whose threads are nearer to each other by more than so
-//!   much of their time. A thread that comes later goes to the socket with most room until then;
+//! - *lock time* is the share of an interval that a thread slept at locks; a thread that did not
+//!   run at all, or that was not there for half of the interval, is not sampled, and stays where it
+//!   is;
+//! - the *threshold* is on the mean over the sampled threads; once it has been below half of that
+//!   for [`PATIENCE`] intervals, the threads may run anywhere again: without locks nothing is
+//!   gained by binding them;
+//! - *hysteresis*: groups that are there are given up only for groups whose threads are nearer to
+//!   each other by more than so much of their time. A thread that comes later goes to the socket
+//!   with most room until then;
 //! - *several programs* are shuffled one by one, since they share no locks;
 //! - threads that another process has bound are left alone, and count where they are;
-//! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with `--no-guard`);
-//! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they are kept where the program is
-//!   faster with them, and the latest groups are tried again after a while (`--no-guard`: as in the slides, new groups at once);
+//! - threads that miss the last-level cache often are [held](pages) where their pages lie (not with
+//!   `--no-guard`);
+//! - new groups are tried out against the masks as they were, by the [guard](crate::guard): they
+//!   are kept where the program is faster with them, and the latest groups are tried again after a
+//!   while (`--no-guard`: as in the slides, new groups at once);
 //! - a thread that the guard releases goes back [to where it was](tracked), so that groups are
 //!   compared with no groups;
-//! - what trials have shown of a program in earlier runs ([`cosched_core::Experience`]) is taken at first: groups at once, or none;
+//! - what trials have shown of a program in earlier runs ([`cosched_core::Experience`]) is taken at
+//!   first: groups at once, or none;
 //! - what a socket is can be [said](sockets), and what threads are sorted by ([`SortBy`]).
 
 mod grouping;
@@ -55,7 +63,8 @@ use tracked::Tracked;
 
 /// So many intervals in a row without contention, and threads are let go.
 const PATIENCE: u32 = 4;
-/// How far the share of their time at locks may move before the guard takes a program to be in another phase.
+/// How far the share of their time at locks may move before the guard takes a program to be in
+/// another phase.
 const PHASE: f64 = 0.10;
 /// The moments of the guard's trials, where intervals are not shorter. At the beginning of each,
 /// threads have to get where they are to be, sleeping threads once they wake up, and caches have to
@@ -77,7 +86,8 @@ pub(crate) struct Shuffling {
     programs: BTreeMap<ProgramId, Tracked>,
     /// It tries homes; none at all are the masks as found.
     guard: Option<Guard<Arc<Homes>>>,
-    /// Whether groups have helped programs that have ended, by slot: the next ones there run the same.
+    /// Whether groups have helped programs that have ended, by slot: the next ones there run the
+    /// same.
     ended: BTreeMap<u16, bool>,
 }
 
@@ -102,9 +112,9 @@ impl Shuffling {
         plan.observe.extend(self.options.measures().into_iter().map(observe));
     }
 
-    /// The CPUs that programs may use are others than before: who has lost all CPUs of his socket may run anywhere until the
-    /// next shuffling; so may everybody where a socket has come, which would stay empty otherwise. What was found out on the
-    /// CPUs of before says nothing any more.
+    /// The CPUs that programs may use are others than before: who has lost all CPUs of his socket
+    /// may run anywhere until the next shuffling; so may everybody where a socket has come, which
+    /// would stay empty otherwise. What was found out on the CPUs of before says nothing any more.
     fn find_sockets(&mut self, world: &World<'_>, plan: &mut Plan) {
         let found = self.options.sockets.usable(world.topology, world.cpus);
         let before = std::mem::replace(&mut self.sockets, found);

@@ -27,9 +27,11 @@ pub(crate) struct Member {
     pub(crate) id: ProgramId,
     /// CPUs that it wants, from 1 to all.
     pub(crate) threads: usize,
-    /// How many threads it is granted; `None`: the policy decides on no threads, or it cannot change its own.
+    /// How many threads it is granted; `None`: the policy decides on no threads, or it cannot
+    /// change its own.
     pub(crate) grant: Option<u16>,
-    /// Not bound to its CPUs yet: it has its threads and its room, but still has to see how many CPUs there are.
+    /// Not bound to its CPUs yet: it has its threads and its room, but still has to see how many
+    /// CPUs there are.
     pub(crate) unbound: bool,
 }
 
@@ -42,7 +44,8 @@ pub(crate) struct Unit {
     pub(crate) threads: usize,
     /// Last-level cache misses per 1000 instructions; `None` if unknown for any of its programs.
     pub(crate) misses: Option<f64>,
-    /// Traffic with memory alone, GB/s, of all its programs together; `None` if unknown for any of them.
+    /// Traffic with memory alone, GB/s, of all its programs together; `None` if unknown for any of
+    /// them.
     pub(crate) traffic: Option<f64>,
     /// The largest of its programs' weights, above zero.
     pub(crate) weight: f64,
@@ -83,8 +86,8 @@ impl Unit {
     }
 }
 
-/// The units of the last decision. Quanta end more often than programs come and go, and while the same programs are
-/// there, they are the same units.
+/// The units of the last decision. Quanta end more often than programs come and go, and while the
+/// same programs are there, they are the same units.
 #[derive(Debug, Default)]
 pub(crate) struct Sorted {
     /// What they were made from.
@@ -166,8 +169,8 @@ pub(crate) fn only_settled(causes: &[Cause]) -> bool {
     causes.iter().all(|cause| matches!(cause, Cause::Settled { .. } | Cause::Requested { .. }))
 }
 
-/// Whether units are the same after this. So it is with what happens most often: quanta end, and programs that waited for
-/// as long as any may be frozen run for a while.
+/// Whether units are the same after this. So it is with what happens most often: quanta end, and
+/// programs that waited for as long as any may be frozen run for a while.
 fn leaves_units(cause: &Cause) -> bool {
     use Refusal::{FrozenTooLong, TimedOut};
     match cause {
@@ -179,8 +182,8 @@ fn leaves_units(cause: &Cause) -> bool {
     }
 }
 
-/// Programs that run although they were told to wait: a freeze failed, or ended because it had lasted too long. Each is told
-/// once more.
+/// Programs that run although they were told to wait: a freeze failed, or ended because it had
+/// lasted too long. Each is told once more.
 #[derive(Debug, Default)]
 pub(crate) struct Denied(BTreeSet<ProgramId>);
 
@@ -231,7 +234,8 @@ pub(crate) struct Seat {
 /// For which program CPUs are looked for, for how many threads, and how these are to lie.
 type Question = (ProgramId, usize, Placement);
 
-/// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is placed as the last time.
+/// Places, and remembers what it has answered: a gang of the same programs on the same CPUs is
+/// placed as the last time.
 #[derive(Debug)]
 pub(crate) struct Places {
     placement: Placement,
@@ -248,8 +252,8 @@ impl Places {
         Places { placement, spreads_misses: false, told: BTreeSet::new(), answers: BTreeMap::new() }
     }
 
-    /// The same, but who is known to live from memory is spread: it has more ways to memory so, and who computes beside it
-    /// misses nothing.
+    /// The same, but who is known to live from memory is spread: it has more ways to memory so, and
+    /// who computes beside it misses nothing.
     pub(crate) fn spreading_misses(placement: Placement) -> Places {
         Places { spreads_misses: true, ..Places::new(placement) }
     }

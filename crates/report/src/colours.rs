@@ -1,9 +1,10 @@
 //! The colours, once: by daylight and at night.
 //!
-//! The six of the programs were searched for: of many random sets the one whose two most alike colours are the least alike,
-//! in OKLab, as seen with full colour vision and without each of the three kinds of cones (Machado et al., 2009), each
-//! with a contrast of 3 to 1 or more with the paper. Colour is never all: hatches set the seventh program
-//! and those after it apart, names stand beside and in the bars, and every picture has a table.
+//! The six of the programs were searched for: of many random sets the one whose two most alike
+//! colours are the least alike, in OKLab, as seen with full colour vision and without each of the
+//! three kinds of cones (Machado et al., 2009), each with a contrast of 3 to 1 or more with the
+//! paper. Colour is never all: hatches set the seventh program and those after it apart, names
+//! stand beside and in the bars, and every picture has a table.
 
 use std::fmt::Write;
 
@@ -53,7 +54,8 @@ pub(crate) fn properties(palette: &Palette) -> String {
     })
 }
 
-/// How plots look, with values in the place of names: programs that draw for papers know no custom properties.
+/// How plots look, with values in the place of names: programs that draw for papers know no custom
+/// properties.
 pub(crate) fn plain(palette: &Palette) -> String {
     palette
         .iter()

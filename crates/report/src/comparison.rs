@@ -1,8 +1,10 @@
-//! Several ways, held against each other: the document of `cosched compare`, described in `docs/compare-json.md`.
+//! Several ways, held against each other: the document of `cosched compare`, described in
+//! `docs/compare-json.md`.
 //!
-//! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 % intervals
-//! ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by `report` alike, or read from the
-//! JSON that `compare --json` printed, where the runs are no longer there.
+//! Figures are medians over the rounds, and ratios from the pairs within each round, with 95 %
+//! intervals ([`cosched_core::statistics`]). They are found from the runs, by `compare` and by
+//! `report` alike, or read from the JSON that `compare --json` printed, where the runs are no
+//! longer there.
 
 mod check;
 #[cfg(test)]
@@ -52,7 +54,8 @@ pub struct Compared {
     pub rungs: Rungs,
     /// From the first start to the last end.
     pub total_seconds: Estimate,
-    /// That, over the sum of the programs' times alone in the same round; `None` where those are unknown.
+    /// That, over the sum of the programs' times alone in the same round; `None` where those are
+    /// unknown.
     pub ratio_to_solo_sum: Option<Estimate>,
     /// Mean time from a program's arrival to its end.
     pub mean_turnaround_seconds: Option<Estimate>,
@@ -60,7 +63,8 @@ pub struct Compared {
     pub unfairness: Option<Estimate>,
     /// The longest time that any program was frozen at a stretch.
     pub responsiveness_longest_gap_seconds: Estimate,
-    /// The longest time that any program waited at a stretch, for its start or frozen; older documents lack it.
+    /// The longest time that any program waited at a stretch, for its start or frozen; older
+    /// documents lack it.
     #[serde(default)]
     pub longest_wait_seconds: Option<Estimate>,
     /// 0 to 1.
@@ -188,7 +192,8 @@ impl Comparison {
     /// Reads what `cosched compare --json` printed.
     ///
     /// # Errors
-    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or says what no comparison can be.
+    /// When it is not JSON, has another schema than [`SCHEMA`], lacks a field, or says what no
+    /// comparison can be.
     pub fn parse(text: &str) -> Result<Comparison, ComparisonError> {
         Comparison::of_json(serde_json::from_str(text).map_err(ComparisonError::Damaged)?)
     }

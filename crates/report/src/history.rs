@@ -1,4 +1,5 @@
-//! A result told by program: what each did from its arrival to its end, and what was decided about it meanwhile.
+//! A result told by program: what each did from its arrival to its end, and what was decided about
+//! it meanwhile.
 //!
 //! *Problem.* `run.json` lists the spans in which a program was allowed to run, and apart from that
 //! all decisions in order of time. To learn why a program did not run, a reader needs the spans
@@ -88,8 +89,8 @@ impl Told {
     }
 }
 
-/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a plan as a
-/// whole, and for those that tell of its threads.
+/// Whether a program is to run for a reason (`true`) or to wait (`false`); `None` for reasons of a
+/// plan as a whole, and for those that tell of its threads.
 pub fn runs(why: &Why) -> Option<bool> {
     match why {
         Why::LeftToKernel
@@ -214,7 +215,8 @@ impl<'a> History<'a> {
         program.earlier_completions as u32 + program.completions.partition_point(ended) as u32
     }
 
-    /// What was not as wanted for a program, latest first, from one time to another (both included).
+    /// What was not as wanted for a program, latest first, from one time to another (both
+    /// included).
     pub fn deviations(
         &self,
         slot: usize,
@@ -269,7 +271,8 @@ impl<'a> History<'a> {
         before.map(move |phase| Phase { to: phase.to.min(done), ..*phase })
     }
 
-    /// The longest time that a program waited at a stretch until it was done, for a start or frozen.
+    /// The longest time that a program waited at a stretch until it was done, for a start or
+    /// frozen.
     pub fn longest_wait(&self, slot: usize) -> Option<Phase> {
         self.phases_until_done(slot).filter(|p| p.state.waits()).max_by_key(Phase::length)
     }

@@ -1,12 +1,13 @@
 //! A report as one HTML page that needs nothing else.
 //!
-//! *Problem.* A page that is to be sent around, kept with the results and opened in ten years may fetch nothing: no
-//! script, no font, no picture. It has to work for people with a keyboard, a screen reader, a phone, a
-//! printer, or without scripts.
+//! *Problem.* A page that is to be sent around, kept with the results and opened in ten years may
+//! fetch nothing: no script, no font, no picture. It has to work for people with a keyboard, a
+//! screen reader, a phone, a printer, or without scripts.
 //!
-//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data (timeline) that a script
-//! draws on a canvas, with a still picture of the beginning for paper and for browsers without scripts. Each picture has
-//! a table of its figures beside it. A content security policy in the page itself forbids the browser to fetch anything.
+//! *Idea.* All pictures but one are SVG in the page. The snapshots are long; so they are data
+//! (timeline) that a script draws on a canvas, with a still picture of the beginning for paper and
+//! for browsers without scripts. Each picture has a table of its figures beside it. A content
+//! security policy in the page itself forbids the browser to fetch anything.
 //!
 //! Names come from users: everything is escaped, also in the data.
 

@@ -1,11 +1,12 @@
 //! Shows what cosched did.
 //!
-//! A result ([`cosched_core::result`]) holds what happened: who ran when, on which CPUs, and why. From it this crate
-//! makes what people look at, and nothing else: it runs nothing, measures nothing, and touches no file. Everything is
-//! a pure function from results to text or bytes, so that the same result always gives the same picture.
+//! A result ([`cosched_core::result`]) holds what happened: who ran when, on which CPUs, and why.
+//! From it this crate makes what people look at, and nothing else: it runs nothing, measures
+//! nothing, and touches no file. Everything is a pure function from results to text or bytes, so
+//! that the same result always gives the same picture.
 //!
-//! A [`Report`]: several [`Way`]s are held against each other ([`Comparison`]), and a run of each is shown in [`panels`],
-//! which become [SVG](svg) for a paper or one [HTML page](html).
+//! A [`Report`]: several [`Way`]s are held against each other ([`Comparison`]), and a run of each
+//! is shown in [`panels`], which become [SVG](svg) for a paper or one [HTML page](html).
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! Programs that were started with fewer threads than they ask for: who, and what they take alone so.
+//! Programs that were started with fewer threads than they ask for: who, and what they take alone
+//! so.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,8 @@ use crate::words;
 
 const SINCE: &str = "since by runs alone the last program ends sooner so";
 
-/// A sentence that names all of a run, if there are any; each that is told of one of these runs once.
+/// A sentence that names all of a run, if there are any; each that is told of one of these runs
+/// once.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
     let told: BTreeSet<String> = results.into_iter().filter_map(sentence).collect();
     told.into_iter().collect()

@@ -1,9 +1,9 @@
 //! How a run stands, as OpenMetrics text: what Prometheus and its kin read.
 //!
-//! The specification (version 1.0) asks for: one block per metric family, its samples together; `TYPE`, `UNIT` and
-//! `HELP` before them; the unit as the end of the family's name; `_total` at the end of a counter's samples; states as
-//! a *stateset* with a sample for each state; `# EOF` as the last line.
-//! <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>
+//! The specification (version 1.0) asks for: one block per metric family, its samples together;
+//! `TYPE`, `UNIT` and `HELP` before them; the unit as the end of the family's name; `_total` at the
+//! end of a counter's samples; states as a *stateset* with a sample for each state; `# EOF` as the
+//! last line. <https://github.com/prometheus/OpenMetrics/blob/main/specification/OpenMetrics.md>
 
 use std::fmt::Write;
 
@@ -80,8 +80,8 @@ pub fn text(snapshot: &Snapshot) -> String {
     page.0 + "# EOF\n"
 }
 
-/// Where the policy gives programs slices: these, what they follow from, and how threads are scheduled. What is not known
-/// has no sample.
+/// Where the policy gives programs slices: these, what they follow from, and how threads are
+/// scheduled. What is not known has no sample.
 fn slices(page: &mut Page, snapshot: &Snapshot) {
     let chosen = || {
         let alive = |program: &&Standing| program.state != State::Ended;
@@ -142,7 +142,8 @@ fn moves(page: &mut Page, snapshot: &Snapshot) {
     each(locks, "gauge", Some("ratio"), help, |shuffled| shuffled.lock_contention);
 }
 
-/// Where the policy equalises slowdowns: how far programs have come, and what finding that out takes.
+/// Where the policy equalises slowdowns: how far programs have come, and what finding that out
+/// takes.
 fn forward(page: &mut Page, snapshot: &Snapshot) {
     let come = || {
         let alive = |program: &&Standing| program.state != State::Ended;

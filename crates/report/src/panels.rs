@@ -4,10 +4,11 @@
 //! knows nothing of SVG or HTML, so every panel has all forms: a plot in the page, a file for a
 //! paper, and a table for users that cannot see the plot.
 //!
-//! Which panels a run has follows from what is in it. A [`Contribution`] looks at a result and gives a panel, or
-//! nothing where the run has nothing of its kind. A policy contributes by giving reasons ([`Why`](cosched_core::Why)):
-//! a function that turns these into a picture, in a file of this folder and in [`CONTRIBUTIONS`], is all that
-//! it takes to show what is special about a policy.
+//! Which panels a run has follows from what is in it. A [`Contribution`] looks at a result and
+//! gives a panel, or nothing where the run has nothing of its kind. A policy contributes by giving
+//! reasons ([`Why`](cosched_core::Why)): a function that turns these into a picture, in a file of
+//! this folder and in [`CONTRIBUTIONS`], is all that it takes to show what is special about a
+//! policy.
 
 mod compared;
 mod courses;

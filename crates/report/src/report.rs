@@ -16,7 +16,8 @@ pub struct Report {
     pub comparison: Option<Comparison>,
     /// The ways one by one.
     pub ways: Vec<Way>,
-    /// What the snapshots show, in seconds; their beginning where nothing is said, or where a run was shorter.
+    /// What the snapshots show, in seconds; their beginning where nothing is said, or where a run
+    /// was shorter.
     pub window: Option<(f64, f64)>,
 }
 

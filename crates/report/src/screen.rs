@@ -1,8 +1,9 @@
 //! How a run stands, as a screen of text: what `cosched top` shows.
 //!
-//! A frame is a pure function of the newest snapshot, an earlier one (shares are of the time between), the size of
-//! the screen, and what the user has chosen. Each line is text that says everything, with a [`Tone`] that a terminal may
-//! show as a colour. No line is wider than the screen, and nothing in it can command a terminal.
+//! A frame is a pure function of the newest snapshot, an earlier one (shares are of the time
+//! between), the size of the screen, and what the user has chosen. Each line is text that says
+//! everything, with a [`Tone`] that a terminal may show as a colour. No line is wider than the
+//! screen, and nothing in it can command a terminal.
 
 mod cells;
 #[cfg(test)]
@@ -136,8 +137,8 @@ pub struct Line {
 const ABOVE: usize = 5;
 const BELOW: usize = 1;
 
-/// The screen: `width` columns (a character may take two, or none), `height` lines at most; `None`: as many as there are. Shares are of the time since
-/// `past`, or else since the programs came.
+/// The screen: `width` columns (a character may take two, or none), `height` lines at most; `None`:
+/// as many as there are. Shares are of the time since `past`, or else since the programs came.
 pub fn frame(
     now: &Snapshot,
     past: Option<&Snapshot>,

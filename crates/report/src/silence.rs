@@ -1,4 +1,5 @@
-//! Programs that were to tell from inside how far they come, and never did: what the policy went by in that place.
+//! Programs that were to tell from inside how far they come, and never did: what the policy went by
+//! in that place.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,8 @@ use cosched_core::result::{Instead, ProgramResult, RunResult};
 
 use crate::words;
 
-/// A sentence for each thing that stood in for progress, with the programs of these runs for which it did.
+/// A sentence for each thing that stood in for progress, with the programs of these runs for which
+/// it did.
 pub fn sentences<'a>(results: impl IntoIterator<Item = &'a RunResult>) -> Vec<String> {
     let (mut by_time, mut by_table) = (BTreeSet::new(), BTreeSet::new());
     for program in results.into_iter().flat_map(|result| &result.programs) {

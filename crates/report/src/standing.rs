@@ -1,4 +1,5 @@
-//! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that has ended.
+//! A run that stands as tests need it: two gangs, one of which has the quantum, and a program that
+//! has ended.
 
 use cosched_core::live::{
     ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State,
@@ -35,7 +36,8 @@ pub(crate) fn snapshot() -> Snapshot {
     }
 }
 
-/// The same under faithful: the solver waits for locks and batch is being tried, sort has none, and short has ended.
+/// The same under faithful: the solver waits for locks and batch is being tried, sort has none, and
+/// short has ended.
 pub(crate) fn faithful() -> Snapshot {
     let mut snapshot = snapshot();
     (snapshot.policy, snapshot.placement) = ("faithful".into(), None);

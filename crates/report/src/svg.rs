@@ -1,9 +1,9 @@
 //! Plots as SVG: inside the page, and by themselves for a paper.
 //!
-//! A drawing names colours by class (`c0` to `c5` for programs, `ink`, `line`, ...) and never by value: inside the page
-//! the style sheet gives them one value in daylight and another at night; by itself a plot carries the daylight
-//! values along. Lengths are in CSS pixels. Text is a little smaller than half its size wide on average;
-//! `text_width` is generous, so that nothing overlaps.
+//! A drawing names colours by class (`c0` to `c5` for programs, `ink`, `line`, ...) and never by
+//! value: inside the page the style sheet gives them one value in daylight and another at night; by
+//! itself a plot carries the daylight values along. Lengths are in CSS pixels. Text is a little
+//! smaller than half its size wide on average; `text_width` is generous, so that nothing overlaps.
 
 mod courses;
 mod dots;
@@ -142,7 +142,8 @@ impl Drawing {
         ));
     }
 
-    /// A rectangle from a corner, so wide and high, with a text that shows when the pointer is on it.
+    /// A rectangle from a corner, so wide and high, with a text that shows when the pointer is on
+    /// it.
     fn rect(&mut self, corner: (f64, f64), size: (f64, f64), class: &str, tip: &str) {
         self.filled(corner, size, &format!("class=\"{class}\""), tip);
     }
@@ -179,7 +180,8 @@ impl Drawing {
     }
 }
 
-/// Where the keys of a legend stand between two margins, in lines as long as there is room, and how high that is.
+/// Where the keys of a legend stand between two margins, in lines as long as there is room, and how
+/// high that is.
 fn legend<'a>(
     names: impl Iterator<Item = &'a str>,
     (left, right): (f64, f64),
@@ -216,7 +218,8 @@ fn names_width<'a>(names: impl Iterator<Item = &'a str>) -> f64 {
     names.map(|name| text_width(&short(name))).fold(24.0, f64::max) + 8.0
 }
 
-/// A text as it stands in HTML and XML: nothing in it is markup, and no control character (which XML forbids) is left.
+/// A text as it stands in HTML and XML: nothing in it is markup, and no control character (which
+/// XML forbids) is left.
 pub(crate) fn escaped(text: &str) -> String {
     let escape = |c: char| match c {
         '&' => "&amp;".to_owned(),

@@ -10,7 +10,8 @@ use cosched_core::{
     Actuator, Aspect, CpuSet, Exit, Meetings, Nanos, ProgramId, Reason, Refusal, Usage, Why,
 };
 
-/// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s, without a gap between.
+/// Two programs of two threads in turn on two CPUs, each 0.3 s alone and two quanta of 0.15 s,
+/// without a gap between.
 pub(crate) fn gang() -> RunResult {
     let cpus = Some(CpuSet::first(2));
     let spans = |starts: [f64; 2]| starts.map(|at| TimelineEntry(at, at + 0.15, cpus)).to_vec();
@@ -66,7 +67,8 @@ pub(crate) fn linux() -> RunResult {
     }
 }
 
-/// The same, where program `a` was found to wait for locks, and ways to schedule its threads were tried.
+/// The same, where program `a` was found to wait for locks, and ways to schedule its threads were
+/// tried.
 pub(crate) fn faithful() -> RunResult {
     let about = |slot, why| Reason { program: Some(ProgramId::first(slot)), why };
     let slice = |ms, lock_contention| Why::Slice {

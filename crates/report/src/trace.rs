@@ -2,13 +2,14 @@
 //!
 //! Three groups of tracks:
 //!
-//! - *programs*: one track each. Slices tell what the program did (running, frozen, not started), each with the CPUs and
-//!   the policy's reason in words; instants tell how it ended and what was not as wanted. Where slices were chosen for a
-//!   program, further tracks tell its lock contention, its slice, and how its threads were scheduled.
+//! - *programs*: one track each. Slices tell what the program did (running, frozen, not started),
+//!   each with the CPUs and the policy's reason in words; instants tell how it ended and what was
+//!   not as wanted. Where slices were chosen for a program, further tracks tell its lock
+//!   contention, its slice, and how its threads were scheduled.
 //! - *CPUs*: one track each. Slices tell which program *was allowed* to run there. Only the kernel
 //!   knows which program really had the CPU at an instant.
-//! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and counters of programs and
-//!   threads. CPU use is known for the whole run only and stands there.
+//! - *scheduler*: the run as a whole, the quanta, the decisions with all their reasons, and
+//!   counters of programs and threads. CPU use is known for the whole run only and stands there.
 //!
 //! *Which CPUs there are.* `run.json` tells how many programs could use, and the numbers of those
 //! that a program was bound to. CPUs that no program was ever bound to take the lowest numbers that
@@ -55,7 +56,8 @@ pub fn trace(result: &RunResult) -> Trace {
     Trace { bytes: writer.into_bytes(), tracks, events }
 }
 
-/// Whether a file that begins like this is a trace of ours: the first packet of all of them is the same.
+/// Whether a file that begins like this is a trace of ours: the first packet of all of them is the
+/// same.
 pub fn is_trace(beginning: &[u8]) -> bool {
     let mut writer = Writer::default();
     writer.group(PROGRAMS);
@@ -83,7 +85,8 @@ fn programs(history: &History<'_>, writer: &mut Writer) {
     }
 }
 
-/// Below a program for which slices were chosen: its lock contention, its slice, and how its threads were scheduled.
+/// Below a program for which slices were chosen: its lock contention, its slice, and how its
+/// threads were scheduled.
 fn treatment(history: &History<'_>, slot: usize, group: Track, writer: &mut Writer) {
     let changes = treatment::changes(history.result, slot);
     let Some(end) = history.phases(slot).last().map(|phase| phase.to) else { return };

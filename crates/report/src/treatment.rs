@@ -1,4 +1,5 @@
-//! How a program's threads were treated over a run, and when that changed: what pictures and traces are drawn from.
+//! How a program's threads were treated over a run, and when that changed: what pictures and traces
+//! are drawn from.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Nanos, Treatment, Why};
@@ -11,7 +12,8 @@ use crate::words;
 pub(crate) struct Change {
     /// When it was decided, since the run began.
     pub(crate) at: Nanos,
-    /// For these reasons, in the order in which they were given: a trial may end and the next one begin.
+    /// For these reasons, in the order in which they were given: a trial may end and the next one
+    /// begin.
     pub(crate) whys: Vec<Why>,
     /// What is so from then on.
     pub(crate) now: Treatment,

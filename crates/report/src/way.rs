@@ -12,7 +12,8 @@ pub struct Way {
 }
 
 impl Way {
-    /// The run to look at: the one whose total time is the median (of two in the middle, the shorter one).
+    /// The run to look at: the one whose total time is the median (of two in the middle, the
+    /// shorter one).
     pub fn typical(&self) -> Option<&RunResult> {
         let mut sorted: Vec<&RunResult> = self.runs.iter().collect();
         sorted.sort_by(|a, b| a.total_seconds.total_cmp(&b.total_seconds));

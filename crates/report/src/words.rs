@@ -1,8 +1,8 @@
 //! Reasons and deviations in words.
 //!
-//! Policies write no text: they give reasons as data ([`Why`]), and the engine notes deviations as data. Here, and only
-//! here, each kind gets its words, so that a trace, an explanation and a table say the same thing. A new kind of reason
-//! does not compile without them.
+//! Policies write no text: they give reasons as data ([`Why`]), and the engine notes deviations as
+//! data. Here, and only here, each kind gets its words, so that a trace, an explanation and a table
+//! say the same thing. A new kind of reason does not compile without them.
 
 mod choices;
 
@@ -21,8 +21,8 @@ pub fn reason(why: &Why) -> String {
     }
 }
 
-/// A reason that was given earlier. Reasons are given when a program's turn changes, and stay in force; their figures are
-/// those of then.
+/// A reason that was given earlier. Reasons are given when a program's turn changes, and stay in
+/// force; their figures are those of then.
 pub fn earlier_reason(why: &Why, at: Nanos) -> String {
     match figures(why) {
         Some(figures) => {
@@ -109,8 +109,8 @@ pub fn in_general(why: &Why) -> &'static str {
     }
 }
 
-/// A reason in two or three words, for a narrow column that has no room to say of when its figures would be. (A slice is in
-/// force until the next one is chosen: its length is of now.)
+/// A reason in two or three words, for a narrow column that has no room to say of when its figures
+/// would be. (A slice is in force until the next one is chosen: its length is of now.)
 pub fn brief(why: Why) -> Cow<'static, str> {
     let words = match why {
         Why::LeftToKernel => "left to the kernel",
@@ -292,8 +292,8 @@ pub fn at_locks(lock_contention: f64, miss_ratio: Option<f64>, profiled: bool) -
     format!("{:.0} % of the time at locks, {misses}", lock_contention * 100.0)
 }
 
-/// How much of the CPUs a run used, as a clause that begins with a comma; nothing where that is not known, since all its
-/// programs ran before it and after it.
+/// How much of the CPUs a run used, as a clause that begins with a comma; nothing where that is not
+/// known, since all its programs ran before it and after it.
 pub fn cpu_use(result: &RunResult) -> String {
     let used = |program: &ProgramResult| program.usage.user_seconds + program.usage.system_seconds;
     match result.programs.iter().any(|program| used(program) > 0.0) {
@@ -311,7 +311,8 @@ pub fn kept_from(result: &RunResult) -> Option<String> {
     ))
 }
 
-/// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum is one.
+/// Which gang of which round; the first gang is number 1. For policies without rounds, each quantum
+/// is one.
 pub fn place(round: u64, gang: u16, gangs: u16) -> String {
     match gangs {
         0 | 1 => format!("round {round}"),

@@ -1,7 +1,8 @@
-//! How many events the simulator works off per second, on machines of four sizes: JSON on standard output.
+//! How many events the simulator works off per second, on machines of four sizes: JSON on standard
+//! output.
 //!
-//! A mix of what costs: spinning barriers, streaming threads that re-price their bus, locks, and twice as many
-//! threads as CPUs, under plain Linux.
+//! A mix of what costs: spinning barriers, streaming threads that re-price their bus, locks, and
+//! twice as many threads as CPUs, under plain Linux.
 
 use std::time::Instant;
 

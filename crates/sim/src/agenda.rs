@@ -1,9 +1,10 @@
 //! What falls due again and again, in order of time.
 //!
-//! Every such thing has a slot of its own: the horizon of a CPU's thread, the tick of a CPU, the sleep of a thread.
-//! Setting a slot replaces what it held, so nothing stale is ever in the heap, its size is bounded by what the
-//! machine has, and nothing is allocated while time passes. The slots that are set form a heap in which every
-//! node has four children, which is flatter and reads less memory than one with two; each slot knows its place in it.
+//! Every such thing has a slot of its own: the horizon of a CPU's thread, the tick of a CPU, the
+//! sleep of a thread. Setting a slot replaces what it held, so nothing stale is ever in the heap,
+//! its size is bounded by what the machine has, and nothing is allocated while time passes. The
+//! slots that are set form a heap in which every node has four children, which is flatter and reads
+//! less memory than one with two; each slot knows its place in it.
 
 use crate::queue::mix;
 

@@ -1,14 +1,16 @@
 //! What only a simulator knows: how long work takes alone.
 //!
-//! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy of the FPS paper, whose
-//! speeds alone come from runs before, and to hold estimates against. Of a program with several
-//! threads it is the time with the work shared out evenly, and without what they do to each other.
+//! Each mix of a program is priced as one thread on an idle machine. That is for the optimal policy
+//! of the FPS paper, whose speeds alone come from runs before, and to hold estimates against. Of a
+//! program with several threads it is the time with the work shared out evenly, and without what
+//! they do to each other.
 
 use crate::prices::{Kind, Prices};
 use crate::world::World;
 
 impl World {
-    /// Nanoseconds that so many instructions of each mix take a program alone, all its threads together.
+    /// Nanoseconds that so many instructions of each mix take a program alone, all its threads
+    /// together.
     pub(crate) fn nanos_alone(&self, run: usize, instructions: &[f64]) -> f64 {
         let threads = f64::from(self.programs[run].model.threads);
         let rates = self.rates_alone(run);

@@ -1,19 +1,20 @@
 //! Evening out queues.
 //!
-//! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux' `newidle_balance`). And
-//! at its ticks a CPU on which threads wait looks whether another one has so much less to do that a thread should go
-//! there, again near ones first and far ones more seldom. Where a CPU is idle it looks more often: such a tick makes
-//! Linux wake an idle CPU to look for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each
-//! CPU that is there. Linux lets the CPU with less work do all that, on a timer of its own. Here
-//! the CPU with more work does it, so that a machine on which no thread waits has nothing to do.
+//! A CPU that runs out of work takes a thread from the longest queue, near ones first (Linux'
+//! `newidle_balance`). And at its ticks a CPU on which threads wait looks whether another one has
+//! so much less to do that a thread should go there, again near ones first and far ones more
+//! seldom. Where a CPU is idle it looks more often: such a tick makes Linux wake an idle CPU to
+//! look for the others (`nohz_balancer_kick`), each at an interval of a millisecond for each CPU
+//! that is there. Linux lets the CPU with less work do all that, on a timer of its own. Here the
+//! CPU with more work does it, so that a machine on which no thread waits has nothing to do.
 //!
 //! An idle CPU counts threads (`migrate_task`). Between busy CPUs, threads weigh what their nice
 //! values say. Threads of a program with a share of its own weigh what they have of it
 //! (`migrate_load`, `task_h_load`). Linux takes averages over some tens of milliseconds; here
 //! threads weigh what they do at this moment. One thread at a time moves.
 //!
-//! The lightest CPU of the machine is found by going down from the lightest package. What CPUs bear is summed up
-//! when it is asked for: the more CPUs there are, the more seldom.
+//! The lightest CPU of the machine is found by going down from the lightest package. What CPUs bear
+//! is summed up when it is asked for: the more CPUs there are, the more seldom.
 
 use cosched_core::Level;
 
@@ -25,24 +26,27 @@ use crate::world::World;
 /// The distances at which work is looked for, near to far (`None`: the whole machine).
 const DISTANCES: [Option<Level>; 4] =
     [Some(Level::Core), Some(Level::Llc), Some(Level::Package), None];
-/// After how many nanoseconds a busy CPU looks at a distance again, for each CPU that is there, in Linux: `busy_factor` (16)
-/// times the balance interval (1 ms for each CPU, in `sd_init`).
+/// After how many nanoseconds a busy CPU looks at a distance again, for each CPU that is there, in
+/// Linux: `busy_factor` (16) times the balance interval (1 ms for each CPU, in `sd_init`).
 const PERIOD: u64 = 16_000_000;
 /// The same where a CPU is idle: without `busy_factor`.
 const PERIOD_OF_IDLE: u64 = 1_000_000;
-/// Only every second of these looks is made here. At the first one `detach_tasks` leaves a thread that weighs more than
-/// half of the difference (it compares the load shifted by `nr_balance_failed`), and mostly nothing else is to be done
-/// between busy CPUs: there is one thread more here than there.
+/// Only every second of these looks is made here. At the first one `detach_tasks` leaves a thread
+/// that weighs more than half of the difference (it compares the load shifted by
+/// `nr_balance_failed`), and mostly nothing else is to be done between busy CPUs: there is one
+/// thread more here than there.
 const LOOKS: u64 = 2;
 /// By fewer than so many ticks a look is late. Assumed.
 const DISTURBED: u64 = 4;
-/// A CPU gives something away only if it has more than this many percent of what the other one has (`imbalance_pct`).
+/// A CPU gives something away only if it has more than this many percent of what the other one has
+/// (`imbalance_pct`).
 const IMBALANCE: f64 = 117.0;
 /// What rounding may take from a weight.
 const ROUNDING: f64 = 1e-9;
 
 impl World {
-    /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the longest queue around.
+    /// An idle CPU takes a thread: one with a fixed priority that waits anywhere, else one from the
+    /// longest queue around.
     pub(crate) fn pull(&mut self, cpu: usize) {
         if self.queued == 0 {
             return;
@@ -61,7 +65,8 @@ impl World {
         }
     }
 
-    /// A thread with a fixed priority that could run here, from the CPUs on which such threads wait.
+    /// A thread with a fixed priority that could run here, from the CPUs on which such threads
+    /// wait.
     fn waiting_rank(&self, cpu: usize) -> Option<(usize, Tid)> {
         if self.ranked == 0 {
             return None;
@@ -91,8 +96,8 @@ impl World {
         })
     }
 
-    /// The CPU with the most threads in a group, of those with at least two more than this one, and a thread of its
-    /// queue that can come over.
+    /// The CPU with the most threads in a group, of those with at least two more than this one, and
+    /// a thread of its queue that can come over.
     fn longest(&self, cpu: usize, level: Level, group: usize) -> Option<(usize, Tid)> {
         if self.waiting[level as usize][group] == 0 {
             return None;
@@ -136,11 +141,13 @@ impl World {
             if width == std::mem::replace(&mut nearer, width) {
                 continue;
             }
-            // One tick less, so that distances do not all come due at once (`get_sd_balance_interval`).
+            // One tick less, so that distances do not all come due at once
+            // (`get_sd_balance_interval`).
             let look = (PERIOD * width / self.kernel.tick.0).saturating_sub(1);
             let period = (LOOKS * look).max(1);
-            // Each CPU at its own moment, give or take some ticks: what disturbs it is not modelled, and threads that take
-            // turns at every tick would else stay in step with the looks.
+            // Each CPU at its own moment, give or take some ticks: what disturbs it is not
+            // modelled, and threads that take turns at every tick would else stay in step with the
+            // looks.
             let own = self.seed ^ ((cpu as u64) << 48);
             let moment = mix(own) % period + mix(own ^ (ticks / period)) % DISTURBED;
             let is_due = ticks % period == moment % period;
@@ -156,7 +163,8 @@ impl World {
         }
     }
 
-    /// Whether a CPU around is idle, or runs only fillers (`!sched_idle_cpu(cpu)` in `sched_balance_domains`).
+    /// Whether a CPU around is idle, or runs only fillers (`!sched_idle_cpu(cpu)` in
+    /// `sched_balance_domains`).
     fn has_free(&self, cpu: usize, distance: Option<Level>) -> bool {
         let is_idle = match distance {
             Some(level) => self.idle[level as usize][self.shape.group(cpu, level)] > 0,
@@ -192,7 +200,8 @@ impl World {
         }
         let own = self.burden(cpu);
         let mut anywhere = None;
-        // Linux goes on until the difference is gone (`detach_tasks`). Fillers hardly change it, so others come first.
+        // Linux goes on until the difference is gone (`detach_tasks`). Fillers hardly change it, so
+        // others come first.
         let waiting = self.cpus[cpu].queue.iter().filter(|turn| !turn.delayed);
         let fillers = waiting.clone().filter(|turn| turn.idle);
         for turn in waiting.filter(|turn| !turn.idle).chain(fillers) {
@@ -211,8 +220,8 @@ impl World {
             };
             let other = self.burden(to);
             let is_worth_it = 100.0 * own > IMBALANCE * other;
-            // Half of the difference would make them equal. With more, the other one bears more afterwards, and so equal
-            // threads change places from time to time.
+            // Half of the difference would make them equal. With more, the other one bears more
+            // afterwards, and so equal threads change places from time to time.
             let moves = self.bears(tid) <= own - other + ROUNDING;
             if self.cpus[to].load == 0 || (is_worth_it && moves) {
                 return Some((tid, to));
@@ -227,8 +236,8 @@ impl World {
             && self.programs[self.program_of(tid)].cpus.is_none()
     }
 
-    /// The CPU with the least to do around: of the lightest group the lightest group, and so on. Groups with fewer
-    /// threads than CPUs come first (`group_has_spare`).
+    /// The CPU with the least to do around: of the lightest group the lightest group, and so on.
+    /// Groups with fewer threads than CPUs come first (`group_has_spare`).
     fn lightest(&self, cpu: usize, distance: Option<Level>) -> usize {
         let mut at = distance.map(|level| (level, self.shape.group(cpu, level)));
         while let Some((level, groups)) = self.shape.inside(at) {

@@ -19,7 +19,8 @@ impl World {
         while is_on_cpu(self) && self.step(tid) {}
     }
 
-    /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with it at once.
+    /// Begins, or looks again at, the operation that a thread is at. Tells whether it is done with
+    /// it at once.
     fn step(&mut self, tid: Tid) -> bool {
         let program = self.program_of(tid);
         let thread = &self.threads[tid as usize];

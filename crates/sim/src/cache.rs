@@ -1,10 +1,11 @@
 //! What threads keep of a last-level cache while others run.
 //!
-//! How programs that run at the same time share a cache is a matter of [prices](crate::prices). Here is what happens
-//! between turns. A thread that brings in lines where none are free evicts others. Which ones is chance, so that a
-//! program that was away comes back to find as large a part of its lines gone as was evicted of the whole cache. Away is a
-//! program of which no thread runs at the cache: what it loses while it runs is in the prices already. Threads of one
-//! program evict nothing of each other. Of a program that has no footprint, no line stays, and it evicts nothing.
+//! How programs that run at the same time share a cache is a matter of [prices](crate::prices).
+//! Here is what happens between turns. A thread that brings in lines where none are free evicts
+//! others. Which ones is chance, so that a program that was away comes back to find as large a part
+//! of its lines gone as was evicted of the whole cache. Away is a program of which no thread runs
+//! at the cache: what it loses while it runs is in the prices already. Threads of one program evict
+//! nothing of each other. Of a program that has no footprint, no line stays, and it evicts nothing.
 //!
 //! Until a thread has brought back what it has lost, it misses as without a cache. It works, but
 //! more slowly, and what the cache saves it otherwise is what it brings in again. A refill

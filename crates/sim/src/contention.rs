@@ -1,11 +1,12 @@
 //! How fast running threads get on beside each other.
 //!
-//! An instruction takes its base cycles, and for every miss the time of a memory access, divided by how many are on
-//! their way at once. Three things make that longer in company:
+//! An instruction takes its base cycles, and for every miss the time of a memory access, divided by
+//! how many are on their way at once. Three things make that longer in company:
 //!
 //! * **[buses](crate::prices)**: traffic queues up;
-//! * **caches**: programs whose footprints do not fit share the cache in proportion to them, and miss more; and who comes
-//!   back to a cache that others have used meanwhile [brings back](crate::cache) what is gone;
+//! * **caches**: programs whose footprints do not fit share the cache in proportion to them, and
+//!   miss more; and who comes back to a cache that others have used meanwhile [brings
+//!   back](crate::cache) what is gone;
 //! * **SMT**: two busy siblings each get a share of the core.
 
 use cosched_core::Level;
@@ -16,7 +17,8 @@ use crate::thread::{Doing, Pace, Place, Tid};
 use crate::world::World;
 
 impl World {
-    /// A thread begins or ends something on its CPU, or leaves it: others may get on faster or slower.
+    /// A thread begins or ends something on its CPU, or leaves it: others may get on faster or
+    /// slower.
     pub(crate) fn stir(&mut self, tid: Tid) {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         if self.mix_of(tid).is_some_and(|mix| mix.uses_memory()) {

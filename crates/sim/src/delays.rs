@@ -1,7 +1,8 @@
-//! What barriers took, and what share of the machine each thread had a right to: the figures of [`Waits`].
+//! What barriers took, and what share of the machine each thread had a right to: the figures of
+//! [`Waits`].
 //!
-//! All threads of the machine have the same right to it, whatever they wait for; it changes when some come or end. What one
-//! has a right to from then on is counted once for all.
+//! All threads of the machine have the same right to it, whatever they wait for; it changes when
+//! some come or end. What one has a right to from then on is counted once for all.
 
 use cosched_core::Waits;
 use cosched_core::waits::{lag, share, useful};
@@ -72,7 +73,8 @@ impl World {
         }
     }
 
-    /// What a run of a program that has ended, and used so much, is told of its waiting, if its model asks for that.
+    /// What a run of a program that has ended, and used so much, is told of its waiting, if its
+    /// model asks for that.
     pub(crate) fn waits(&self, run: usize, used: Used) -> Option<Waits> {
         let program = &self.programs[run];
         program.model.barrier?;

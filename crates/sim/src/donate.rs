@@ -1,14 +1,17 @@
 //! The time donating barrier: a thread that waits gives its CPU to a sibling that is late and has
 //! none.
 //!
-//! *Problem.* Where programs share CPUs, a thread that all others wait for at a barrier may have lost its CPU, to another
-//! program or even to a sibling that does nothing but wait for it. Spinning then wastes CPUs, and sleeping leaves them to others.
+//! *Problem.* Where programs share CPUs, a thread that all others wait for at a barrier may have
+//! lost its CPU, to another program or even to a sibling that does nothing but wait for it.
+//! Spinning then wastes CPUs, and sleeping leaves them to others.
 //!
-//! *Idea.* Algorithms 2 and 3 and section 4.2 of Wu, Peng and Jin, "Time Donating Barrier for efficient task scheduling in
-//! competitive multicore systems". A thread that waits at a barrier says so (its barrier participation status, BAPS, is true;
-//! here: it waits for the round that the barrier is in), and looks around again and again while it is on a CPU:
+//! *Idea.* Algorithms 2 and 3 and section 4.2 of Wu, Peng and Jin, "Time Donating Barrier for
+//! efficient task scheduling in competitive multicore systems". A thread that waits at a barrier
+//! says so (its barrier participation status, BAPS, is true; here: it waits for the round that the
+//! barrier is in), and looks around again and again while it is on a CPU:
 //!
-//! 1. a sibling that is not there yet and waits for a CPU comes to this one, and gets what is left of the turn (lines 4 to 7);
+//! 1. a sibling that is not there yet and waits for a CPU comes to this one, and gets what is left
+//!    of the turn (lines 4 to 7);
 //! 2. if there is none, the thread that comes next on this CPU has it, as the kernel decides (line
 //!    10). Here that is as in `sched_yield`, which lets others run only as far as that is fair. The
 //!    thread that waits stays in the queue, never sleeps, and looks again when its turn comes;
@@ -29,7 +32,8 @@ use crate::model::{AtBarrier, Op};
 use crate::thread::{Doing, Place, Tid, Waiting};
 use crate::world::World;
 
-/// What looking around takes, nanoseconds: two light system calls and a walk over the siblings. Assumed.
+/// What looking around takes, nanoseconds: two light system calls and a walk over the siblings.
+/// Assumed.
 const LOOK: u64 = 500;
 /// Until something happens.
 const EVER: u64 = u64::MAX;
@@ -87,7 +91,8 @@ impl World {
         self.unprice_thread(tid);
     }
 
-    /// The first sibling that has not come to the barrier, waits for a CPU, and may have this thread's.
+    /// The first sibling that has not come to the barrier, waits for a CPU, and may have this
+    /// thread's.
     fn preempted_laggard(&self, tid: Tid) -> Option<Tid> {
         let cpu = usize::from(self.threads[tid as usize].cpu);
         let suits = |other: &Tid| {
@@ -102,7 +107,8 @@ impl World {
         self.programs[self.program_of(tid)].tids().find(suits)
     }
 
-    /// Whether a thread has not come to the barrier that its siblings are to meet at: its BAPS is false.
+    /// Whether a thread has not come to the barrier that its siblings are to meet at: its BAPS is
+    /// false.
     fn is_late(&self, tid: Tid) -> bool {
         let thread = &self.threads[tid as usize];
         let program = &self.programs[usize::from(thread.turn.program)];
@@ -114,7 +120,8 @@ impl World {
         thread.waiting != Waiting::Barrier { round: barrier.round }
     }
 
-    /// A thread on a CPU gives it, and its place in the order of turns, to a sibling that waits for one.
+    /// A thread on a CPU gives it, and its place in the order of turns, to a sibling that waits for
+    /// one.
     fn donate(&mut self, donor: Tid, laggard: Tid) {
         let of = |tid: Tid| usize::from(self.threads[tid as usize].cpu);
         let (cpu, from) = (of(donor), of(laggard));
@@ -132,7 +139,8 @@ impl World {
         }
     }
 
-    /// The thread on a CPU has come to the end of a turn that a sibling gave it: each gets its own place back. Tells whether so.
+    /// The thread on a CPU has come to the end of a turn that a sibling gave it: each gets its own
+    /// place back. Tells whether so.
     pub(crate) fn give_back(&mut self, cpu: usize) -> bool {
         let Some(tid) = self.cpus[cpu].current else { return false };
         let Some(donor) = self.threads[tid as usize].gift.take() else { return false };

@@ -1,11 +1,12 @@
 //! The order in a CPU's queue: whose turn it is, when a turn is over, and who may interrupt.
 //!
-//! A queue holds what decides ([`Turn`]) side by side in memory. Queues are short (a few threads per CPU), so they are
-//! searched, not sorted: what it costs is a few nanoseconds for each thread that waits for the same CPU.
+//! A queue holds what decides ([`Turn`]) side by side in memory. Queues are short (a few threads
+//! per CPU), so they are searched, not sorted: what it costs is a few nanoseconds for each thread
+//! that waits for the same CPU.
 //!
-//! Threads with a fixed priority come before all others, in order of priority and then of arrival. Among the
-//! others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of its functions in brackets), those
-//! of CFS the same file's in Linux 2.6.38.
+//! Threads with a fixed priority come before all others, in order of priority and then of arrival.
+//! Among the others, the rules of EEVDF are those of `kernel/sched/fair.c` in Linux 6.18 (names of
+//! its functions in brackets), those of CFS the same file's in Linux 2.6.38.
 
 use crate::kernel::Order;
 use crate::thread::{Place, Tid, Turn};
@@ -34,7 +35,8 @@ enum Next {
     At(usize),
 }
 
-/// Where a thread stands in a queue: relative to the least virtual runtime there (CFS) or to the average (EEVDF).
+/// Where a thread stands in a queue: relative to the least virtual runtime there (CFS) or to the
+/// average (EEVDF).
 #[derive(Clone, Copy, Debug)]
 struct Stand {
     base: f64,
@@ -54,7 +56,8 @@ impl World {
         }
     }
 
-    /// What a thread that comes to a queue is given: a place in it. Accounts on that CPU are up to date.
+    /// What a thread that comes to a queue is given: a place in it. Accounts on that CPU are up to
+    /// date.
     pub(crate) fn join(&mut self, tid: Tid, cpu: usize, how: Arrival) {
         let weight = self.weight(tid);
         let (average, all) = self.average(cpu);
@@ -83,7 +86,8 @@ impl World {
                 self.turns += 1.0;
                 turn.vruntime = self.turns;
             }
-            // `place_entity`: it keeps the lag that it left with, which its own weight then makes smaller.
+            // `place_entity`: it keeps the lag that it left with, which its own weight then makes
+            // smaller.
             Order::Eevdf { .. } => {
                 let lag = if all > 0.0 { thread.lag * (all + weight) / all } else { 0.0 };
                 turn.vruntime = average - lag;
@@ -122,7 +126,8 @@ impl World {
         thread.ahead = thread.turn.deadline - thread.turn.vruntime;
     }
 
-    /// Whether a thread that goes to sleep stays in its queue until it is no longer ahead (`DELAY_DEQUEUE`).
+    /// Whether a thread that goes to sleep stays in its queue until it is no longer ahead
+    /// (`DELAY_DEQUEUE`).
     pub(crate) fn lingers(&self, tid: Tid, cpu: usize) -> bool {
         let turn = &self.threads[tid as usize].turn;
         matches!(self.kernel.order, Order::Eevdf { .. })
@@ -179,7 +184,8 @@ impl World {
         None
     }
 
-    /// A sleeper is no longer ahead, and leaves its queue; for having waited it gets nothing (`DELAY_ZERO`).
+    /// A sleeper is no longer ahead, and leaves its queue; for having waited it gets nothing
+    /// (`DELAY_ZERO`).
     pub(crate) fn let_sleep(&mut self, tid: Tid, cpu: usize) {
         self.keep_average(cpu);
         self.part(tid, cpu);
@@ -273,8 +279,8 @@ impl World {
         }
     }
 
-    /// Whether a thread that has just come to the queue has the CPU looked for anew; accounts are up to date
-    /// (`check_preempt_wakeup_fair`).
+    /// Whether a thread that has just come to the queue has the CPU looked for anew; accounts are
+    /// up to date (`check_preempt_wakeup_fair`).
     pub(crate) fn preempts(&mut self, tid: Tid, cpu: usize, how: Arrival) -> bool {
         let Some(current) = self.cpus[cpu].current else { return true };
         let (new, old) = (self.threads[tid as usize].turn, self.threads[current as usize].turn);
@@ -323,8 +329,8 @@ impl World {
         cpu.least
     }
 
-    /// The average virtual runtime on a CPU by weight, where a thread with its fair share stands, and the sum of the
-    /// weights. For an empty CPU: where that stood last.
+    /// The average virtual runtime on a CPU by weight, where a thread with its fair share stands,
+    /// and the sum of the weights. For an empty CPU: where that stood last.
     pub(crate) fn average(&self, cpu: usize) -> (f64, f64) {
         let cpu = &self.cpus[cpu];
         let current = cpu.current.map(|tid| &self.threads[tid as usize].turn);
@@ -349,8 +355,9 @@ impl World {
         }
     }
 
-    /// Two threads, whose accounts are up to date, exchange their places in the order of turns: virtual runtimes, and
-    /// deadlines. Each is taken relative to its queue, since those of two CPUs cannot be compared.
+    /// Two threads, whose accounts are up to date, exchange their places in the order of turns:
+    /// virtual runtimes, and deadlines. Each is taken relative to its queue, since those of two
+    /// CPUs cannot be compared.
     pub(crate) fn trade_places(&mut self, one: Tid, other: Tid) {
         let (first, second) = (self.stand(one), self.stand(other));
         self.stand_at(one, first.base, &second);
@@ -379,9 +386,10 @@ impl World {
         self.refresh_turn(tid);
     }
 
-    /// Who comes next, by the position in its queue, on a CPU whose thread would let others run; or else after how many
-    /// nanoseconds that is worth another try. As `sched_yield`: CFS passes a thread over only for one that is not much ahead of
-    /// it (`skip`, in `pick_next_entity`); under EEVDF its turn counts as used up (`yield_task_fair`, up to Linux 6.17).
+    /// Who comes next, by the position in its queue, on a CPU whose thread would let others run; or
+    /// else after how many nanoseconds that is worth another try. As `sched_yield`: CFS passes a
+    /// thread over only for one that is not much ahead of it (`skip`, in `pick_next_entity`); under
+    /// EEVDF its turn counts as used up (`yield_task_fair`, up to Linux 6.17).
     pub(crate) fn next_if_yielding(&mut self, tid: Tid, cpu: usize) -> Result<usize, u64> {
         let own = self.threads[tid as usize].turn;
         match self.kernel.order {

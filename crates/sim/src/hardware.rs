@@ -1,8 +1,9 @@
 //! A computer: its CPUs and what they share, and what things cost on it.
 //!
-//! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak bandwidths are those of the
-//! papers and data sheets; what else it needs is assumed, and never taken from a figure that is to be predicted. For a
-//! machine that one only wonders about, a few words do (`words`).
+//! Such a description is a small TOML file (see `machines/`). CPUs, clocks, caches and peak
+//! bandwidths are those of the papers and data sheets; what else it needs is assumed, and never
+//! taken from a figure that is to be predicted. For a machine that one only wonders about, a few
+//! words do (`words`).
 
 mod limits;
 mod synthetic;
@@ -49,15 +50,17 @@ pub struct Hardware {
     pub switch_nanos: f64,
     /// Of waking a sleeping thread: from the wake-up until it runs on an idle CPU, nanoseconds.
     pub wake_nanos: f64,
-    /// Of telling a spinning thread: on the same core, in the same package, across packages; nanoseconds.
+    /// Of telling a spinning thread: on the same core, in the same package, across packages;
+    /// nanoseconds.
     pub signal_nanos: [f64; 3],
-    /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU: a thread of the kernel's
-    /// own that wants to run makes one queue look longer for a moment.
+    /// How often a CPU's waiting thread is moved although the queues are even, per second and CPU:
+    /// a thread of the kernel's own that wants to run makes one queue look longer for a moment.
     pub strays_per_second: f64,
-    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a busy CPU, per second.
+    /// How often a thread of the kernel's own, or of a program that is always there, interrupts a
+    /// busy CPU, per second.
     pub interruptions_per_second: f64,
-    /// How often a thread of the kernel's own that a timer has woken takes a busy CPU at one of its ticks, per second: timers
-    /// of the kernel run out at ticks.
+    /// How often a thread of the kernel's own that a timer has woken takes a busy CPU at one of its
+    /// ticks, per second: timers of the kernel run out at ticks.
     pub housekeeping_per_second: f64,
     /// What a tick takes of the thread that runs, nanoseconds.
     pub tick_nanos: f64,
@@ -220,7 +223,8 @@ impl Hardware {
         Hardware::parse(&text, &path.display().to_string())
     }
 
-    /// What memory can carry to all CPUs together, cache lines per microsecond; `None` without a bus.
+    /// What memory can carry to all CPUs together, cache lines per microsecond; `None` without a
+    /// bus.
     pub fn peak_lines_per_microsecond(&self) -> Option<f64> {
         let all = self.topology.all();
         let count = |scope| match scope {
@@ -275,13 +279,15 @@ impl Hardware {
         })
     }
 
-    /// What a thread owes at most before its own work goes on, nanoseconds: once each of what it can owe, and what a move
-    /// costs. Who loses the CPU before he has paid owes no more than that when he comes again.
+    /// What a thread owes at most before its own work goes on, nanoseconds: once each of what it
+    /// can owe, and what a move costs. Who loses the CPU before he has paid owes no more than that
+    /// when he comes again.
     pub(crate) fn most_owed(&self) -> f64 {
         2.0 * self.switch_nanos + 1.5 * (self.wake_nanos + self.tick_nanos)
     }
 
-    /// What it takes until a thread on one CPU (by position) sees what a thread on another has written, nanoseconds.
+    /// What it takes until a thread on one CPU (by position) sees what a thread on another has
+    /// written, nanoseconds.
     pub(crate) fn signal(&self, from: usize, to: usize) -> f64 {
         let cpus = self.topology.cpus();
         let same = |level| cpus[from].group(level) == cpus[to].group(level);
@@ -293,7 +299,8 @@ impl Hardware {
     }
 }
 
-/// The same machine with CPUs numbered package by package in turn: the first of each, the second of each, and so on.
+/// The same machine with CPUs numbered package by package in turn: the first of each, the second of
+/// each, and so on.
 fn alternating(topology: &Topology) -> Topology {
     let cpus = topology.cpus();
     let packages =

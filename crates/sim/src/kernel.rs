@@ -12,13 +12,15 @@ pub struct Kernel {
     pub order: Order,
     /// How often the clock interrupts: preemption at the end of a slice happens only then.
     pub tick: Nanos,
-    /// Whether the clocks of the CPUs are shifted against each other, or all tick at multiples of the tick (Linux'
-    /// `skew_tick`). Linux does not shift them, but interrupts and its own threads disturb what runs between; here, where
-    /// there are none, the kernels that have a name shift them.
+    /// Whether the clocks of the CPUs are shifted against each other, or all tick at multiples of
+    /// the tick (Linux' `skew_tick`). Linux does not shift them, but interrupts and its own threads
+    /// disturb what runs between; here, where there are none, the kernels that have a name shift
+    /// them.
     pub skew_tick: bool,
     /// Whether every program has a share of its own (a cgroup or an autogroup each).
     pub groups: bool,
-    /// Whether threads of one program are kept in different queues ("balance scheduling", Sukwong and Kim).
+    /// Whether threads of one program are kept in different queues ("balance scheduling", Sukwong
+    /// and Kim).
     pub apart: bool,
 }
 
@@ -81,7 +83,8 @@ impl Kernel {
     /// CFS with siblings kept apart.
     pub const BALANCE: Kernel = Kernel { apart: true, ..Kernel::CFS };
 
-    /// OpenSolaris 2009.06 with its default class, time sharing. Its one clock interrupt charges all CPUs at once.
+    /// OpenSolaris 2009.06 with its default class, time sharing. Its one clock interrupt charges
+    /// all CPUs at once.
     pub const SOLARIS_TS: Kernel = Kernel {
         order: Order::Solaris { fixed: false },
         tick: Nanos::from_millis(10),
@@ -121,7 +124,8 @@ impl Kernel {
         matches!(self.order, Order::Eevdf { .. } | Order::Cfs { .. })
     }
 
-    /// Whether programs can take turns by weight: `cpu.idle` came with Linux 5.15, later than the CFS of these kernels.
+    /// Whether programs can take turns by weight: `cpu.idle` came with Linux 5.15, later than the
+    /// CFS of these kernels.
     pub fn takes_turns_by_weight(&self) -> bool {
         matches!(self.order, Order::Eevdf { .. })
     }
@@ -141,7 +145,8 @@ impl Kernel {
         }
     }
 
-    /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of at most 8.
+    /// The factor by which Linux stretches its times on a machine with so many CPUs: 1 + log2, of
+    /// at most 8.
     pub(crate) fn stretch(cpus: usize) -> f64 {
         f64::from(1 + cpus.clamp(1, 8).ilog2())
     }

@@ -1,4 +1,5 @@
-//! A machine made of arithmetic: the same policies, through the same engine, on computers that are not there.
+//! A machine made of arithmetic: the same policies, through the same engine, on computers that are
+//! not there.
 //!
 //! [`Sim`] is a [`Machine`](cosched_core::Machine) like Linux is one: it takes steps and
 //! reports events. Behind it lies a discrete-event model of four parts, each in a file:
@@ -8,11 +9,11 @@
 //! * the kernel: which thread runs on which CPU ([`Kernel`]);
 //! * contention: how fast running threads get on beside each other.
 //!
-//! Time is whole nanoseconds. Everything that is due at one instant is carried out
-//! before anything is scheduled or priced anew, and what is due at the same time is
-//! ordered by a hash of the seed, never by a number that a CPU or a program happens to have. Only
-//! additions, multiplications and divisions are used, in a fixed order, so the same scenario and seed
-//! give the same result everywhere.
+//! Time is whole nanoseconds. Everything that is due at one instant is carried out before anything
+//! is scheduled or priced anew, and what is due at the same time is ordered by a hash of the seed,
+//! never by a number that a CPU or a program happens to have. Only additions, multiplications and
+//! divisions are used, in a fixed order, so the same scenario and seed give the same result
+//! everywhere.
 
 #![forbid(unsafe_code)]
 

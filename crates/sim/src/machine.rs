@@ -35,8 +35,9 @@ pub struct Job {
 pub struct Costs {
     /// From the order to start to the first instruction.
     pub start: Nanos,
-    /// How much later that is where the program has to join a cgroup first: Linux lets everybody who moves between cgroups wait
-    /// until all CPUs have passed through the kernel once (an RCU grace period), for all who start at once together.
+    /// How much later that is where the program has to join a cgroup first: Linux lets everybody
+    /// who moves between cgroups wait until all CPUs have passed through the kernel once (an RCU
+    /// grace period), for all who start at once together.
     pub join: Nanos,
     /// From the request to freeze to the last thread standing still.
     pub freeze: Nanos,
@@ -45,8 +46,9 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Freezing and thawing as measured with a version 2 cgroup (see docs/measurements.md): about the medians with few
-    /// threads. The time to start is assumed, and that joining a cgroup takes none beside it.
+    /// Freezing and thawing as measured with a version 2 cgroup (see docs/measurements.md): about
+    /// the medians with few threads. The time to start is assumed, and that joining a cgroup takes
+    /// none beside it.
     pub const MEASURED: Costs = Costs {
         start: Nanos::from_micros(700),
         join: Nanos::ZERO,
@@ -124,7 +126,8 @@ impl Sim {
         self.world.watch = Some(Watch::new(self.world.now, interval));
     }
 
-    /// What each program did in each interval, in order of time; empty unless [watched](Self::watch).
+    /// What each program did in each interval, in order of time; empty unless
+    /// [watched](Self::watch).
     pub fn intervals(&self) -> &[Interval] {
         self.world.watch.as_ref().map_or(&[], |watch| &watch.rows)
     }

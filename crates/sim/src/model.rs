@@ -1,10 +1,10 @@
 //! Programs as scripts.
 //!
-//! Every thread of a program goes through the same short list of operations, which loops. That is enough for
-//! data-parallel programs (compute, barrier), critical sections (lock), pipelines (queues) and
-//! interactive ones (sleep). What distinguishes the computing of one program from that of
-//! another is its [`Mix`]: how many cycles an instruction takes without misses, how often it misses, and how much
-//! of that depends on its share of the cache.
+//! Every thread of a program goes through the same short list of operations, which loops. That is
+//! enough for data-parallel programs (compute, barrier), critical sections (lock), pipelines
+//! (queues) and interactive ones (sleep). What distinguishes the computing of one program from that
+//! of another is its [`Mix`]: how many cycles an instruction takes without misses, how often it
+//! misses, and how much of that depends on its share of the cache.
 
 mod file;
 pub mod fit;
@@ -28,8 +28,8 @@ pub enum Op {
     },
     /// Wait until every thread has come here.
     Barrier(u16),
-    /// A parallel region of a malleable program begins: every thread comes here, and as many as are granted go on
-    /// together. The others skip as many operations as told.
+    /// A parallel region of a malleable program begins: every thread comes here, and as many as are
+    /// granted go on together. The others skip as many operations as told.
     Region {
         /// How many threads the region asks for.
         threads: u16,
@@ -47,7 +47,8 @@ pub enum Op {
     Meet,
     /// Take a lock.
     Acquire(u16),
-    /// Right after that: so many cache lines of the data that a lock guards come from the CPU on which it was given back last.
+    /// Right after that: so many cache lines of the data that a lock guards come from the CPU on
+    /// which it was given back last.
     Fetch {
         /// Which lock.
         lock: u16,
@@ -69,9 +70,9 @@ pub enum Op {
         /// How many operations it is about.
         next: u16,
     },
-    /// Make the other threads of the program, which begin after this: until thread 0 comes here, it is the only one.
-    /// As `pthread_create`, and an OpenMP runtime at its first parallel region. In a script without it, all
-    /// begin together.
+    /// Make the other threads of the program, which begin after this: until thread 0 comes here, it
+    /// is the only one. As `pthread_create`, and an OpenMP runtime at its first parallel region. In
+    /// a script without it, all begin together.
     Create,
     /// Go back to the operation at a position until that was done so often in all.
     Repeat {
@@ -119,9 +120,11 @@ impl Mix {
 /// How threads wait at barriers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtBarrier {
-    /// As everywhere else: they spin as long as [`Model::spin`] says, then sleep. What is meant where nothing is said.
+    /// As everywhere else: they spin as long as [`Model::spin`] says, then sleep. What is meant
+    /// where nothing is said.
     Spin,
-    /// They give their CPUs to siblings that are late and have none, and never sleep (the time donating barrier).
+    /// They give their CPUs to siblings that are late and have none, and never sleep (the time
+    /// donating barrier).
     Donate,
 }
 
@@ -138,10 +141,11 @@ pub struct Model {
     pub imbalance: f64,
     /// How long a waiting thread spins on its CPU before it sleeps; [`Nanos::NEVER`] for always.
     pub spin: Nanos,
-    /// How a thread waits at a barrier. If set, what that costs is told ([`Waits`](cosched_core::Waits)).
+    /// How a thread waits at a barrier. If set, what that costs is told
+    /// ([`Waits`](cosched_core::Waits)).
     pub barrier: Option<AtBarrier>,
-    /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so long at most (the
-    /// adaptive mutexes of Solaris).
+    /// If set: a thread that waits for a lock spins only while its holder is on a CPU, and for so
+    /// long at most (the adaptive mutexes of Solaris).
     pub adaptive: Option<Nanos>,
     /// Whether it tells how often its barriers have opened and its regions begun.
     pub tells: bool,
@@ -206,7 +210,8 @@ impl Model {
         self.script.iter().any(|op| matches!(op, Op::Region { .. }))
     }
 
-    /// The share of the average work that one of so many threads gets: from `1 - imbalance` to `1 + imbalance`.
+    /// The share of the average work that one of so many threads gets: from `1 - imbalance` to `1 +
+    /// imbalance`.
     pub(crate) fn share(&self, index: u16, threads: u16) -> f64 {
         match threads {
             0 | 1 => 1.0,

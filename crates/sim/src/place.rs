@@ -1,9 +1,9 @@
 //! On which CPU a thread is queued.
 //!
-//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle, else to
-//! an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs were taken away, goes to the
-//! least loaded part of the machine. Only the latter looks at every CPU. A CPU that runs only fillers of
-//! [turns by weight](crate::by_weight) counts as idle here.
+//! As Linux does it, in outline: a thread that wakes up goes back to its CPU if that is idle, else
+//! to an idle one behind the same cache, else it waits on its own; a new one, or one whose CPUs
+//! were taken away, goes to the least loaded part of the machine. Only the latter looks at every
+//! CPU. A CPU that runs only fillers of [turns by weight](crate::by_weight) counts as idle here.
 
 use cosched_core::Level;
 
@@ -41,9 +41,9 @@ impl World {
         }
     }
 
-    /// The least loaded CPU in the least loaded surroundings; where siblings are kept apart, one without a sibling. Of
-    /// several, the one that the thread that made it is on: the search for the idlest CPUs
-    /// (`sched_balance_find_dst_group`) leaves the local ones only for less load.
+    /// The least loaded CPU in the least loaded surroundings; where siblings are kept apart, one
+    /// without a sibling. Of several, the one that the thread that made it is on: the search for
+    /// the idlest CPUs (`sched_balance_find_dst_group`) leaves the local ones only for less load.
     pub(crate) fn least_loaded(&self, tid: Tid) -> usize {
         let thread = &self.threads[tid as usize];
         let (own, made) = (usize::from(thread.cpu), thread.made);
@@ -58,7 +58,8 @@ impl World {
         allowed.min_by_key(key).unwrap_or(0)
     }
 
-    /// For a thread with a fixed priority: its own CPU if it comes first there, else where the least is displaced.
+    /// For a thread with a fixed priority: its own CPU if it comes first there, else where the
+    /// least is displaced.
     pub(crate) fn least_ranked(&self, tid: Tid, own: usize) -> usize {
         let rank = self.threads[tid as usize].turn.rank;
         let highest = |cpu: usize| {

@@ -1,20 +1,22 @@
 //! What memory traffic costs: the buses, and who shares them.
 //!
-//! A bus is one server; a miss waits for half the service time of one line, times u / (1 - u) at utilisation u (a queue
-//! with random arrivals and equal services). Since slower threads also send less, utilisation and speed have to be
-//! found together. With s the service time and d the delay, that is the root of
+//! A bus is one server; a miss waits for half the service time of one line, times u / (1 - u) at
+//! utilisation u (a queue with random arrivals and equal services). Since slower threads also send
+//! less, utilisation and speed have to be found together. With s the service time and d the delay,
+//! that is the root of
 //!
 //! ```text
 //! s Σ n m / (a + b d)  -  d / (d + s / 2)     n threads of a kind, m misses per instruction each,
 //!                                             a + b d nanoseconds per instruction
 //! ```
 //!
-//! which falls and is convex in d, so Newton's iteration comes to it without fail: from the left step by step, and from the
-//! right in one step to the left. Where misses go through several buses in turn, rounds over them are made until
-//! nothing changes any more.
+//! which falls and is convex in d, so Newton's iteration comes to it without fail: from the left
+//! step by step, and from the right in one step to the left. Where misses go through several buses
+//! in turn, rounds over them are made until nothing changes any more.
 //!
-//! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind); only the domain in which
-//! something has changed is priced anew, and only if it is not what it was.
+//! CPUs whose threads can slow each other down form a domain (those of one bus of the widest kind);
+//! only the domain in which something has changed is priced anew, and only if it is not what it
+//! was.
 
 mod kind;
 
@@ -24,8 +26,8 @@ use crate::hardware::{Hardware, Scope};
 use crate::shape::Shape;
 pub(crate) use kind::Kind;
 
-/// Over all buses of a domain, where misses go through several; and of Newton's iteration. At most: either ends
-/// before, once a delay changes by this small a part.
+/// Over all buses of a domain, where misses go through several; and of Newton's iteration. At most:
+/// either ends before, once a delay changes by this small a part.
 const ROUNDS: usize = 30;
 const STEPS: usize = 40;
 const SMALL: f64 = 1e-8;
@@ -234,7 +236,8 @@ impl Domain {
         }
     }
 
-    /// Finds the delay of one bus while the others have theirs. Tells whether it is another than before.
+    /// Finds the delay of one bus while the others have theirs. Tells whether it is another than
+    /// before.
     fn solve_bus(&mut self, bus: usize) -> bool {
         let Bus { service, delay: before, ref kinds } = self.buses[bus];
         let half = service / 2.0;
@@ -351,7 +354,8 @@ mod tests {
                 let (domain, hardware) =
                     priced(&format!("{words} bus=machine:10"), streams(0.1, parallelism));
                 let (kind, service) = (&domain.kinds[0], domain.buses[0].service);
-                // The traffic that is sent is the one that makes this delay, which is a quadratic equation.
+                // The traffic that is sent is the one that makes this delay, which is a quadratic
+                // equation.
                 let base = 0.4 + 0.1 / parallelism * hardware.memory_nanos;
                 let (slope, most) = (0.1 / parallelism, service * cpus * 0.1);
                 let linear = most - base;

@@ -1,9 +1,10 @@
 //! The parallel regions of malleable programs: how many threads each has.
 //!
-//! As with the library inside real programs (`crates/hook`): a region that asks for as many threads as the last one takes
-//! the grant that stands, at once. One that asks for another number says so and waits for the answer, which comes with the
-//! next settings. Without any grant, all that is asked for is had at once. A grant is never more than was asked for, and
-//! holds until the next one; it changes nothing in a region that has begun.
+//! As with the library inside real programs (`crates/hook`): a region that asks for as many threads
+//! as the last one takes the grant that stands, at once. One that asks for another number says so
+//! and waits for the answer, which comes with the next settings. Without any grant, all that is
+//! asked for is had at once. A grant is never more than was asked for, and holds until the next
+//! one; it changes nothing in a region that has begun.
 //!
 //! Threads that a region does not need sleep, without spinning, until the next one begins.
 

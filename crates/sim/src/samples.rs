@@ -1,11 +1,13 @@
-//! What a policy can have measured: the same samples as of a real machine, without their cost and their error.
+//! What a policy can have measured: the same samples as of a real machine, without their cost and
+//! their error.
 //!
-//! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue; spinning is running.
-//! References to the last-level cache are the misses that there would be without it. Each mix of a program is a basic
-//! block, in which the instruction pointer is seen once in 500,000 instructions: without chance, so that a segment of one
-//! mix always looks the same. A program whose model says `progress = true` tells how often its
-//! threads have met at barriers or begun a region, as the library inside real programs does. The
-//! simulator also tells what only a simulator can: how long work takes [alone](crate::alone).
+//! Waiting for locks is what the kernel sees of it, time asleep at a lock, a barrier or a queue;
+//! spinning is running. References to the last-level cache are the misses that there would be
+//! without it. Each mix of a program is a basic block, in which the instruction pointer is seen
+//! once in 500,000 instructions: without chance, so that a segment of one mix always looks the
+//! same. A program whose model says `progress = true` tells how often its threads have met at
+//! barriers or begun a region, as the library inside real programs does. The simulator also tells
+//! what only a simulator can: how long work takes [alone](crate::alone).
 
 use cosched_core::{
     Arena, IpBin, LockShare, MachineSample, MaskOwner, Measure, Nanos, Observe, ProgramId, Quality,

@@ -35,9 +35,9 @@ impl World {
         self.make_runnable(tid, Arrival::Woken);
     }
 
-    /// What something takes that takes so long usually, to wake a thread for example: from half of that to half more. What
-    /// always took the same would fall into step with a lock that is taken and given back at a steady pace, which
-    /// nothing real does.
+    /// What something takes that takes so long usually, to wake a thread for example: from half of
+    /// that to half more. What always took the same would fall into step with a lock that is taken
+    /// and given back at a steady pace, which nothing real does.
     fn about(&self, usual: f64, tid: Tid) -> f64 {
         const PARTS: u64 = 1 << 20;
         let part = (self.chance(tid, 0) % PARTS) as f64 / PARTS as f64;
@@ -151,8 +151,9 @@ impl World {
         }
     }
 
-    /// When a thread of the kernel's own, or of another program, will want the CPU for a moment. What it does takes no
-    /// time here; but whether a turn is over is looked at then too, and so CPUs that tick together fall out of step.
+    /// When a thread of the kernel's own, or of another program, will want the CPU for a moment.
+    /// What it does takes no time here; but whether a turn is over is looked at then too, and so
+    /// CPUs that tick together fall out of step.
     fn next_interruption(&mut self, cpu: usize) -> u64 {
         let often = self.hardware.interruptions_per_second;
         if often <= 0.0 {
@@ -171,8 +172,8 @@ impl World {
         time + tick - (time + tick - self.phase(cpu)) % tick
     }
 
-    /// At which tick a thread of the kernel's own will want the CPU that a timer wakes. Where others wait for the CPU, it
-    /// comes between two of them, and is no switch more.
+    /// At which tick a thread of the kernel's own will want the CPU that a timer wakes. Where
+    /// others wait for the CPU, it comes between two of them, and is no switch more.
     fn next_housekeeping(&mut self, cpu: usize) -> u64 {
         let often = self.hardware.housekeeping_per_second;
         if often <= 0.0 {
@@ -186,7 +187,8 @@ impl World {
         self.cpus[cpu].housekeeping
     }
 
-    /// When in each period the clock of a CPU ticks: together with the others, where what disturbs them is modelled.
+    /// When in each period the clock of a CPU ticks: together with the others, where what disturbs
+    /// them is modelled.
     pub(crate) fn phase(&self, cpu: usize) -> u64 {
         let skewed = self.kernel.skew_tick && self.hardware.interruptions_per_second == 0.0;
         if skewed { mix(self.seed ^ cpu as u64) % self.kernel.tick.0 } else { 0 }
@@ -375,7 +377,8 @@ impl World {
         }
     }
 
-    /// The thread on a CPU, whose account is up to date, lets the one at a position of the queue have it.
+    /// The thread on a CPU, whose account is up to date, lets the one at a position of the queue
+    /// have it.
     pub(crate) fn yield_to(&mut self, cpu: usize, next: usize) {
         self.switch(cpu, next);
         self.start_clock(cpu);

@@ -1,8 +1,10 @@
 //! What a plan wants of programs and threads, as far as the kernel can do it.
 //!
-//! A kernel that cannot do something says so, and the rest is done: a slice is brought into the bounds that Linux has for it (0.1
-//! to 100 ms), and CFS had none; fixed priorities are those of real-time round robin on Linux (1 to 99, above
-//! everybody else), and on the round robin kernel any, as on Solaris those from 0 to 60, among all others; a nice value is a weight (`sched_prio_to_weight`).
+//! A kernel that cannot do something says so, and the rest is done: a slice is brought into the
+//! bounds that Linux has for it (0.1 to 100 ms), and CFS had none; fixed priorities are those of
+//! real-time round robin on Linux (1 to 99, above everybody else), and on the round robin kernel
+//! any, as on Solaris those from 0 to 60, among all others; a nice value is a weight
+//! (`sched_prio_to_weight`).
 
 use cosched_core::{Aspect, Class, Happening, Nanos, Refusal, Settings, ThreadId, ThreadRule};
 
@@ -146,7 +148,8 @@ impl World {
         });
         let rank = if self.kernel.is_solaris() { self.joins_class(tid, rank, slice) } else { rank };
         let thread = &self.threads[tid as usize];
-        // Where its rank changes, it leaves its queue as what it was, and comes back as what it is now.
+        // Where its rank changes, it leaves its queue as what it was, and comes back as what it is
+        // now.
         let returns =
             thread.turn.rank != rank && matches!(thread.place, Place::Running | Place::Queued);
         let current = self.cpus[usize::from(thread.cpu)].current;

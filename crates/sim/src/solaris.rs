@@ -1,4 +1,5 @@
-//! The dispatcher of OpenSolaris: every thread has a priority, the highest runs, and what a thread did lately changes it.
+//! The dispatcher of OpenSolaris: every thread has a priority, the highest runs, and what a thread
+//! did lately changes it.
 //!
 //! *Time sharing* (TS, the default): a table says for each of 60 levels how long a turn is. It also
 //! says to which level a thread goes whose turn was used up (ten lower), and to which level a
@@ -13,8 +14,9 @@
 //! a higher priority looks for a lower one elsewhere. A thread that has used up a turn goes to the
 //! next CPU's queue if that is shorter.
 //!
-//! *Source.* `ts.c`, `fx.c`, `disp.c` and the manual page `ts_dptbl(4)` (names in brackets); the book "Solaris Internals".
-//! Left out: the interactive class, kernel priorities, the swapper, processor sets, and how lgroups are chosen.
+//! *Source.* `ts.c`, `fx.c`, `disp.c` and the manual page `ts_dptbl(4)` (names in brackets); the
+//! book "Solaris Internals". Left out: the interactive class, kernel priorities, the swapper,
+//! processor sets, and how lgroups are chosen.
 
 use cosched_core::{Level, Nanos};
 
@@ -30,9 +32,11 @@ const TOP: u8 = 59;
 const MIDDLE: u8 = 29;
 /// How often priorities are raised (`ts_update`).
 const RAISE: u64 = 1_000_000_000;
-/// So many ticks after it was put on a CPU, a thread's cache there no longer counts (`rechoose_interval`).
+/// So many ticks after it was put on a CPU, a thread's cache there no longer counts
+/// (`rechoose_interval`).
 const WARM: u64 = 3;
-/// From this priority on, so many threads more may wait here than on the next CPU (`RUNQ_MATCH_PRI`, `RUNQ_MAX_DIFF`).
+/// From this priority on, so many threads more may wait here than on the next CPU
+/// (`RUNQ_MATCH_PRI`, `RUNQ_MAX_DIFF`).
 const MATCH: (u8, usize) = (16, 2);
 
 /// How long a turn is at a level (`ts_quantum`).
@@ -93,7 +97,8 @@ impl Default for Dispatch {
 }
 
 impl Dispatch {
-    /// Whether it comes before others of its priority (`setfrontdq`): displaced, or asleep for less than a tick.
+    /// Whether it comes before others of its priority (`setfrontdq`): displaced, or asleep for less
+    /// than a tick.
     pub(crate) fn returns_first(&self, how: Arrival, now: u64, tick: u64) -> bool {
         match how {
             Arrival::Fresh => false,
@@ -116,8 +121,8 @@ pub(crate) enum Change {
 }
 
 impl World {
-    /// A thread joins the class of fixed priorities (a rank above 0), with a slice or 0 for the table's; or time sharing.
-    /// Tells its rank.
+    /// A thread joins the class of fixed priorities (a rank above 0), with a slice or 0 for the
+    /// table's; or time sharing. Tells its rank.
     pub(crate) fn joins_class(&mut self, tid: Tid, rank: u8, slice: f64) -> u8 {
         let thread = &mut self.threads[tid as usize];
         let dispatch = &mut thread.dispatch;

@@ -10,7 +10,8 @@ use crate::model::Op;
 use crate::thread::{Doing, Place, Thread, Waiting};
 use crate::world::{Effect, World};
 
-/// How many instants lie between two looks, and one more for each thread, so that looking costs next to nothing.
+/// How many instants lie between two looks, and one more for each thread, so that looking costs
+/// next to nothing.
 const INSTANTS: usize = 1000;
 
 impl World {

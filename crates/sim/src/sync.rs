@@ -1,4 +1,5 @@
-//! What the threads of one program wait at: barriers, locks, bounded queues, and the beginnings of parallel regions.
+//! What the threads of one program wait at: barriers, locks, bounded queues, and the beginnings of
+//! parallel regions.
 
 use std::collections::VecDeque;
 

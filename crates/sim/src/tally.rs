@@ -1,8 +1,10 @@
-//! How threads lost their CPUs, and what a program did in each interval: what a trace of the kernel would show.
+//! How threads lost their CPUs, and what a program did in each interval: what a trace of the kernel
+//! would show.
 //!
-//! An involuntary switch is an *expiry* if the turn was used up, else a *preemption*: by a thread of the same program
-//! (*backstabbing*, in the paper on faithful scheduling), or by another program's. Counting costs an addition a switch,
-//! and keeping intervals is done only when asked for.
+//! An involuntary switch is an *expiry* if the turn was used up, else a *preemption*: by a thread
+//! of the same program (*backstabbing*, in the paper on faithful scheduling), or by another
+//! program's. Counting costs an addition a switch, and keeping intervals is done only when asked
+//! for.
 
 use cosched_core::{Nanos, ProgramId};
 
@@ -85,7 +87,8 @@ pub struct Interval {
     pub ran: Nanos,
     /// In queues for a CPU: divided by the interval, the mean length of its part of the run queue.
     pub queued: Nanos,
-    /// Threads in queues for a CPU at the end: its part of the run queue, as a tool that looks once an interval tells it.
+    /// Threads in queues for a CPU at the end: its part of the run queue, as a tool that looks once
+    /// an interval tells it.
     pub queue: u16,
     /// Asleep at locks, barriers and queues.
     pub waited: Nanos,

@@ -133,7 +133,8 @@ fn a_serial_part_limits_the_speedup_as_amdahl_says() {
 
 #[test]
 fn streaming_threads_get_together_what_the_bus_gives() {
-    // Alone, a thread sends 64 bytes for each of 0.02 misses per instruction, at 1 + 0.02 * 100 / 4 = 1.5 cycles each.
+    // Alone, a thread sends 64 bytes for each of 0.02 misses per instruction, at 1 + 0.02 * 100 / 4
+    // = 1.5 cycles each.
     let alone = 64.0 * 0.02 / 1.5;
     for threads in [1u16, 2, 4, 16, 32] {
         let model = Model::parallel(threads, WORK, streaming());
@@ -225,7 +226,8 @@ fn spinning_barriers_suffer_beside_each_other_and_not_in_gangs() {
     assert!(linux > 1.5 * gang, "linux {linux}, gang {gang}");
 }
 
-/// Threads that the first one makes after a millisecond, and that then meet at a spinning barrier every 0.1 ms.
+/// Threads that the first one makes after a millisecond, and that then meet at a spinning barrier
+/// every 0.1 ms.
 fn made_late(rounds: u32) -> Model {
     let script = vec![
         Op::Compute { instructions: 1e6, mix: 0 },
@@ -317,8 +319,9 @@ fn a_slow_wake_up_does_not_fall_into_step_with_a_lock() {
 
 #[test]
 fn gangs_leave_cpus_idle_as_in_figure_2_of_the_tidon_paper_unless_they_share_a_quantum() {
-    // Three threads, two and two on four CPUs. While the three run, one CPU is idle and neither of the others may use it,
-    // though both could run: that is the fragmentation of the figure. Two at a time fit into one quantum.
+    // Three threads, two and two on four CPUs. While the three run, one CPU is idle and neither of
+    // the others may use it, though both could run: that is the fragmentation of the figure. Two at
+    // a time fit into one quantum.
     let threads = [3, 2, 2];
     let models: Vec<Model> =
         threads.iter().map(|threads| Model::parallel(*threads, 4.0 * WORK, plain())).collect();
@@ -413,7 +416,8 @@ fn a_simulation_ends_soon_after_as_many_events_as_it_may_take() {
 
 #[test]
 fn a_program_that_gets_on_is_not_stuck_however_little_it_does() {
-    // An hour between two instructions; threads that are made later, and spin for one that comes much later.
+    // An hour between two instructions; threads that are made later, and spin for one that comes
+    // much later.
     let slow = vec![
         Op::Sleep(Nanos::from_secs(3600)),
         Op::Create,

@@ -1,4 +1,5 @@
-//! One simulated thread: where it is, what it is doing, what the kernel keeps of it, and what it has used.
+//! One simulated thread: where it is, what it is doing, what the kernel keeps of it, and what it
+//! has used.
 
 use cosched_core::CpuSet;
 
@@ -38,13 +39,15 @@ pub(crate) struct Thread {
     pub(crate) changed: u64,
     /// When it was last on a CPU.
     pub(crate) seen: u64,
-    /// How far behind the average of its queue it was when it left (EEVDF's lag), in virtual nanoseconds.
+    /// How far behind the average of its queue it was when it left (EEVDF's lag), in virtual
+    /// nanoseconds.
     pub(crate) lag: f64,
     /// What was left until its virtual deadline then.
     pub(crate) ahead: f64,
     /// Until which virtual runtime no thread with as long a slice may interrupt it (EEVDF).
     pub(crate) protected: f64,
-    /// The CPUs of its own, if a plan has given it some, with those of its program taken into account.
+    /// The CPUs of its own, if a plan has given it some, with those of its program taken into
+    /// account.
     pub(crate) mask: Option<Box<CpuSet>>,
     /// What a plan wants of it beside its program.
     pub(crate) rule: Option<Box<cosched_core::ThreadRule>>,
@@ -73,13 +76,15 @@ pub(crate) struct Turn {
     pub(crate) program: u16,
     /// 0: shares the CPU with others; else a fixed priority.
     pub(crate) rank: u8,
-    /// It sleeps already, and stays in the queue until it has been behind (EEVDF's delayed dequeue).
+    /// It sleeps already, and stays in the queue until it has been behind (EEVDF's delayed
+    /// dequeue).
     pub(crate) delayed: bool,
     /// Its program's group is idle: threads of other groups preempt it as soon as they wake.
     pub(crate) idle: bool,
     /// Its share, in units of a thread of nice value 0.
     pub(crate) weight: f64,
-    /// Virtual runtime, in nanoseconds of a thread of weight 1; with a fixed priority, the number of its turn.
+    /// Virtual runtime, in nanoseconds of a thread of weight 1; with a fixed priority, the number
+    /// of its turn.
     pub(crate) vruntime: f64,
     /// Virtual deadline (EEVDF).
     pub(crate) deadline: f64,
@@ -98,7 +103,8 @@ pub(crate) struct Pace {
     pub(crate) references: f64,
     /// Bytes per instruction that it uses of the cache: if they are not there, they come.
     pub(crate) uses: f64,
-    /// While it [refills](crate::cache), bytes per instruction that come back; and the most that can, in all.
+    /// While it [refills](crate::cache), bytes per instruction that come back; and the most that
+    /// can, in all.
     pub(crate) regains: f64,
     pub(crate) holds: f64,
 }
@@ -209,8 +215,8 @@ impl Thread {
         }
     }
 
-    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time goes on, too. Tells how
-    /// many bytes it has brought into its cache that were not there.
+    /// Books the time since the last booking, if it is on a CPU. `fair`: whether its virtual time
+    /// goes on, too. Tells how many bytes it has brought into its cache that were not there.
     pub(crate) fn account(&mut self, now: u64, fair: bool) -> f64 {
         if self.place != Place::Running || self.since == now {
             return 0.0;
@@ -276,7 +282,8 @@ impl Thread {
         self.used.misses += instructions * self.pace.misses;
     }
 
-    /// In how many nanoseconds it is done with what it does, or has its lines back, if nothing changes; `None` for never.
+    /// In how many nanoseconds it is done with what it does, or has its lines back, if nothing
+    /// changes; `None` for never.
     pub(crate) fn horizon(&self) -> Option<u64> {
         match self.doing {
             Doing::Nothing => Some(self.owes.ceil() as u64),

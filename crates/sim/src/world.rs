@@ -1,9 +1,10 @@
 //! The state of the simulated machine, and the loop that moves it on.
 //!
-//! An instant is worked off in three steps: everything that is due happens; CPUs on which
-//! something has changed choose anew who runs; and CPUs whose threads or surroundings have changed are priced
-//! anew, which gives each thread the time at which it will be done. Choosing can make things happen in the same instant
-//! (a thread that gets a CPU finds its barrier open), so the first two repeat until nothing is left.
+//! An instant is worked off in three steps: everything that is due happens; CPUs on which something
+//! has changed choose anew who runs; and CPUs whose threads or surroundings have changed are priced
+//! anew, which gives each thread the time at which it will be done. Choosing can make things happen
+//! in the same instant (a thread that gets a CPU finds its barrier open), so the first two repeat
+//! until nothing is left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -254,8 +255,8 @@ impl World {
         }
     }
 
-    /// Moves on until something is to be told, or until a time. Tells whether anything is still to come, of itself or, as
-    /// far as `others` may, from programs that are not here yet.
+    /// Moves on until something is to be told, or until a time. Tells whether anything is still to
+    /// come, of itself or, as far as `others` may, from programs that are not here yet.
     pub(crate) fn advance(&mut self, until: u64, others: bool) -> bool {
         self.settle();
         while self.out.is_empty() {

@@ -15,8 +15,8 @@ fn on(cpus: &[usize]) -> Settings {
 #[test]
 fn an_idle_cpu_takes_work_of_its_own_package_before_that_of_another() {
     for seed in 1..9 {
-        // Three threads keep CPU 0 busy for 3 ms. Then it could take one of the two of CPU 2, behind the other cache of its
-        // package, or one of the three of CPU 4.
+        // Three threads keep CPU 0 busy for 3 ms. Then it could take one of the two of CPU 2,
+        // behind the other cache of its package, or one of the three of CPU 4.
         let keeps_busy = (0, computes(1), on(&[0]));
         let (near, far) = ((100, computes(100), on(&[0, 2])), (100, computes(100), on(&[0, 4])));
         let programs = vec![

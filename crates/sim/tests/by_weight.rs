@@ -140,7 +140,8 @@ fn threads_that_share_a_cpu_part_when_their_turn_begins() {
         // The second CPU changes hands at that moment.
         let row = stage.table(1);
         assert!(row.contains("-250000, B"), "{row}");
-        // The first one does so some ticks later: its thread is still owed what the filler had when it came.
+        // The first one does so some ticks later: its thread is still owed what the filler had when
+        // it came.
         let shares = stage.shares(2, 310, 450);
         assert!(shares[1] > 2.0 * 0.99, "{shares:?}");
     }

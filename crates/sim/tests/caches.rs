@@ -22,7 +22,8 @@ fn hardware(shape: &str) -> Hardware {
     Hardware::words(&format!("{shape} gigahertz=1 cache_mib=16 memory_nanos=100 {costs}")).unwrap()
 }
 
-/// One thread that has no misses while its footprint is in the cache, and takes twice as long with no cache.
+/// One thread that has no misses while its footprint is in the cache, and takes twice as long with
+/// no cache.
 fn cached(mib: f64, seconds: f64) -> Model {
     let (footprint, misses_without_cache) = (mib * MIB, 0.01);
     let mix = Mix { misses_without_cache, footprint, ..Mix::computing(1.0) };
@@ -34,7 +35,8 @@ fn stage(hardware: Hardware, kernel: Kernel, models: &[Model], seed: u64) -> Sta
     Stage::with(hardware, kernel, programs, seed)
 }
 
-/// When the last of some programs has ended on one CPU, seconds; how often one thread followed another, and misses.
+/// When the last of some programs has ended on one CPU, seconds; how often one thread followed
+/// another, and misses.
 fn together(mib: f64, kernel: Kernel, models: &[Model], seed: u64) -> (f64, f64, f64) {
     let hardware = Hardware { cache_bytes: mib * MIB, ..hardware("core:1") };
     let mut stage = stage(hardware, kernel, models, seed);

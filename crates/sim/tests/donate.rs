@@ -1,7 +1,8 @@
 //! The time donating barrier against traces worked out by hand, and equations 4 to 6 of its paper.
 //!
-//! CPUs of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds. Times are microseconds; v is a
-//! virtual runtime in milliseconds. Looking around takes 0.5 microseconds.
+//! CPUs of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds.
+//! Times are microseconds; v is a virtual runtime in milliseconds. Looking around takes 0.5
+//! microseconds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -81,7 +82,8 @@ fn a_thread_that_waits_gives_its_turn_to_a_sibling_that_is_late() {
     //  3.0005 A1 ends. A finds the barrier open.
     let donating = vec![(0, pair(AtBarrier::Donate, 1000))];
     assert_eq!(trace(cfs(), donating.clone()), "A 0-1000.5, A1 1000.5-3000.5, A 3000.5-4000.5");
-    // With deadlines: at 2 A1 (v 2) is past A's (1.5), and gets its own place back (v 0, deadline 1.5), which comes first again.
+    // With deadlines: at 2 A1 (v 2) is past A's (1.5), and gets its own place back (v 0, deadline
+    // 1.5), which comes first again.
     assert_eq!(trace(eevdf(), donating), "A 0-1000.5, A1 1000.5-3000.5, A 3000.5-4000.5");
     // Who spins keeps the CPU until its turn is over.
     let spinning = vec![(0, pair(AtBarrier::Spin, 1000))];
@@ -173,7 +175,8 @@ fn time_is_useful_or_spun_and_lag_is_what_is_missing_of_the_share() {
         near(waits.useful_seconds, 0.004);
         assert_eq!(waits.barriers, 1);
     }
-    // Spinning, A1 ends after 6 ms, and A after 7: half of the CPU for each until 6, all of it for A then, is what they had.
+    // Spinning, A1 ends after 6 ms, and A after 7: half of the CPU for each until 6, all of it for
+    // A then, is what they had.
     near(spinning.spun_seconds, 0.003);
     near(spinning.lag_seconds, 0.0);
     near(donating.spun_seconds, 0.5e-6);
@@ -191,27 +194,31 @@ fn a_program_whose_model_does_not_ask_is_told_nothing_of_its_waiting() {
     assert!(!told);
 }
 
-/// T_cpt of a laggard, counted from the first arrival at the barrier on: how long it waits to be scheduled (0 where it runs), the
-/// switch, how long it computes then until it comes to the barrier, and the barrier's own latency. Equations 4 and 6.
+/// T_cpt of a laggard, counted from the first arrival at the barrier on: how long it waits to be
+/// scheduled (0 where it runs), the switch, how long it computes then until it comes to the
+/// barrier, and the barrier's own latency. Equations 4 and 6.
 fn completion(scheduled: f64, switch: f64, reaches: f64, own: f64) -> f64 {
     scheduled + switch + reaches + own
 }
 
 #[test]
 fn a_barrier_takes_what_its_latest_thread_does_as_in_equations_4_to_6() {
-    // A comes to the barrier after 1 ms; A1 has its millisecond of computing before it, and no CPU. A switch takes 10 us.
+    // A comes to the barrier after 1 ms; A1 has its millisecond of computing before it, and no CPU.
+    // A switch takes 10 us.
     let hardware = || Hardware { switch_nanos: 10_000.0, ..ideal("core:1") };
     let latency = |barrier| {
         waits(&played(hardware(), cfs(), vec![(0, pair(barrier, 1000))], 1)).latency_seconds
     };
-    // A's first millisecond begins after a switch, too: it comes at 1.01, and its turn ends with the tick at 4.
+    // A's first millisecond begins after a switch, too: it comes at 1.01, and its turn ends with
+    // the tick at 4.
     let first = 1.01e-3;
     let spinning = completion(4e-3 - first, 10e-6, 1e-3, 0.0);
     near(latency(AtBarrier::Spin), spinning);
     let donating = completion(0.5e-6, 10e-6, 1e-3, 0.0);
     near(latency(AtBarrier::Donate), donating);
     assert!(donating < spinning);
-    // Equation 4, second line: on a CPU of its own A1 is as late as it computes longer, and nothing is given.
+    // Equation 4, second line: on a CPU of its own A1 is as late as it computes longer, and nothing
+    // is given.
     let uneven = Model { imbalance: 0.5, ..pair(AtBarrier::Donate, 1000) };
     let alone = waits(&played(ideal("core:2"), cfs(), vec![(0, uneven)], 1));
     near(alone.latency_seconds, completion(0.0, 0.0, 1e-3, 0.0));

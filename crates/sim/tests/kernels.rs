@@ -1,7 +1,8 @@
 //! Kernels against traces worked out by hand: who runs when, to the microsecond.
 //!
-//! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds. Times are microseconds; v is
-//! a virtual runtime and d a virtual deadline in milliseconds, V the average of a queue.
+//! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks at whole milliseconds.
+//! Times are microseconds; v is a virtual runtime and d a virtual deadline in milliseconds, V the
+//! average of a queue.
 
 #![allow(clippy::unwrap_used)]
 
@@ -87,7 +88,8 @@ fn eevdf_keeps_a_sleeper_that_is_ahead_in_its_queue_until_it_is_not() {
 
 #[test]
 fn cfs_gives_a_thread_its_part_of_the_latency_and_goes_on_with_who_has_run_least() {
-    // A newcomer begins a slice behind (START_DEBIT). Two threads: a period of 6 ms, 3 ms each; the tick after that ends a turn.
+    // A newcomer begins a slice behind (START_DEBIT). Two threads: a period of 6 ms, 3 ms each; the
+    // tick after that ends a turn.
     //  0  A comes: v 6.
     //  1  B comes: A is at 7, B at 7 + 3 = 10.
     //  4  tick: A has had 4 > 3 ms, and is at v 10, as B is: B, who came first to the queue, runs.
@@ -140,7 +142,8 @@ fn round_robin_goes_round_and_nobody_interrupts() {
 #[test]
 fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take_turns_as_under_cfs()
  {
-    // Two CPUs double the times of CFS (1 + log2), so half of them make the turns of the trace for one CPU.
+    // Two CPUs double the times of CFS (1 + log2), so half of them make the turns of the trace for
+    // one CPU.
     let order = Order::Cfs {
         latency: Nanos::from_millis(3),
         granularity: Nanos::from_micros(375),
@@ -161,7 +164,8 @@ fn balance_scheduling_gives_every_cpu_one_thread_of_each_program_which_then_take
 
 #[test]
 fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_the_tidon_paper() {
-    // Four threads and two on four CPUs: every CPU has one of the four, so each of the two shares its CPU with one of them.
+    // Four threads and two on four CPUs: every CPU has one of the four, so each of the two shares
+    // its CPU with one of them.
     let spinning = |threads| program(threads, vec![micros(10_000_000)]);
     for seed in 1..5 {
         let programs = [(0, spinning(4)), (1000, spinning(2))];
@@ -183,13 +187,15 @@ fn balance_scheduling_puts_the_smaller_program_on_loaded_cpus_as_in_figure_3_of_
                 threads.dedup();
                 threads.len()
             };
-            // The four have no other place; the two may change places, but not to where the other one is.
+            // The four have no other place; the two may change places, but not to where the other
+            // one is.
             assert!(of('A') <= 1, "CPU {cpu}: {table}");
         }
     }
 }
 
-/// The shares of programs (the number of threads and the nice value of each) on two CPUs, once work has been evened out.
+/// The shares of programs (the number of threads and the nice value of each) on two CPUs, once work
+/// has been evened out.
 fn settled(kernel: Kernel, programs: &[(u16, i8)], seed: u64) -> Vec<f64> {
     let starting = programs.iter().map(|(threads, nice)| {
         let nice = Some(*nice).filter(|nice| *nice != 0);
@@ -201,8 +207,9 @@ fn settled(kernel: Kernel, programs: &[(u16, i8)], seed: u64) -> Vec<f64> {
 
 #[test]
 fn work_is_evened_out_by_weight_and_not_by_heads() {
-    // Nice -5 weighs 3121, nice 0 weighs 1024. Two and two: 4145 and 2048 differ by 2097, half of which is more than
-    // 1024, so one goes. One and three: 3121 and 3072 differ by less than 17 %, and stay. By heads, two and two would:
+    // Nice -5 weighs 3121, nice 0 weighs 1024. Two and two: 4145 and 2048 differ by 2097, half of
+    // which is more than 1024, so one goes. One and three: 3121 and 3072 differ by less than 17 %,
+    // and stay. By heads, two and two would:
     // 0.75, 0.25, 0.5, 0.5.
     for kernel in [Kernel::EEVDF, Kernel::CFS] {
         for seed in 1..9 {
@@ -216,9 +223,10 @@ fn work_is_evened_out_by_weight_and_not_by_heads() {
 
 #[test]
 fn programs_with_a_share_each_weigh_the_same_however_many_threads_they_have() {
-    // Four threads have a quarter of their program's weight each: with one of them beside the other program, 5/4 and
-    // 3/4 differ by 1/2, half of which is what a quarter weighs, so it goes. By heads it would stay: 0.8 and 1.2. (With
-    // three threads, turns can be in step with the looks at queues, which then always meet the same thread.)
+    // Four threads have a quarter of their program's weight each: with one of them beside the other
+    // program, 5/4 and 3/4 differ by 1/2, half of which is what a quarter weighs, so it goes. By
+    // heads it would stay: 0.8 and 1.2. (With three threads, turns can be in step with the looks at
+    // queues, which then always meet the same thread.)
     for order in [Kernel::EEVDF, Kernel::CFS] {
         let kernel = Kernel { groups: true, ..order };
         for seed in 1..9 {

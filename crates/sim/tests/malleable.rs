@@ -1,4 +1,5 @@
-//! Malleable programs: they ask at the beginning of each region, run it with what they get, and do the same work with any number.
+//! Malleable programs: they ask at the beginning of each region, run it with what they get, and do
+//! the same work with any number.
 
 #![allow(clippy::unwrap_used)]
 
@@ -141,8 +142,8 @@ proptest! {
     }
 }
 
-/// Through the engine, on CPUs of 1 GHz with the costs of cosched's own steps; how long it took, seconds. `alone` tells how long
-/// programs take alone, where that is known.
+/// Through the engine, on CPUs of 1 GHz with the costs of cosched's own steps; how long it took,
+/// seconds. `alone` tells how long programs take alone, where that is known.
 fn seconds(kind: Kind, cpus: usize, models: &[Model], alone: &[Option<Speedup>]) -> f64 {
     seconds_asking(kind, cpus, models, alone, None)
 }
@@ -247,7 +248,8 @@ fn programs_that_gain_nothing_lose_less_than_a_hundredth() {
 
 #[test]
 fn narrow_regions_of_one_program_leave_their_cpus_to_the_others() {
-    // Half a second alone on four CPUs, a second and a half on one, and so on, against a program that uses all.
+    // Half a second alone on four CPUs, a second and a half on one, and so on, against a program
+    // that uses all.
     let changing = "malleable = true\nrepeat = 3\n[[phase]]\nrepeat = 50\ninstructions = 40e6\n\
         [[phase]]\nthreads = 1\nrepeat = 150\ninstructions = 10e6";
     let models = [model(changing, 4), model(&regions(300, 40.0, 0.0), 4)];

@@ -1,4 +1,5 @@
-//! The simulator allocates nothing while time passes: a run that is twice as long allocates no more.
+//! The simulator allocates nothing while time passes: a run that is twice as long allocates no
+//! more.
 
 #![allow(clippy::unwrap_used, unsafe_code)]
 

@@ -168,7 +168,8 @@ fn settings_that_change_on_the_way_are_obeyed_from_then_on() {
     );
     stage.until(Nanos::from_millis(100));
     stage.submit(&[Step::Apply(FIRST, Settings::on(CpuSet::first(1)), 7)]);
-    // A busy CPU looks every 128 ms at four CPUs, so it takes some of those until the queues are even again.
+    // A busy CPU looks every 128 ms at four CPUs, so it takes some of those until the queues are
+    // even again.
     let shares = stage.shares(2, 600, 1200);
     assert!(stage.events.iter().any(|event| event.what == Happening::Applied(FIRST, 7)));
     // Its four threads share the one CPU; the others find their way out of it.
@@ -195,7 +196,8 @@ fn a_thread_s_own_rule_stays_within_its_program_s_cpus() {
     assert_eq!(stage.shares(1, 20, 1020), [1.0]);
     // CPU 3 is not the program's: the rule is refused, and the thread goes where its program may.
     stage.submit(&[Step::ApplyThread(thread(1), only(3))]);
-    // A busy CPU looks every 120 ms at four CPUs, and finds a thread that may go if it is not the other one that waits.
+    // A busy CPU looks every 120 ms at four CPUs, and finds a thread that may go if it is not the
+    // other one that waits.
     assert_eq!(stage.shares(1, 1800, 2100), [2.0]);
     let refused = |event: &cosched_core::Event| {
         event.what == Happening::Refused(FIRST, Aspect::Cpus, Refusal::NoCpuLeft)
@@ -232,7 +234,8 @@ fn a_frozen_program_does_nothing_and_waits_for_nothing() {
 
 #[test]
 fn samples_tell_what_threads_did_in_the_interval() {
-    // 10 ms at 1 GHz, a cycle and a half per instruction with 0.02 misses each; 4 bytes of 64 per nanosecond and thread.
+    // 10 ms at 1 GHz, a cycle and a half per instruction with 0.02 misses each; 4 bytes of 64 per
+    // nanosecond and thread.
     let streaming =
         Mix { misses: 0.02, misses_without_cache: 0.04, parallelism: 4.0, ..Mix::computing(1.0) };
     let model = Model {
@@ -268,7 +271,8 @@ fn samples_tell_what_threads_did_in_the_interval() {
     let (instructions, misses) = (all.instructions.unwrap() as f64, all.llc_misses.unwrap() as f64);
     assert!((misses / instructions - 0.02).abs() < 1e-6);
     assert_eq!(all.llc_references.unwrap(), 2 * all.llc_misses.unwrap());
-    // Two threads of which always one is in the lock for half of its time: each waits a part of it, asleep.
+    // Two threads of which always one is in the lock for half of its time: each waits a part of it,
+    // asleep.
     let lock = of(SECOND, false).next().unwrap();
     assert_eq!(of(SECOND, true).count(), 2);
     let waits: u64 = of(SECOND, true).map(|sample| sample.lock_wait.unwrap().0).sum();

@@ -1,5 +1,5 @@
-//! The model of Linux beside recordings of the real one (`traces/`): shares, switches per second, time in queues, and
-//! how long a thread takes from waking to running (median and 95 %).
+//! The model of Linux beside recordings of the real one (`traces/`): shares, switches per second,
+//! time in queues, and how long a thread takes from waking to running (median and 95 %).
 
 #![allow(clippy::unwrap_used)]
 
@@ -32,11 +32,13 @@ struct Recorded {
     voluntary: f64,
     involuntary: f64,
     queued: f64,
-    /// From waking to running, microseconds: the median, and what 95 % stay below; zeros where it hardly slept.
+    /// From waking to running, microseconds: the median, and what 95 % stay below; zeros where it
+    /// hardly slept.
     latency: [f64; 2],
 }
 
-/// No real thread takes always the same time, and here that would hold threads in step with the clock.
+/// No real thread takes always the same time, and here that would hold threads in step with the
+/// clock.
 const PARTS: [f64; 7] = [0.94, 1.05, 0.98, 1.07, 0.96, 1.03, 0.97];
 
 impl Recorded {
@@ -49,7 +51,8 @@ impl Recorded {
     fn turn(&self) -> (f64, u64) {
         let (run, sleep) = self.does.split(',').next().unwrap().split_once('/').unwrap();
         let (run, sleep): (f64, u64) = (run.parse().unwrap(), sleep.parse().unwrap());
-        // How long it really computed each time is in the recording; the calibration of the loop was off by a factor.
+        // How long it really computed each time is in the recording; the calibration of the loop
+        // was off by a factor.
         let run = if self.voluntary > 0.0 { self.share / self.voluntary * 1e6 } else { run };
         // A sleep is up to 50 us longer than asked (timer slack), and mostly is.
         (run, if sleep > 0 { sleep + 50 } else { 0 })
@@ -110,8 +113,8 @@ fn figures(stage: &mut Stage, case: &Case) -> Vec<[f64; 4]> {
     samples.iter().map(of).collect()
 }
 
-/// How long a program took from each waking to running, microseconds. It sleeps when it has computed its part, and wakes
-/// when it has slept.
+/// How long a program took from each waking to running, microseconds. It sleeps when it has
+/// computed its part, and wakes when it has slept.
 fn latencies(stage: &Stage, case: &Case, slot: u16) -> Vec<f64> {
     let (run, sleep) = case.thread[usize::from(slot)].turn();
     let micros = |at: Nanos| at.0 as f64 / 1e3;
@@ -137,18 +140,21 @@ fn latencies(stage: &Stage, case: &Case, slot: u16) -> Vec<f64> {
     found
 }
 
-/// How far the model may be from a recording: shares of a CPU, voluntary switches, involuntary switches, and share of the time in queues, as parts
-/// of what was recorded.
+/// How far the model may be from a recording: shares of a CPU, voluntary switches, involuntary
+/// switches, and share of the time in queues, as parts of what was recorded.
 type Within = [f64; 4];
 
-/// However small a figure is, so much may be missing: switches that other threads of the machine cause are among the recorded.
+/// However small a figure is, so much may be missing: switches that other threads of the machine
+/// cause are among the recorded.
 const AT_LEAST: Within = [0.02, 5.0, 15.0, 0.04];
 
-/// How far the least and the greatest share of a CPU among equal threads may be from those of a recording.
+/// How far the least and the greatest share of a CPU among equal threads may be from those of a
+/// recording.
 const SPREAD: f64 = 0.08;
 
-/// Means over equal threads (which of them had the better place is chance) and five seeds, beside those of a recording, and how far
-/// their shares are apart. `but` names cases with bounds of their own.
+/// Means over equal threads (which of them had the better place is chance) and five seeds, beside
+/// those of a recording, and how far their shares are apart. `but` names cases with bounds of their
+/// own.
 fn is_near(recording: &str, within: Within, but: &[(&str, Within)]) {
     let recording: Recording = toml::from_str(recording).unwrap();
     assert!(but.iter().all(|(name, _)| recording.case.iter().any(|case| case.name == *name)));
@@ -199,8 +205,8 @@ const NEAR: Within = [0.1, 0.1, 0.2, 0.2];
 
 #[test]
 fn shares_switches_and_waiting_on_two_cpus_are_those_of_linux() {
-    // In these, threads keep in step with the clock, in another one here than there: threads that compute interrupt each other more
-    // often in the model, and nothing else differs.
+    // In these, threads keep in step with the clock, in another one here than there: threads that
+    // compute interrupt each other more often in the model, and nothing else differs.
     let other_step = [0.1, 0.1, 0.5, 0.2];
     let but = [
         ("two spin, one sleeps, on one CPU", other_step),
@@ -209,8 +215,9 @@ fn shares_switches_and_waiting_on_two_cpus_are_those_of_linux() {
     is_near(ON_TWO_CPUS, NEAR, &but);
 }
 
-// The CPUs of the emulated machine take turns, so that its clock's interrupts come up to 1.5 ms early or late. A turn that is too short
-// by then goes on until the next one, and threads are interrupted less often than in the model.
+// The CPUs of the emulated machine take turns, so that its clock's interrupts come up to 1.5 ms
+// early or late. A turn that is too short by then goes on until the next one, and threads are
+// interrupted less often than in the model.
 
 #[test]
 fn shares_switches_and_waiting_on_four_cpus_are_those_of_linux() {
@@ -222,7 +229,8 @@ fn shares_switches_and_waiting_on_eight_cpus_are_those_of_linux() {
     is_near(include_str!("traces/linux-6.12-8cpus.toml"), NEAR, &[]);
 }
 
-/// In these, the slowest in twenty wake-ups take nearly twice as long on Linux as in the model; why is not known.
+/// In these, the slowest in twenty wake-ups take nearly twice as long on Linux as in the model; why
+/// is not known.
 const LONGER_TAIL: [(&str, &str); 2] = [
     ("two spin, one sleeps, on one CPU", "1000/4000"),
     ("three spin, three sleep, on two CPUs", "2000/9000"),

@@ -9,7 +9,8 @@ use cosched_sim::model::{Mix, Op};
 use cosched_sim::{Hardware, Kernel, Model, Order};
 use stage::{Stage, ideal, micros, program};
 
-/// Numbers from 0 to 1 that look random (a multiplicative generator; its constants are those of "MINSTD").
+/// Numbers from 0 to 1 that look random (a multiplicative generator; its constants are those of
+/// "MINSTD").
 struct Random(u64);
 
 impl Random {
@@ -107,8 +108,8 @@ fn programs(stretch: f64) -> Vec<Model> {
     ]
 }
 
-/// When the last program ends, seconds: the mean over seeds, since ties decide much where threads spin. The mean of so many is
-/// known to about 3 %.
+/// When the last program ends, seconds: the mean over seeds, since ties decide much where threads
+/// spin. The mean of so many is known to about 3 %.
 fn total(hardware: &Hardware, kernel: Kernel, programs: &[Model]) -> f64 {
     const SEEDS: u64 = 24;
     let of = |seed| {
@@ -190,8 +191,8 @@ fn a_program_that_sleeps_all_the_time_changes_nothing_but_ties() {
     }
 }
 
-/// When three programs on one CPU end, nanoseconds: they come at odd times, so that no two things fall together, and a fourth
-/// that only sleeps may be there.
+/// When three programs on one CPU end, nanoseconds: they come at odd times, so that no two things
+/// fall together, and a fourth that only sleeps may be there.
 fn ends_on_one_cpu(kernel: Kernel, hardware: Hardware, stretch: u64, idle: bool) -> Vec<u64> {
     let compute = |micros: u64| Op::Compute { instructions: 1e3 * micros as f64, mix: 0 };
     let sleeper = vec![

@@ -1,5 +1,5 @@
-//! A large machine with a thousand programs, through the engine: what a decision and a switch cost follows from what
-//! changes, or these take minutes, unoptimised.
+//! A large machine with a thousand programs, through the engine: what a decision and a switch cost
+//! follows from what changes, or these take minutes, unoptimised.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,5 @@
-//! What a policy that tells phases apart can read, and what it makes of it: `fair-progress` on the paper's machine.
+//! What a policy that tells phases apart can read, and what it makes of it: `fair-progress` on the
+//! paper's machine.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,6 +1,7 @@
 //! The dispatcher of Solaris against traces worked out by hand, and what follows from its rules.
 //!
-//! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks every 10 ms. Times are microseconds.
+//! One CPU of 1 GHz, on which switches cost nothing, with a clock that ticks every 10 ms. Times are
+//! microseconds.
 
 #![allow(clippy::unwrap_used)]
 
@@ -70,7 +71,8 @@ fn a_slice_that_is_no_whole_number_of_ticks_ends_at_the_next_one() {
 
 #[test]
 fn a_higher_fixed_priority_runs_at_once_and_until_its_end_and_who_was_displaced_keeps_its_turn() {
-    // B takes A's CPU at 5, and leaves it at 35. C waits for a turn of A: 20 ms, of which 5 were before.
+    // B takes A's CPU at 5, and leaves it at 35. C waits for a turn of A: 20 ms, of which 5 were
+    // before.
     let three = vec![
         (0, computes(40), fixed(0, 20)),
         (1000, computes(10), fixed(0, 20)),
@@ -90,7 +92,8 @@ fn without_a_plan_the_kernel_of_fixed_priorities_gives_turns_of_200_ms() {
     assert_eq!(trace(Kernel::SOLARIS_FX, two), "A 0-200000, B 200000-300000, A 300000-400000");
 }
 
-/// Thread 0 computes for 1.3 s; thread 1 sleeps for 1.005 s from when it first has a CPU, and computes for 10 ms.
+/// Thread 0 computes for 1.3 s; thread 1 sleeps for 1.005 s from when it first has a CPU, and
+/// computes for 10 ms.
 fn sibling_that_wakes() -> Model {
     let only = |first: u16| Op::Only { threads: (first, first + 1), next: 1 };
     let sleep = Op::Sleep(Nanos::from_millis(1005));
@@ -160,7 +163,8 @@ fn siblings_stab_each_other_under_time_sharing_only() {
     }
 }
 
-/// Thread 0 takes a lock, computes 1 ms, sleeps 5 ms with it, computes 1 ms; thread 1 comes for it after 0.5 ms.
+/// Thread 0 takes a lock, computes 1 ms, sleeps 5 ms with it, computes 1 ms; thread 1 comes for it
+/// after 0.5 ms.
 fn holder_that_sleeps(adaptive: Option<Nanos>) -> Model {
     let script = vec![
         Op::Only { threads: (1, 2), next: 1 },
@@ -193,7 +197,8 @@ fn used(model: Model) -> (u64, u64) {
 
 #[test]
 fn an_adaptive_mutex_is_spun_for_while_its_holder_runs_and_slept_for_when_it_does_not() {
-    // Thread 0 computes 2 ms. Thread 1 computes 0.5 ms and spins: until 1 ms, when the holder goes to sleep...
+    // Thread 0 computes 2 ms. Thread 1 computes 0.5 ms and spins: until 1 ms, when the holder goes
+    // to sleep...
     assert_eq!(used(holder_that_sleeps(Some(Nanos::NEVER))), (2000 + 500 + 500, 2));
     // ... or until 7 ms, when it is given the lock, if it does not look ...
     assert_eq!(used(holder_that_sleeps(None)), (2000 + 500 + 6500, 1));

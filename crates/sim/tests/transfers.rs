@@ -12,8 +12,9 @@ use stage::{Stage, micros, program};
 
 const TURNS: u32 = 10;
 
-/// Two threads that take turns at a lock, which each holds for 100 us, with ten lines of data. Tells when they are done
-/// (microseconds), how many lines missed the last-level cache, and how often the lock went inside a package and across.
+/// Two threads that take turns at a lock, which each holds for 100 us, with ten lines of data.
+/// Tells when they are done (microseconds), how many lines missed the last-level cache, and how
+/// often the lock went inside a package and across.
 fn turns(shape: &str) -> (u64, u64, [u64; 2]) {
     let plain = "gigahertz=1 smt_share=1 switch_nanos=0 wake_nanos=0 signal_nanos=0,0,1000";
     let script = vec![
@@ -41,7 +42,8 @@ fn turns(shape: &str) -> (u64, u64, [u64; 2]) {
 
 #[test]
 fn a_lock_that_crosses_packages_is_seen_later_and_its_data_misses_the_cache() {
-    // Of twenty turns the first finds everything there; each other one waits for the lock's line, and for those of its data.
+    // Of twenty turns the first finds everything there; each other one waits for the lock's line,
+    // and for those of its data.
     assert_eq!(turns("package:2 core:1"), (20 * 100 + 19 * (1 + 10), 190, [0, 19]));
 }
 

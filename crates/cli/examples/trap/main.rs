@@ -47,7 +47,8 @@ fn main() {
     }
 }
 
-/// Every call is made as often as it takes for a freeze to fall into one; `std`'s own retries are bypassed.
+/// Every call is made as often as it takes for a freeze to fall into one; `std`'s own retries are
+/// bypassed.
 fn calls() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -104,8 +105,8 @@ fn vfork() {
     }
     let mut stack = vec![0u8; STACK];
     for _ in 0..40 {
-        // SAFETY: the child runs on a stack of its own, of which this is the (aligned) upper end, touches nothing
-        // else of the shared memory, and has ended before the call returns.
+        // SAFETY: the child runs on a stack of its own, of which this is the (aligned) upper end,
+        // touches nothing else of the shared memory, and has ended before the call returns.
         let pid = unsafe {
             let top = stack.as_mut_ptr().add(STACK).map_addr(|address| address & !15);
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;

@@ -1,7 +1,8 @@
 //! Which waiting calls tell the program that it was stopped and continued, by EINTR?
 //!
-//! Every call waits in a thread of its own, for longer than a round of quanta, so that freezes fall into it. No
-//! handler is installed for any signal; so by the manuals, none of the calls has a reason to return early.
+//! Every call waits in a thread of its own, for longer than a round of quanta, so that freezes fall
+//! into it. No handler is installed for any signal; so by the manuals, none of the calls has a
+//! reason to return early.
 
 use std::ffi::CString;
 use std::fs::{self, File};
@@ -114,7 +115,8 @@ fn select() -> i64 {
 }
 
 fn sem_timedwait() -> i64 {
-    // SAFETY: the semaphore is initialised before it is used, and neither it nor the time moves meanwhile.
+    // SAFETY: the semaphore is initialised before it is used, and neither it nor the time moves
+    // meanwhile.
     unsafe {
         let (mut semaphore, mut until): (libc::sem_t, libc::timespec) = (zeroed(), zeroed());
         libc::sem_init(&raw mut semaphore, 0, 0);

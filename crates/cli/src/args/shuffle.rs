@@ -8,23 +8,24 @@ use crate::choices;
 /// How threads are shuffled.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ShuffleArgs {
-    /// The groups of CPUs between which threads are moved, such as 0-3,4-7; '+' joins CPUs that lie apart, as in
-    /// 0-3+8-11,4-7+12-15 (shuffling)
+    /// The groups of CPUs between which threads are moved, such as 0-3,4-7; '+' joins CPUs that lie
+    /// apart, as in 0-3+8-11,4-7+12-15 (shuffling)
     #[arg(long, value_name = "CPUS,CPUS", value_parser = groups, conflicts_with = "group_by")]
     pub(crate) groups: Option<Sockets>,
-    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) (shuffling) [default: the widest of these of
-    /// which there are several]
+    /// The same by what CPUs share: package, llc (last-level cache), numa (memory) (shuffling)
+    /// [default: the widest of these of which there are several]
     #[arg(long, value_parser = choices::group_by(), hide_possible_values = true)]
     pub(crate) group_by: Option<GroupBy>,
-    /// Above this mean share of their time at locks a program's threads are shuffled: 0 to 1 (shuffling) [default: 0.1]
+    /// Above this mean share of their time at locks a program's threads are shuffled: 0 to 1
+    /// (shuffling) [default: 0.1]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) threshold: Option<f64>,
-    /// By so much of their time the threads of a group have to be nearer to each other for threads to be moved again: 0 to 1
-    /// (shuffling) [default: 0.02]
+    /// By so much of their time the threads of a group have to be nearer to each other for threads
+    /// to be moved again: 0 to 1 (shuffling) [default: 0.02]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, value_parser = share)]
     pub(crate) hysteresis: Option<f64>,
-    /// What threads are sorted by: lock (which lock, where that is known, and how long they wait), lock-time (as in the
-    /// slides), misses, birth (shuffling) [default: lock]
+    /// What threads are sorted by: lock (which lock, where that is known, and how long they wait),
+    /// lock-time (as in the slides), misses, birth (shuffling) [default: lock]
     #[arg(long, value_parser = choices::sort_by(), hide_possible_values = true)]
     pub(crate) sort_by: Option<SortBy>,
 }

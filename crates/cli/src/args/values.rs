@@ -1,4 +1,5 @@
-//! What stands behind options and arguments: times, numbers, files; each error names what would be right.
+//! What stands behind options and arguments: times, numbers, files; each error names what would be
+//! right.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;

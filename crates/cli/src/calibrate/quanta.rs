@@ -1,11 +1,12 @@
 //! `cosched calibrate quanta`: a table of slices for this machine, made as the paper made table I.
 //!
-//! *Source.* The paper on faithful scheduling, section III-A: programs of each category, others than those of the
-//! evaluation, were run with many time slices. Here: each training program with each of several thread counts, under plain
-//! Linux and with each slice held fixed, interleaved. How a table follows from that is told in
-//! `cosched_policy::derive`; for users in docs/quanta.md.
+//! *Source.* The paper on faithful scheduling, section III-A: programs of each category, others
+//! than those of the evaluation, were run with many time slices. Here: each training program with
+//! each of several thread counts, under plain Linux and with each slice held fixed, interleaved.
+//! How a table follows from that is told in `cosched_policy::derive`; for users in docs/quanta.md.
 //!
-//! One run that does not count comes first for each program. It tells how much work makes a run as long as asked.
+//! One run that does not count comes first for each program. It tells how much work makes a run as
+//! long as asked.
 
 mod live;
 mod show;
@@ -42,13 +43,15 @@ const FILE: Kind = Kind {
 
 #[derive(Debug, Args)]
 pub(crate) struct QuantaArgs {
-    /// The training programs (a workload file). They should not be among the programs that the table is for.
+    /// The training programs (a workload file). They should not be among the programs that the
+    /// table is for.
     #[arg(value_name = "TRAINING.toml", default_value = "workloads/training.toml")]
     training: PathBuf,
     /// Only programs whose names contain one of these, separated by commas.
     #[arg(long, value_delimiter = ',', value_name = "NAMES")]
     only: Vec<String>,
-    /// Threads per CPU of programs for which the file names no thread count; each is a training program of its own.
+    /// Threads per CPU of programs for which the file names no thread count; each is a training
+    /// program of its own.
     #[arg(long, value_delimiter = ',', value_name = "N,N", default_value = "2,4",
           allow_negative_numbers = true, value_parser = whole(1..=64u16))]
     loads: Vec<u16>,
@@ -56,14 +59,16 @@ pub(crate) struct QuantaArgs {
     #[arg(long, value_delimiter = ',', value_name = "TIMES", value_parser = slice,
           default_value = "100us,500us,1ms,3ms,5ms,10ms,20ms,30ms,50ms,80ms,100ms")]
     slices: Vec<Nanos>,
-    /// How often to run each program with each slice, in turn. With 9 or more, one of eleven slices can be told from the
-    /// kernel's own.
+    /// How often to run each program with each slice, in turn. With 9 or more, one of eleven slices
+    /// can be told from the kernel's own.
     #[arg(long, default_value_t = 10, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     runs: u16,
-    /// About how long each run is to take: the number after `--work` in a program's command is changed accordingly.
+    /// About how long each run is to take: the number after `--work` in a program's command is
+    /// changed accordingly.
     #[arg(long, default_value_t = 1.0, value_parser = seconds)]
     seconds: f64,
-    /// Write the table to this file, for `--quanta`. An earlier table is replaced, anything else is not.
+    /// Write the table to this file, for `--quanta`. An earlier table is replaced, anything else is
+    /// not.
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     out: Option<PathBuf>,
     /// Print the table, and all that was measured, as JSON.

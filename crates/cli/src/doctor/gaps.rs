@@ -104,8 +104,8 @@ pub(crate) fn measure_best(
     latency(session, best, threads)
 }
 
-/// How long it takes from the order to start a program that does nothing until its end is known, so often: in no cgroup,
-/// and as the best rung that is open to the user wants it.
+/// How long it takes from the order to start a program that does nothing until its end is known, so
+/// often: in no cgroup, and as the best rung that is open to the user wants it.
 pub(crate) fn starts(
     session: &Session,
     rights: &Rights,

@@ -1,4 +1,5 @@
-//! The machine in a few numbers: which CPUs programs may use, what keeps them from the others, how the CPUs are built.
+//! The machine in a few numbers: which CPUs programs may use, what keeps them from the others, how
+//! the CPUs are built.
 
 use cosched_core::{CpuSet, Level};
 use cosched_linux::usable::Limit;

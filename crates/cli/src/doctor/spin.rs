@@ -28,7 +28,8 @@ pub(super) fn now() -> Nanos {
     Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// A time in which no thread ran: from the last reading of the clock before it to the first one after.
+/// A time in which no thread ran: from the last reading of the clock before it to the first one
+/// after.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Gap {
     pub(super) from: Nanos,
@@ -36,7 +37,8 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    /// Reads a line that [`spin`] has printed; one that was cut short when the program was ended is none.
+    /// Reads a line that [`spin`] has printed; one that was cut short when the program was ended is
+    /// none.
     pub(super) fn parse(line: &str) -> Option<Gap> {
         let (from, to) = line.strip_suffix(';')?.split_once(' ')?;
         Some(Gap { from: Nanos(from.parse().ok()?), to: Nanos(to.parse().ok()?) })
@@ -47,8 +49,8 @@ impl Gap {
     }
 }
 
-/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know them. With no threads
-/// it ends at once.
+/// Spins with so many threads, and prints the gaps, as long as the process lives that wants to know
+/// them. With no threads it ends at once.
 pub(crate) fn spin(threads: u16, reader: u32) -> ExitCode {
     let (reader, end) = (PathBuf::from(format!("/proc/{reader}")), now() + LIFE.into());
     let latest = Arc::new(AtomicU64::new(now().0));

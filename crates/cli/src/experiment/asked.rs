@@ -1,8 +1,8 @@
 //! Ways with options of their own: `--way unguarded="faithful --no-guard"`.
 //!
-//! So one policy can be there several times, each time told something else. The words behind the name are read by the
-//! definitions that `cosched run` has: what is an option of policies there is one here. What is not said for a way holds as
-//! it was said for all ways.
+//! So one policy can be there several times, each time told something else. The words behind the
+//! name are read by the definitions that `cosched run` has: what is an option of policies there is
+//! one here. What is not said for a way holds as it was said for all ways.
 
 use clap::Parser;
 use cosched_policy::Kind;

@@ -10,8 +10,8 @@ use cosched_report::words;
 use super::rounds::{Ready, Round};
 use crate::{out, profile};
 
-/// A sentence for each way and program that failed, with the standard error of its first failure: where it is, or, where
-/// no folder keeps it, how it ends.
+/// A sentence for each way and program that failed, with the standard error of its first failure:
+/// where it is, or, where no folder keeps it, how it ends.
 pub(super) fn sentences(ready: &Ready<'_>, rounds: &BTreeMap<u16, Round>) -> Vec<String> {
     let mut sentences = Vec::new();
     for (i, way) in ready.plan.ways.iter().enumerate() {

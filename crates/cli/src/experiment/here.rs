@@ -28,7 +28,8 @@ pub(crate) struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    /// For these programs. The times alone are those of the store, unless they are measured in every round.
+    /// For these programs. The times alone are those of the store, unless they are measured in
+    /// every round.
     pub(crate) fn new(
         workload: &'a Workload,
         how: &'a HowArgs,
@@ -96,7 +97,8 @@ impl Site for Here<'_> {
     }
 }
 
-/// Refuses turns by weight where they are insisted on and cannot be had; says so where another policy stands in.
+/// Refuses turns by weight where they are insisted on and cannot be had; says so where another
+/// policy stands in.
 fn check_weights(kind: Kind, how: &HowArgs) -> Result<(), Failure> {
     let wish = by_weight(kind, how);
     if wish == ByWeight::No {

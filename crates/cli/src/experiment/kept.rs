@@ -133,7 +133,8 @@ fn check_known(ready: &Ready<'_>, open: &[u16]) -> Result<(), Failure> {
     there.map_or(Ok(()), |run| Err(Record::missing(ready.folder, &run)))
 }
 
-/// Checks that the runs can write their files; then removes what an interruption left there, and says so.
+/// Checks that the runs can write their files; then removes what an interruption left there, and
+/// says so.
 fn make_room(ready: &Ready<'_>, open: &[u16], goes_on: bool) -> Result<(), Failure> {
     let mut leftovers: BTreeMap<u16, Vec<PathBuf>> = BTreeMap::new();
     for (round, i) in ready.runs(open) {

@@ -1,8 +1,8 @@
 //! One comparison at a time in a folder.
 //!
-//! Two would overwrite each other's rounds and read each other's halves. The lock is the kernel's (`flock`), on the folder
-//! itself: it leaves no file behind, and it is gone as soon as the process is, however that ended. Helpers and programs
-//! do not inherit it.
+//! Two would overwrite each other's rounds and read each other's halves. The lock is the kernel's
+//! (`flock`), on the folder itself: it leaves no file behind, and it is gone as soon as the process
+//! is, however that ended. Helpers and programs do not inherit it.
 
 use std::fs::File;
 use std::path::Path;

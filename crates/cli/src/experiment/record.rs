@@ -70,7 +70,8 @@ impl Record {
         self
     }
 
-    /// With how policies and the machine do their work, in all ways and in those that have options of their own.
+    /// With how policies and the machine do their work, in all ways and in those that have options
+    /// of their own.
     pub(crate) fn with_how(mut self, how: &HowArgs, ways: &[Way]) -> Record {
         self.settings.extend(settings(how).map(|(option, value)| (option.to_owned(), value)));
         for way in ways.iter().filter(|way| way.words().is_some()) {
@@ -136,8 +137,8 @@ impl Record {
         }
     }
 
-    /// The ways of the comparison in a folder, in their order, each with the policy that runs it, where that is known;
-    /// `None` where nothing tells.
+    /// The ways of the comparison in a folder, in their order, each with the policy that runs it,
+    /// where that is known; `None` where nothing tells.
     pub(crate) fn ways(folder: &Path) -> Option<Vec<(String, Option<String>)>> {
         let text = input::read(&file(folder), MOST_BYTES).ok()?;
         let found: Record = serde_json::from_slice(&text).ok()?;
@@ -149,7 +150,8 @@ impl Record {
         Some(ways.split(',').map(|way| (way.to_owned(), policy(way))).collect())
     }
 
-    /// The way that a run in the folder of a comparison is of; `run` is the run's folder or its file.
+    /// The way that a run in the folder of a comparison is of; `run` is the run's folder or its
+    /// file.
     pub(crate) fn way_of(run: &Path) -> Option<String> {
         let whole = run.canonicalize().ok()?;
         let folder = if whole.is_dir() { &whole } else { whole.parent()? };

@@ -164,7 +164,8 @@ impl<'a> Ready<'a> {
         rounds.iter().flat_map(move |round| (0..ways).map(move |i| (*round, i)))
     }
 
-    /// Where a run's outputs go: a folder for each way, in a folder for each round where there are several.
+    /// Where a run's outputs go: a folder for each way, in a folder for each round where there are
+    /// several.
     pub(super) fn run_folder(&self, round: u16, i: usize) -> PathBuf {
         let name = self.plan.ways[i].to_string();
         match self.plan.rounds {
@@ -186,7 +187,8 @@ impl<'a> Ready<'a> {
             let untroubled = ran.report_troubles();
             go_on(ran.ended)?;
             if !untroubled {
-                // A result that could not be saved is none to go on from, and the next one could not be, either.
+                // A result that could not be saved is none to go on from, and the next one could
+                // not be, either.
                 return Err(Stop::Told);
             }
             results[i] = Some(ran.result);

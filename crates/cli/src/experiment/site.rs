@@ -1,4 +1,5 @@
-//! Where the runs of an experiment are made. The rounds are the same everywhere; only a site knows what a run is.
+//! Where the runs of an experiment are made. The rounds are the same everywhere; only a site knows
+//! what a run is.
 
 use std::path::Path;
 

@@ -20,8 +20,9 @@ use crate::failure::Failure;
 use crate::out;
 use crate::session::{Ran, Session};
 
-/// A machine like those of docs/benchmarks.md: times scatter by 5 %, one run in ten has a hiccup of up to a half, the
-/// host drifts, and now and then it changes between fast minutes and minutes that are 1.4 times slower.
+/// A machine like those of docs/benchmarks.md: times scatter by 5 %, one run in ten has a hiccup of
+/// up to a half, the host drifts, and now and then it changes between fast minutes and minutes that
+/// are 1.4 times slower.
 struct MadeUp {
     session: Session,
     random: fastrand::Rng,
@@ -229,9 +230,9 @@ fn claims(rounds: u16, comparisons: u64) -> usize {
     (1..=comparisons).filter(claims).count()
 }
 
-/// A way is held against itself, on a machine that is as bad as those that we measure on. By the test behind a verdict
-/// a difference is then claimed in 1.6 of 100 comparisons of 7 rounds, and in 2.0 of 10 rounds. What chance adds to
-/// that is bounded by two standard deviations.
+/// A way is held against itself, on a machine that is as bad as those that we measure on. By the
+/// test behind a verdict a difference is then claimed in 1.6 of 100 comparisons of 7 rounds, and in
+/// 2.0 of 10 rounds. What chance adds to that is bounded by two standard deviations.
 #[test]
 fn a_way_held_against_itself_is_called_different_in_at_most_five_of_a_hundred_comparisons() {
     const COMPARISONS: u64 = 2000;

@@ -105,8 +105,8 @@ impl Way {
         !matches!(self.manner, Manner::Policy(_))
     }
 
-    /// Whether a simulator can show it: it knows how long threads spin and how many there are, but no runtime and no
-    /// mask that a program was started with.
+    /// Whether a simulator can show it: it knows how long threads spin and how many there are, but
+    /// no runtime and no mask that a program was started with.
     pub(crate) fn can_be_simulated(&self) -> bool {
         match self.manner {
             Manner::Policy(_) | Manner::Passive | Manner::OneThread => true,
@@ -141,8 +141,8 @@ impl Way {
     }
 }
 
-/// Each way is there once: a name is a column of the table, and a folder. Names that [`Way::asked`] gives are free
-/// beside that; all others [are numbered](misnumbered).
+/// Each way is there once: a name is a column of the table, and a folder. Names that [`Way::asked`]
+/// gives are free beside that; all others [are numbered](misnumbered).
 pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
     let names: Vec<&str> = ways.iter().map(|way| way.name.as_str()).collect();
     for (i, way) in ways.iter().enumerate() {
@@ -161,8 +161,8 @@ pub(crate) fn check_names(ways: &[Way]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What is wrong with a name among these. What is there once more stands beside what it repeats, in the order of the
-/// numbers: `linux-3` without `linux-2` tells of a way that is missing.
+/// What is wrong with a name among these. What is there once more stands beside what it repeats, in
+/// the order of the numbers: `linux-3` without `linux-2` tells of a way that is missing.
 fn misnumbered(name: &str, twice: bool, names: &[&str]) -> Option<String> {
     let (first, number) = numbered(name);
     let missing = |number: &u16| !names.contains(&again(first, *number).as_str());
@@ -190,8 +190,8 @@ fn again(first: &str, number: u16) -> String {
     }
 }
 
-/// The name that a name repeats, and how many there are with it: only as [`again`] writes it, since it is a folder's
-/// name, too.
+/// The name that a name repeats, and how many there are with it: only as [`again`] writes it, since
+/// it is a folder's name, too.
 fn numbered(name: &str) -> (&str, u16) {
     let split = name.rsplit_once('-').and_then(|(first, number)| {
         let number: u16 = number.parse().ok()?;

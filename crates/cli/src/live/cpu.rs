@@ -1,8 +1,8 @@
 //! Adds to a snapshot what programs have used in their present runs.
 //!
-//! The engine knows the CPU time of complete runs only. That of a program's present run is read from `/proc`
-//! ([`cosched_linux::cpu_time`]), by the thread that serves visitors, now and then. What is told never falls,
-//! though single readings may miss a process that ends meanwhile.
+//! The engine knows the CPU time of complete runs only. That of a program's present run is read
+//! from `/proc` ([`cosched_linux::cpu_time`]), by the thread that serves visitors, now and then.
+//! What is told never falls, though single readings may miss a process that ends meanwhile.
 
 use std::time::Instant;
 
@@ -52,7 +52,8 @@ impl CpuTimes {
 }
 
 impl Known {
-    /// Adds to what complete runs have used; nothing is told where that of the present one cannot be known.
+    /// Adds to what complete runs have used; nothing is told where that of the present one cannot
+    /// be known.
     fn complete(&mut self, program: &mut Standing) {
         let run = if is_there(program) { self.run } else { Some(Used::default()) };
         let told = run.zip(program.cpu_seconds).zip(program.context_switches);

@@ -1,8 +1,8 @@
 //! A place for one snapshot, between the scheduling thread and the background.
 //!
-//! Only the newest snapshot is of use, so there is a place for one and no queue. The scheduling thread
-//! never waits: while the other one has its hands in the place, for the time of a move, a snapshot
-//! is dropped, and the bell (an eventfd) rings without waiting.
+//! Only the newest snapshot is of use, so there is a place for one and no queue. The scheduling
+//! thread never waits: while the other one has its hands in the place, for the time of a move, a
+//! snapshot is dropped, and the bell (an eventfd) rings without waiting.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,4 +1,5 @@
-//! As much of HTTP as a scraper of metrics needs: one GET, one answer, end of the connection (RFC 9112).
+//! As much of HTTP as a scraper of metrics needs: one GET, one answer, end of the connection (RFC
+//! 9112).
 
 /// The content type of OpenMetrics text.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -34,7 +35,8 @@ pub(super) fn answer(received: &[u8], metrics: impl FnOnce() -> String) -> Optio
     })
 }
 
-/// The path of a target that names the server, too, as to a proxy: every server has to take that (RFC 9112, 3.2.2).
+/// The path of a target that names the server, too, as to a proxy: every server has to take that
+/// (RFC 9112, 3.2.2).
 fn path(target: &str) -> &str {
     let scheme = target.get(..7).filter(|scheme| scheme.eq_ignore_ascii_case("http://"));
     match scheme.and_then(|scheme| target.strip_prefix(scheme)) {

@@ -1,8 +1,9 @@
 //! What a visitor of a run's own socket may ask for: one line of JSON.
 //!
-//! Only the user and root can connect there, and they may do to the run what they like anyway. What cannot be understood
-//! is passed over, as by every cosched that does not know a later one's requests. There is no answer: that a program
-//! was let go is seen in the undo log, which tells it even if cosched dies meanwhile.
+//! Only the user and root can connect there, and they may do to the run what they like anyway. What
+//! cannot be understood is passed over, as by every cosched that does not know a later one's
+//! requests. There is no answer: that a program was let go is seen in the undo log, which tells it
+//! even if cosched dies meanwhile.
 
 use cosched_linux::asks::Ask;
 use serde::{Deserialize, Serialize};

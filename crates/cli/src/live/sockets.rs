@@ -17,7 +17,8 @@ use cosched_linux::{onlookers, undo};
 
 use super::server::{Door, Serves};
 
-/// Runs that can be looked at, in ascending order of their processes. What killed ones have left is removed.
+/// Runs that can be looked at, in ascending order of their processes. What killed ones have left is
+/// removed.
 pub(crate) fn running(folder: &Path) -> Vec<u32> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let (mut heard, mut others) = (Vec::new(), Vec::new());

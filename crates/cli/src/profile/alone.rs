@@ -60,7 +60,8 @@ impl From<StoreError> for Stop {
     }
 }
 
-/// What is known of a program after these runs, at least one, and what was known of it before and still counts.
+/// What is known of a program after these runs, at least one, and what was known of it before and
+/// still counts.
 pub(super) fn entry(made: &[Alone], before: Option<&Entry>) -> Entry {
     let known = before.map_or(&[][..], |entry| &entry.times);
     let times: Vec<Nanos> =

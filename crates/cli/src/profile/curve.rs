@@ -16,7 +16,8 @@ pub(super) struct Point {
     pub(super) solo: Nanos,
 }
 
-/// How many times faster a point is than the first one of its curve; `None` where there is no other.
+/// How many times faster a point is than the first one of its curve; `None` where there is no
+/// other.
 pub(super) fn speedup(curve: &[Point], point: Point) -> Option<f64> {
     let first = curve.first().filter(|_| curve.len() > 1)?;
     (point.solo > Nanos::ZERO).then(|| first.solo.as_secs_f64() / point.solo.as_secs_f64())
@@ -60,7 +61,8 @@ mod tests {
 
     #[test]
     fn the_ideal_count_is_the_fewest_threads_with_four_fifths_of_the_best_speedup() {
-        // Best speedups such that 80 % are those of table 5.2: BT 3.26 at 4, IS 1.4 at 2, LU 7.0 at 12.
+        // Best speedups such that 80 % are those of table 5.2: BT 3.26 at 4, IS 1.4 at 2, LU 7.0 at
+        // 12.
         let bt = [(1, 1.0), (2, 1.9), (4, 3.26), (6, 3.3), (8, 3.9), (12, 4.07), (24, 3.6)];
         assert_eq!(ideal_threads(&curve(&bt)), Some(4));
         let is = [(1, 1.0), (2, 1.4), (4, 1.7), (8, 1.6), (24, 1.2)];

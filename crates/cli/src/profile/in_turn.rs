@@ -42,7 +42,8 @@ impl Subject {
     }
 }
 
-/// Runs each of these programs so often alone, in turn, and keeps all times. Programs that are the same count as one.
+/// Runs each of these programs so often alone, in turn, and keeps all times. Programs that are the
+/// same count as one.
 pub(super) fn measure(
     session: &Session,
     specs: Vec<ProgramSpec>,

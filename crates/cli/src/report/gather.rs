@@ -1,9 +1,9 @@
 //! From folders to ways: which runs there are, and which of them belong side by side.
 //!
-//! `run --out` and `sim --out` make a folder with a `run.json`. `compare --out` makes a folder with a folder
-//! for each way, in a folder `round-001` for each round where there are several. Single runs that are named together
-//! are ways of one round. What is in several folders of comparisons was not measured side by side, and is shown without
-//! being compared.
+//! `run --out` and `sim --out` make a folder with a `run.json`. `compare --out` makes a folder with
+//! a folder for each way, in a folder `round-001` for each round where there are several. Single
+//! runs that are named together are ways of one round. What is in several folders of comparisons
+//! was not measured side by side, and is shown without being compared.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -140,7 +140,8 @@ fn read_file(path: &Path) -> Result<File, Failure> {
     }
 }
 
-/// A single run, or a comparison. Of a comparison, a damaged run is no run, and its round is not complete.
+/// A single run, or a comparison. Of a comparison, a damaged run is no run, and its round is not
+/// complete.
 fn read_folder(
     named: usize,
     folder: &Path,
@@ -235,8 +236,9 @@ impl Row {
     }
 }
 
-/// Runs by ways, each with its files: in the order of the command line, and within a comparison in its own order, or else
-/// the one in which they ran. Rounds in which a way is missing, or was interrupted, do not count.
+/// Runs by ways, each with its files: in the order of the command line, and within a comparison in
+/// its own order, or else the one in which they ran. Rounds in which a way is missing, or was
+/// interrupted, do not count.
 fn ways(
     mut entries: Vec<Entry>,
     from: &[PathBuf],
@@ -244,7 +246,8 @@ fn ways(
     against: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<Vec<(Way, Vec<PathBuf>)>, Failure> {
-    // The sort keeps the order of simulations, which have no date, and of runs that began in the same second.
+    // The sort keeps the order of simulations, which have no date, and of runs that began in the
+    // same second.
     let place = |entry: &Entry| (entry.named, entry.column, entry.run.started_at.clone());
     entries.sort_by_cached_key(place);
     let mut rows: Vec<Row> = Vec::new();
@@ -287,8 +290,9 @@ fn ways(
     Ok(ways)
 }
 
-/// By what a way is told from the others: within a comparison its own name, else its policy, with its folder (or, where
-/// folders have the same name, all that was named) where a policy is there more than once.
+/// By what a way is told from the others: within a comparison its own name, else its policy, with
+/// its folder (or, where folders have the same name, all that was named) where a policy is there
+/// more than once.
 fn name_of(row: &Row, rows: &[Row], from: &[PathBuf], together: bool) -> String {
     let Entry { named, in_tree, file, .. } = row.first();
     if *in_tree {
@@ -317,8 +321,8 @@ fn folder(file: &Path) -> String {
     }
 }
 
-/// Drops runs of rounds that a way of the same place has not, or that were interrupted, and says how many rounds that
-/// were. Where no round is complete, all are kept to be looked at.
+/// Drops runs of rounds that a way of the same place has not, or that were interrupted, and says
+/// how many rounds that were. Where no round is complete, all are kept to be looked at.
 fn drop_incomplete(rows: &mut [Row], tree: usize) -> usize {
     let mut own: Vec<&mut Row> = rows.iter_mut().filter(|row| row.is_of_tree(tree)).collect();
     let rounds = own.iter().flat_map(|row| row.runs.iter().map(|entry| entry.round.clone()));

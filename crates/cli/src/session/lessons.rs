@@ -10,7 +10,8 @@ use crate::args::HowArgs;
 use crate::store::{Division, Key, Store, StoreError};
 
 impl Session {
-    /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the programs have run.
+    /// Keeps what the policy has tried out. That it cannot be kept is told, and no failure: the
+    /// programs have run.
     pub(crate) fn learn(&self, request: &Request<'_>, result: &RunResult) {
         if !request.kind.measures() || request.how.measure.no_guard {
             return;

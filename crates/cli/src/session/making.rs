@@ -1,4 +1,5 @@
-//! How a run is made: everything is checked, then the engine has this machine obey the policy until the end.
+//! How a run is made: everything is checked, then the engine has this machine obey the policy until
+//! the end.
 
 use std::ffi::OsString;
 use std::sync::mpsc::channel;
@@ -319,7 +320,8 @@ fn wishes(request: &Request<'_>) -> Wishes {
     }
 }
 
-/// What is said of freezing and binding in a run with turns by weight, where programs are bound in this way if at all.
+/// What is said of freezing and binding in a run with turns by weight, where programs are bound in
+/// this way if at all.
 pub(crate) fn rungs_by_weight(session: &Session, pinning: &str) -> Rungs {
     let binds = binds_by_weight(&session.topology, &session.usable.cpus);
     let pinning = if binds { pinning } else { NONE };

@@ -1,7 +1,9 @@
-//! With how many threads moldable programs are started under `turns` and `auto`, where it is known how all programs do alone.
+//! With how many threads moldable programs are started under `turns` and `auto`, where it is known
+//! how all programs do alone.
 //!
-//! A program that takes as many threads as there are CPUs does so as if it were alone. Beside others, its last threads may
-//! bring it less than they take from them. Which counts are best follows from [times alone](cosched_policy::molding::mold).
+//! A program that takes as many threads as there are CPUs does so as if it were alone. Beside
+//! others, its last threads may bring it less than they take from them. Which counts are best
+//! follows from [times alone](cosched_policy::molding::mold).
 
 use std::fmt;
 
@@ -19,7 +21,8 @@ pub(crate) struct Molded {
 }
 
 impl Session {
-    /// The programs with the thread counts with which they are started; `None`: as the request has them.
+    /// The programs with the thread counts with which they are started; `None`: as the request has
+    /// them.
     pub(crate) fn molded(&self, request: &Request<'_>) -> Option<Molded> {
         let programs = &request.workload.programs;
         if !request.kind.chooses() || !programs.iter().any(is_moldable) {
@@ -94,8 +97,8 @@ impl Session {
     }
 }
 
-/// That a program that says that it is moldable has its threads by a variable of its own: by any, since one that keeps all of
-/// them may not be taken to have fewer.
+/// That a program that says that it is moldable has its threads by a variable of its own: by any,
+/// since one that keeps all of them may not be taken to have fewer.
 fn fixed_by_env(spec: &ProgramSpec) -> Option<String> {
     let variable = spec.env.keys().find(|key| THREAD_VARIABLES.contains(&key.as_str()))?;
     spec.moldable.then(|| {

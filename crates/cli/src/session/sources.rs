@@ -1,8 +1,9 @@
-//! What tells how far programs come, for the policy that has to know (`fair-progress`): found out before anything starts.
+//! What tells how far programs come, for the policy that has to know (`fair-progress`): found out
+//! before anything starts.
 //!
-//! Hardware counters tell it of every program. Without them, which is how it is on most virtual machines, a program has to
-//! tell it from inside (its own ticks, or the regions and barriers that the hook sees), or it has to be predicted from its
-//! traffic with memory and a table of slowdowns.
+//! Hardware counters tell it of every program. Without them, which is how it is on most virtual
+//! machines, a program has to tell it from inside (its own ticks, or the regions and barriers that
+//! the hook sees), or it has to be predicted from its traffic with memory and a table of slowdowns.
 
 use cosched_core::Profile;
 use cosched_core::result::Instead;
@@ -78,7 +79,8 @@ pub(super) fn check_peak(request: &Request<'_>) -> Result<(), Failure> {
     }
 }
 
-/// Whether it is known of every program how much it moves to and from memory: counted, or said by the user.
+/// Whether it is known of every program how much it moves to and from memory: counted, or said by
+/// the user.
 pub(super) fn tell_traffic(request: &Request<'_>) -> bool {
     let is_said = |profile: &Profile| profile.memory_gigabytes_per_second.is_some();
     request.profiles.iter().all(is_said) || counters::check(Events::HARDWARE).is_ok()

@@ -1,4 +1,5 @@
-//! What the engine is told of a run before it, and what `run.json` says of it after it: the terms of a [`Request`].
+//! What the engine is told of a run before it, and what `run.json` says of it after it: the terms
+//! of a [`Request`].
 
 use std::collections::HashMap;
 
@@ -10,7 +11,8 @@ use cosched_core::{GroupId, Nanos, Profile};
 use super::{HEARTBEAT, Origins, Request, Session, barriers, watched};
 use crate::environment;
 
-/// Groups that the user names are numbered from here, so that they are never taken for groups that were found.
+/// Groups that the user names are numbered from here, so that they are never taken for groups that
+/// were found.
 const FIRST_NAMED_GROUP: u16 = 1 << 15;
 
 impl Session {
@@ -49,7 +51,8 @@ impl Session {
         }
     }
 
-    /// What a run would tell of itself, as far as that is known before it is made: with the threads that programs ask for.
+    /// What a run would tell of itself, as far as that is known before it is made: with the threads
+    /// that programs ask for.
     pub(crate) fn expected(&self, request: &Request<'_>) -> Context {
         let programs = &request.workload.programs;
         let threads: Vec<u16> = programs.iter().map(|spec| self.threads(spec)).collect();

@@ -23,17 +23,20 @@ pub(crate) struct SimArgs {
 pub(crate) enum SimCommand {
     /// Measure this machine, so that `--machine this` can stand for it.
     Measure(SimMeasureArgs),
-    /// Run small workloads here and in the model of this machine, and tell how far the two are apart.
+    /// Run small workloads here and in the model of this machine, and tell how far the two are
+    /// apart.
     Check(Box<SimCheckArgs>),
     /// Fit models of programs to what they do alone, and print them as a workload file.
     Calibrate(SimCalibrateArgs),
-    /// Find how programs slow each other down in pairs and triples: the table of the policy bandwidth.
+    /// Find how programs slow each other down in pairs and triples: the table of the policy
+    /// bandwidth.
     Slowdowns(SimSlowdownsArgs),
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct SimMeasureArgs {
-    /// Where to write the description [default: machine.toml in cosched's folder of the user's data folder]
+    /// Where to write the description [default: machine.toml in cosched's folder of the user's data
+    /// folder]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Measure so briefly that the figures mean little: to try it out.
@@ -46,13 +49,15 @@ pub(crate) struct SimMeasureArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimCheckArgs {
-    /// The figures of this machine, as `cosched sim measure` writes them [default: those that it keeps]
+    /// The figures of this machine, as `cosched sim measure` writes them [default: those that it
+    /// keeps]
     #[arg(long, short, value_name = "FILE")]
     pub(crate) machine: Option<PathBuf>,
     /// The folder of the kernels that `make kernels` builds.
     #[arg(long, value_name = "DIR", default_value = "workloads/bin")]
     pub(crate) kernels: PathBuf,
-    /// How often to run each workload under each policy, in turn; with 6 or more, orders of policies are told apart.
+    /// How often to run each workload under each policy, in turn; with 6 or more, orders of
+    /// policies are told apart.
     #[arg(long, default_value_t = 6, allow_negative_numbers = true, value_parser = whole(1..=1000u16))]
     pub(crate) runs: u16,
     /// Only workloads whose names contain one of these, separated by commas.
@@ -100,7 +105,8 @@ pub(crate) struct SimCalibrateArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimSlowdownsArgs {
-    /// The variants: a workload file of programs that differ in their traffic with memory, each with its model.
+    /// The variants: a workload file of programs that differ in their traffic with memory, each
+    /// with its model.
     #[arg(value_name = "WORKLOAD.toml")]
     pub(crate) workload: PathBuf,
     #[command(flatten)]
@@ -112,12 +118,12 @@ pub(crate) struct SimSlowdownsArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct SimRunArgs {
-    /// The workload file (TOML), or - for standard input: every program with a [program.model], which docs/simulator.md
-    /// describes.
+    /// The workload file (TOML), or - for standard input: every program with a [program.model],
+    /// which docs/simulator.md describes.
     #[arg(value_name = "WORKLOAD.toml")]
     pub(crate) workload: Option<PathBuf>,
-    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is simulated under its own policy,
-    /// too, and the error of that is told.
+    /// Instead of a workload: a run that was recorded, by its folder or its run.json. It is
+    /// simulated under its own policy, too, and the error of that is told.
     #[arg(long, value_name = "RUN", value_hint = ValueHint::AnyPath,
         conflicts_with_all = ["workload", "sweep", "no_solo", "watch"])]
     pub(crate) from: Option<PathBuf>,
@@ -125,8 +131,8 @@ pub(crate) struct SimRunArgs {
     #[arg(long, short, value_parser = choices::policy())]
     pub(crate) policy: Option<Kind>,
     /// The machine: a name of machines/, the path of a description of your own, a short one such as
-    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once `cosched sim measure` has
-    /// measured it.
+    /// "package:2 core:8 gigahertz=2.6" (docs/simulator.md lists its words), or `this`, once
+    /// `cosched sim measure` has measured it.
     #[arg(long, short, required_unless_present_any = ["sweep", "from"], value_parser = choices::machine(),
           hide_possible_values = true)]
     pub(crate) machine: Option<String>,
@@ -137,15 +143,16 @@ pub(crate) struct SimRunArgs {
     /// What decides where nothing else does; the same seed gives the same run [default: 1]
     #[arg(long, allow_negative_numbers = true, value_parser = seed)]
     pub(crate) seed: Option<u64>,
-    /// Simulate every value of a setting, separated by commas, and print one table: quantum, policy, placement, kernel,
-    /// machine, seed, max-frozen. May be repeated: every combination is simulated, on all CPUs.
+    /// Simulate every value of a setting, separated by commas, and print one table: quantum,
+    /// policy, placement, kernel, machine, seed, max-frozen. May be repeated: every combination is
+    /// simulated, on all CPUs.
     #[arg(long, value_name = "KEY=A,B,C", conflicts_with = "out")]
     pub(crate) sweep: Vec<String>,
     /// End with an error if a simulation takes more events than this: some minutes to an hour.
     #[arg(long, value_name = "N", default_value_t = super::pace::MOST_EVENTS)]
     pub(crate) max_events: u64,
-    /// Do not find how long each program takes alone: that is quicker, slowdowns are not told, and moldable
-    /// programs keep their threads.
+    /// Do not find how long each program takes alone: that is quicker, slowdowns are not told, and
+    /// moldable programs keep their threads.
     #[arg(long)]
     pub(crate) no_solo: bool,
     #[command(flatten)]
@@ -155,8 +162,8 @@ pub(crate) struct SimRunArgs {
     /// A folder for run.json; made if it is not there.
     #[arg(long, short, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines; docs/simulator.md). An
-    /// earlier such file is replaced, any other file is not.
+    /// Write what each program did in each second, and how its threads lost their CPUs (JSON lines;
+    /// docs/simulator.md). An earlier such file is replaced, any other file is not.
     #[arg(long, value_name = "FILE", conflicts_with = "sweep")]
     pub(crate) watch: Option<PathBuf>,
     /// Print run.json, or of a sweep its figures as JSON, on standard output instead of the table.

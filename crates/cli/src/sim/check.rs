@@ -1,12 +1,15 @@
-//! `cosched sim check`: the same small workloads here and in the model of this machine, and how far the two are apart.
+//! `cosched sim check`: the same small workloads here and in the model of this machine, and how far
+//! the two are apart.
 //!
-//! The model of a machine is worth something only as far as it was held against one. So the kernels of
-//! `workloads/` run here, in [mixtures](suite) under several policies, and the simulator runs [models](program) of
-//! the same kernels on the machine that `cosched sim measure` has described. What a model is made with comes from
-//! runs of the kernels alone with other parameters ([constants]): nothing is fitted to what is predicted.
+//! The model of a machine is worth something only as far as it was held against one. So the kernels
+//! of `workloads/` run here, in [mixtures](suite) under several policies, and the simulator runs
+//! [models](program) of the same kernels on the machine that `cosched sim measure` has described.
+//! What a model is made with comes from runs of the kernels alone with other parameters
+//! ([constants]): nothing is fitted to what is predicted.
 //!
-//! Everything is interleaved: a round is each calibrating program alone, each checked program alone, and each mixture under
-//! each policy, once. Medians over the rounds are compared with medians over as many seeds.
+//! Everything is interleaved: a round is each calibrating program alone, each checked program
+//! alone, and each mixture under each policy, once. Medians over the rounds are compared with
+//! medians over as many seeds.
 
 mod constants;
 mod live;
@@ -41,7 +44,8 @@ use suite::Mixture;
 /// run together.
 const POLICIES: [Kind; 6] =
     [Kind::Linux, Kind::LinuxGroups, Kind::Fcfs, Kind::Gang, Kind::Minwait, Kind::Turns];
-/// How many seeds the simulator gets at least: where chance decides, the median of a few is a chance itself.
+/// How many seeds the simulator gets at least: where chance decides, the median of a few is a
+/// chance itself.
 const FEWEST_SEEDS: u16 = 25;
 /// How much of the calibrating runs `--quick` makes.
 const QUICK: f64 = 0.05;
@@ -101,8 +105,8 @@ pub(crate) fn check(args: &SimCheckArgs) -> Result<ExitCode, Failure> {
     Ok(exit_code(ended, true))
 }
 
-/// The policies that this user's machine can carry out. Without turns by weight, `turns` falls back to another policy, and
-/// the model does not.
+/// The policies that this user's machine can carry out. Without turns by weight, `turns` falls back
+/// to another policy, and the model does not.
 fn policies() -> Result<Vec<Kind>, Failure> {
     let proc = Proc::own().map_err(Failure::input)?;
     let rights = Rights::probe(&proc, &Sys::default()).map_err(Failure::broken)?;

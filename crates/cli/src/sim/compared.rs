@@ -1,8 +1,8 @@
 //! A simulated machine as the site of an experiment.
 //!
-//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So every round has a
-//! seed of its own, from `--seed` upwards, and intervals tell how much hangs on that. All ways of a round have the same
-//! one, and so have the times alone.
+//! A simulation has no noise but what its seed decides: who is first where nothing else tells. So
+//! every round has a seed of its own, from `--seed` upwards, and intervals tell how much hangs on
+//! that. All ways of a round have the same one, and so have the times alone.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -36,7 +36,8 @@ pub(crate) struct Simulated<'a> {
 }
 
 impl<'a> Simulated<'a> {
-    /// A hash of all that is known of the machine: a file may say something else under the same name.
+    /// A hash of all that is known of the machine: a file may say something else under the same
+    /// name.
     pub(crate) fn description(&self) -> String {
         let mut hasher = DefaultHasher::new();
         format!("{:?}", self.hardware).hash(&mut hasher);
@@ -51,7 +52,8 @@ impl<'a> Simulated<'a> {
         seed: u64,
         how: &HowArgs,
     ) -> Result<Simulated<'a>, Failure> {
-        // Each turn brings its own policy; the programs alone are checked under the one that they are alone under.
+        // Each turn brings its own policy; the programs alone are checked under the one that they
+        // are alone under.
         let policy = Kind::Linux;
         let scene = Scene { policy, machine: machine.to_owned(), kernel, seed, how: how.clone() };
         let hardware = hardware(machine)?;

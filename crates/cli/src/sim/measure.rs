@@ -1,9 +1,9 @@
 //! `cosched sim measure`: the figures of this machine, as the simulator's machine files hold them.
 //!
-//! Each figure is measured by a small probe that does what the simulator says the figure means, on the
-//! CPUs that programs may use, and is the median of several repetitions: others can take time away, and now
-//! and then do. The result is a file like those of `machines/`, with a comment that says how each
-//! figure came about.
+//! Each figure is measured by a small probe that does what the simulator says the figure means, on
+//! the CPUs that programs may use, and is the median of several repetitions: others can take time
+//! away, and now and then do. The result is a file like those of `machines/`, with a comment that
+//! says how each figure came about.
 
 mod cpu;
 mod description;
@@ -83,7 +83,8 @@ pub(crate) fn measure(args: &SimMeasureArgs) -> Result<ExitCode, Failure> {
 /// What to do where the file cannot be written.
 const ANOTHER: &str = "choose another place with --out";
 
-/// Checks that the file can be written later, before the minute of work that is to go into it; makes its folder.
+/// Checks that the file can be written later, before the minute of work that is to go into it;
+/// makes its folder.
 fn check_writable(file: &Path) -> Result<(), Failure> {
     let folder = file.parent().filter(|folder| *folder != Path::new(""));
     let folder = folder.unwrap_or(Path::new("."));
@@ -145,7 +146,8 @@ impl From<Failure> for Stop {
     }
 }
 
-/// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their order.
+/// Runs the same on a thread on each of these CPUs at once; gives what each returned, in their
+/// order.
 fn on_each<T: Send>(cpus: &[usize], work: impl Fn(usize) -> T + Sync) -> Result<Vec<T>, Failure> {
     let bound = |cpu: usize| {
         let only: CpuSet = [cpu].into_iter().collect();

@@ -9,7 +9,8 @@ use indicatif::{ProgressBar, ProgressState, ProgressStyle};
 
 use crate::session::watched;
 
-/// So many events of the simulator take some minutes to an hour, and none of the paper's experiments as many.
+/// So many events of the simulator take some minutes to an hour, and none of the paper's
+/// experiments as many.
 pub(super) const MOST_EVENTS: u64 = 4_000_000_000;
 /// How often it is shown how far it has come.
 const TICK: Duration = Duration::from_millis(200);

@@ -86,8 +86,8 @@ struct Record {
 }
 
 impl Record {
-    /// A run that was interrupted is refused, and one of which nothing ran: how much CPU time a program used is known
-    /// of its complete runs only.
+    /// A run that was interrupted is refused, and one of which nothing ran: how much CPU time a
+    /// program used is known of its complete runs only.
     fn load(run: &Path) -> Result<Record, Failure> {
         let shown = shown_path(run);
         let result = out::load(run)?;
@@ -112,7 +112,8 @@ impl Record {
         Ok(Record { result, policy, shown })
     }
 
-    /// What is to be said of a run whose programs were started differently for the sake of a comparison.
+    /// What is to be said of a run whose programs were started differently for the sake of a
+    /// comparison.
     fn rival(&self, run: &Path) -> Option<String> {
         let way = experiment::Record::way_of(run)?;
         let rival = way.parse::<Way>().is_ok_and(|way| way.is_rival());

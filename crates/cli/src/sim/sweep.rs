@@ -1,7 +1,8 @@
 //! `cosched sim --sweep`: the same workload with every combination of some settings, in one table.
 //!
-//! Everything is checked first: a wrong value in the last combination is told before the first one is simulated. Runs do
-//! not know of each other, so they are spread over all CPUs, and their results are the same as one by one.
+//! Everything is checked first: a wrong value in the last combination is told before the first one
+//! is simulated. Runs do not know of each other, so they are spread over all CPUs, and their
+//! results are the same as one by one.
 
 mod axis;
 mod report;
@@ -129,7 +130,8 @@ fn found(tasks: &[Solo], runs: &[Alone], key: &SoloKey, program: usize) -> Optio
     Some(runs[position])
 }
 
-/// All scenes, the last key changing fastest. Settings that a policy has no use for are not varied for it.
+/// All scenes, the last key changing fastest. Settings that a policy has no use for are not varied
+/// for it.
 fn combinations(args: &SimRunArgs, axes: &[Axis]) -> Result<Vec<Scene>, Failure> {
     let mut scenes: Vec<Scene> = Vec::new();
     let mut seen: Vec<String> = Vec::new();

@@ -1,8 +1,8 @@
 //! The machine that `--machine this` names: the one that cosched runs on.
 //!
-//! Its CPUs are those that programs may use here, as the live side finds them. Its figures were measured by
-//! `cosched sim measure`, which keeps them in a file beside the store of profiles; the same file can be carried to
-//! another machine and named there like any other description.
+//! Its CPUs are those that programs may use here, as the live side finds them. Its figures were
+//! measured by `cosched sim measure`, which keeps them in a file beside the store of profiles; the
+//! same file can be carried to another machine and named there like any other description.
 
 use std::path::{Path, PathBuf};
 

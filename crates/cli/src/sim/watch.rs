@@ -1,4 +1,5 @@
-//! `cosched sim --watch FILE`: what each program did in each second, and how its threads lost their CPUs.
+//! `cosched sim --watch FILE`: what each program did in each second, and how its threads lost their
+//! CPUs.
 //!
 //! Such a file may replace an earlier one, and [nothing else](crate::replace).
 

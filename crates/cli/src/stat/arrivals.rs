@@ -1,8 +1,9 @@
 //! Locks and groups of CPUs: when the threads of a group come to locks.
 //!
-//! The slides on thread shuffling draw, for each socket, in which part of 100 ms its threads arrive at a lock. The kernel's
-//! part keeps of each thread the first arrival in a window at a lock that had to be waited for. So each window is read
-//! once it is over; the *range* of a group is the time from the first of its threads' arrivals to the last.
+//! The slides on thread shuffling draw, for each socket, in which part of 100 ms its threads arrive
+//! at a lock. The kernel's part keeps of each thread the first arrival in a window at a lock that
+//! had to be waited for. So each window is read once it is over; the *range* of a group is the time
+//! from the first of its threads' arrivals to the last.
 
 use std::collections::BTreeMap;
 

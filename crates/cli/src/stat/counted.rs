@@ -1,7 +1,8 @@
 //! Instructions, cycles and cache misses of what is looked at, where the machine counts them.
 //!
-//! The kernel counts by thread, and hands a counter on to what a thread starts. So a program is counted as a whole; a
-//! figure for each thread would take four open files for each of them, and is left to `perf`.
+//! The kernel counts by thread, and hands a counter on to what a thread starts. So a program is
+//! counted as a whole; a figure for each thread would take four open files for each of them, and is
+//! left to `perf`.
 
 use cosched_core::Counts;
 use cosched_linux::counters::{self, Counters, Events, Lack, Readings};

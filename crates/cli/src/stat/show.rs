@@ -70,7 +70,8 @@ struct Program<'a> {
 struct Group {
     cpus: CpuSet,
     threads: usize,
-    /// From its first thread's first arrival at a lock to its last thread's, the mean over windows of 100 ms.
+    /// From its first thread's first arrival at a lock to its last thread's, the mean over windows
+    /// of 100 ms.
     arrival_range_seconds: Option<f64>,
 }
 
@@ -93,8 +94,8 @@ struct Thread {
 }
 
 impl<'a> Document<'a> {
-    /// Of the interval between two times since the first one began; `counts`: of each program, where there are any;
-    /// `arrivals`: where lock transfers are counted.
+    /// Of the interval between two times since the first one began; `counts`: of each program,
+    /// where there are any; `arrivals`: where lock transfers are counted.
     pub(super) fn new(
         names: &'a [String],
         slices: &[Slice],
@@ -253,7 +254,8 @@ impl<'a> Program<'a> {
         )
     }
 
-    /// What the counters say, per second; with a mark where it is scaled up from a part of the interval.
+    /// What the counters say, per second; with a mark where it is scaled up from a part of the
+    /// interval.
     fn counters_line(&self, interval: f64) -> String {
         let mark = if self.counters == Some("scaled") { "~" } else { "" };
         let figure = |figure: Option<f64>| {

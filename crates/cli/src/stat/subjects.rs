@@ -113,8 +113,8 @@ impl Subjects {
         Ok(subjects)
     }
 
-    /// Starts a program. It is watched from its first instruction on, since it inherits that from cosched itself,
-    /// whose own threads are left out.
+    /// Starts a program. It is watched from its first instruction on, since it inherits that from
+    /// cosched itself, whose own threads are left out.
     fn start(
         command: &[String],
         proc: &Proc,

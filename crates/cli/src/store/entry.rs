@@ -66,8 +66,8 @@ impl Key {
             .expect("all map keys are strings, so it can be written as JSON"))
     }
 
-    /// The same program as policies have it in hand: what it does at barriers, whether its threads are granted, and what it
-    /// weighs change what helps it.
+    /// The same program as policies have it in hand: what it does at barriers, whether its threads
+    /// are granted, and what it weighs change what helps it.
     pub(crate) fn in_hand(&self, spec: &ProgramSpec, barrier: Barrier) -> Key {
         let (barrier, malleable, weight) = (barrier.name(), spec.malleable, spec.weight);
         let parts = InHand { program: &self.0, barrier, malleable, weight };
@@ -88,7 +88,8 @@ pub(crate) struct Entry {
     pub(crate) solo: Nanos,
     /// How many runs were made.
     pub(crate) runs: u16,
-    /// How long each of them took, in the order in which they were made; older entries do not have it.
+    /// How long each of them took, in the order in which they were made; older entries do not have
+    /// it.
     #[serde(rename = "run_nanoseconds", default)]
     pub(crate) times: Vec<Nanos>,
     /// CPU time of the run in the middle, of all threads; older entries do not have it.
@@ -96,7 +97,8 @@ pub(crate) struct Entry {
     pub(crate) cpu: Option<Nanos>,
     /// Last-level cache misses per 1000 instructions, where they could be counted.
     pub(crate) misses_per_kilo_instruction: Option<f64>,
-    /// Share of the references to the last-level cache that missed, where they could be counted; older entries do not have it.
+    /// Share of the references to the last-level cache that missed, where they could be counted;
+    /// older entries do not have it.
     #[serde(default)]
     pub(crate) miss_ratio: Option<f64>,
     /// When, RFC 3339.

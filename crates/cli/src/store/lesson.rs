@@ -1,10 +1,11 @@
 //! What a policy has tried out on a program, and what came of it.
 //!
-//! Whether another way to schedule its threads helps a program depends on the load, so on what runs beside it: a lesson is
-//! kept per program *and company*. What came of groups of threads also depends on the CPUs between which they were divided,
-//! and on what they were sorted by: so of each [`Division`] there is a lesson of its own. A lesson is trusted for [`RUNS`]
-//! runs; then it is tried out anew, so that trials take a tenth of the runs, and what was learnt by chance does not stay for
-//! ever.
+//! Whether another way to schedule its threads helps a program depends on the load, so on what runs
+//! beside it: a lesson is kept per program *and company*. What came of groups of threads also
+//! depends on the CPUs between which they were divided, and on what they were sorted by: so of each
+//! [`Division`] there is a lesson of its own. A lesson is trusted for [`RUNS`] runs; then it is
+//! tried out anew, so that trials take a tenth of the runs, and what was learnt by chance does not
+//! stay for ever.
 
 use cosched_core::{Actuator, CpuSet, Experience};
 use cosched_policy::SortBy;
@@ -52,7 +53,8 @@ struct Company<'a> {
 }
 
 impl Lesson {
-    /// What a run makes of what was known before. It knows this now; whether by trials of its own, or it went by the lesson.
+    /// What a run makes of what was known before. It knows this now; whether by trials of its own,
+    /// or it went by the lesson.
     fn after(before: Option<&Lesson>, known: Experience, is_new: bool) -> Lesson {
         let gone_by = before.filter(|_| !is_new);
         let uses = gone_by.map_or(0, |lesson| lesson.uses + 1);
@@ -72,8 +74,8 @@ impl Lesson {
 }
 
 impl Store {
-    /// What earlier runs have shown of the program in this place, beside the others: of ways to schedule its threads, and of
-    /// groups if they are divided like this.
+    /// What earlier runs have shown of the program in this place, beside the others: of ways to
+    /// schedule its threads, and of groups if they are divided like this.
     pub(crate) fn experience(
         &self,
         programs: &[Key],
@@ -106,7 +108,8 @@ impl Store {
         Ok(())
     }
 
-    /// One that cannot be understood, as those of a later cosched may be, is as good as none: the programs are tried out anew.
+    /// One that cannot be understood, as those of a later cosched may be, is as good as none: the
+    /// programs are tried out anew.
     fn lesson(&self, key: &str) -> Option<Lesson> {
         self.lessons.get(key).and_then(|text| serde_json::from_str(text).ok())
     }

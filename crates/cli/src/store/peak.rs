@@ -1,7 +1,7 @@
 //! How much the memory of a machine carries at most.
 //!
-//! It is measured once, by `cosched profile --machine`, and is the same for all programs: so it is kept under the machine's
-//! name alone.
+//! It is measured once, by `cosched profile --machine`, and is the same for all programs: so it is
+//! kept under the machine's name alone.
 
 use cosched_core::result::MachineDescription;
 use serde::{Deserialize, Serialize};

@@ -42,7 +42,8 @@ pub(super) fn help() -> String {
     lines.join("\n")
 }
 
-/// The first key, and what comes after it. A sequence that is not known is passed over with all that came with it.
+/// The first key, and what comes after it. A sequence that is not known is passed over with all
+/// that came with it.
 pub(super) fn next_key(bytes: &[u8]) -> Option<(Key, &[u8])> {
     Some(match bytes {
         [] => return None,

@@ -1,5 +1,5 @@
-//! Lines as they come from a socket, none longer than a snapshot can be: root looks on at what other
-//! users run, and they may send anything.
+//! Lines as they come from a socket, none longer than a snapshot can be: root looks on at what
+//! other users run, and they may send anything.
 
 use std::io::{self, Read};
 

@@ -230,7 +230,8 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Puts the terminal back and stops this process. SIGCONT lets it go on, and comes as data then.
+    /// Puts the terminal back and stops this process. SIGCONT lets it go on, and comes as data
+    /// then.
     fn stop(&mut self) -> io::Result<()> {
         put_back();
         Ok(kill_process(getpid(), Signal::STOP)?)

@@ -1,4 +1,5 @@
-//! An ordinary user who has logged in types `cosched run`, and cosched gets itself a scope of systemd's user manager.
+//! An ordinary user who has logged in types `cosched run`, and cosched gets itself a scope of
+//! systemd's user manager.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +11,8 @@ use super::guest_is_one_of;
 use super::support::{Cosched, Place, eventually, program};
 use super::user::{log_in, main_process, nothing_is_left, number, place};
 
-/// Computes for a while, and writes down its cgroup and, again and again, `cpu.idle` and `cpu.weight`.
+/// Computes for a while, and writes down its cgroup and, again and again, `cpu.idle` and
+/// `cpu.weight`.
 const SAMPLES: &str = "cat /proc/self/cgroup
 g=/sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup)
 i=0

@@ -48,7 +48,8 @@ impl Home {
         Cosched::start(command, place)
     }
 
-    /// What must be the same after a run as before: our children, our neighbours, and what is passed on.
+    /// What must be the same after a run as before: our children, our neighbours, and what is
+    /// passed on.
     fn surroundings(&self) -> (Vec<Dir>, Vec<Dir>, String) {
         let above = match self.made {
             true => Dir::new(self.dir.path().parent().unwrap(), Version::V2),
@@ -109,7 +110,8 @@ fn whoever_is_born_in_a_cpuset_is_bound_too() {
     }
     let home = Home::new();
     let place = Place::new();
-    // Two programs that fill the machine take turns, so children are born right before and after freezes.
+    // Two programs that fill the machine take turns, so children are born right before and after
+    // freezes.
     let script = format!("i=0; while [ $i -lt 12 ]; do {MASK} & {MASK}; wait; i=$((i+1)); done");
     let tables = ["a", "b"].map(|name| program(name, "threads = 5", &script));
     let ended = home.run(&place, &tables, CPUSET).ended().with(0);

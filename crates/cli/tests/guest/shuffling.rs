@@ -1,5 +1,6 @@
-//! `shuffling` on a machine with several packages: threads really are where the plan says, also when a package goes.
-//! In the root of a tree of cgroups and in a cpuset below it, where the kernel takes CPUs away differently.
+//! `shuffling` on a machine with several packages: threads really are where the plan says, also
+//! when a package goes. In the root of a tree of cgroups and in a cpuset below it, where the kernel
+//! takes CPUs away differently.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,8 +16,9 @@ use super::support::{Cosched, Locker, Place, eventually};
 
 const PACKAGES: [&str; 4] = ["0-1", "2-3", "4-5", "6-7"];
 
-/// A program of eight threads on a machine with these packages, shuffled until there are threads on each of them; `None`
-/// elsewhere. Groups are made once and then kept: who is moved while he sleeps is there only when he has been woken.
+/// A program of eight threads on a machine with these packages, shuffled until there are threads on
+/// each of them; `None` elsewhere. Groups are made once and then kept: who is moved while he sleeps
+/// is there only when he has been woken.
 fn shuffled() -> Option<(Place, Locker, Cosched)> {
     guest_is_one_of(&["packages", "numa"])?;
     let place = Place::new();
@@ -30,7 +32,8 @@ fn shuffled() -> Option<(Place, Locker, Cosched)> {
     Some((place, locker, cosched))
 }
 
-/// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are left out.
+/// Of each thread: which CPUs it may use, and on which it ran last. Those that end meanwhile are
+/// left out.
 fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     let pid = locker.process.pid;
     let of = |tid: i32| {
@@ -43,7 +46,8 @@ fn places(locker: &Locker) -> Vec<(CpuSet, usize)> {
     Proc::default().threads(pid).unwrap_or_default().into_iter().filter_map(of).collect()
 }
 
-/// Whether all threads are bound to these packages, to each of them and to no others, and are there.
+/// Whether all threads are bound to these packages, to each of them and to no others, and are
+/// there.
 fn are_on(packages: &[&str], locker: &Locker) -> bool {
     let packages: BTreeSet<String> = packages.iter().map(|cpus| (*cpus).to_owned()).collect();
     let places = places(locker);

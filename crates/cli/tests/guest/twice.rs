@@ -1,7 +1,9 @@
-//! A run in a guest without chance: its clock counts instructions, and nothing of the host comes in.
+//! A run in a guest without chance: its clock counts instructions, and nothing of the host comes
+//! in.
 //!
-//! `guest/run.sh` boots that guest twice and compares all that it said, to the byte. So a result is printed here: when each quantum began
-//! and ended (nanoseconds), and how often each program was switched. What must hold for every order of events is asserted.
+//! `guest/run.sh` boots that guest twice and compares all that it said, to the byte. So a result is
+//! printed here: when each quantum began and ended (nanoseconds), and how often each program was
+//! switched. What must hold for every order of events is asserted.
 
 use cosched_core::result::DeviationResult;
 use cosched_core::{Aspect, Refusal};

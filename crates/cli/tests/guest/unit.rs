@@ -7,7 +7,8 @@ use super::support::{Place, eventually, program};
 use super::user::{log_in, nothing_is_left, number, place};
 
 const UNIT: &str = include_str!("../../../../packaging/cosched@.service");
-/// What an installed unit and a user's own files come to. The cosched that is tested is not in /usr/bin.
+/// What an installed unit and a user's own files come to. The cosched that is tested is not in
+/// /usr/bin.
 const INSTALL: &str = "mkdir -p ~/.config/cosched ~/.config/systemd/user \
     && cp jobs.toml jobs.conf ~/.config/cosched/ && cp cosched@.service ~/.config/systemd/user/ \
     && systemctl --user daemon-reload";

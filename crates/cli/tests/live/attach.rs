@@ -1,4 +1,5 @@
-//! Programs that run already: a policy has them until it is ended, they are as they were found afterwards, and run on.
+//! Programs that run already: a policy has them until it is ended, they are as they were found
+//! afterwards, and run on.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -1,5 +1,5 @@
-//! Programs that wait at barriers of cosched: what they are started with, and what they know. How they wait is tested in
-//! `crates/hook`.
+//! Programs that wait at barriers of cosched: what they are started with, and what they know. How
+//! they wait is tested in `crates/hook`.
 
 use std::process::Command;
 use std::time::Duration;
@@ -222,7 +222,8 @@ fn without_the_library_nothing_is_started_and_the_key_is_named() {
     assert!(!place.path("started").exists());
 }
 
-/// Comes to cosched, and says whether it was given memory of an array of the kernel's, and with which rights.
+/// Comes to cosched, and says whether it was given memory of an array of the kernel's, and with
+/// which rights.
 const MAPPED: &str = r#"
 #include <stdio.h>
 #include <string.h>

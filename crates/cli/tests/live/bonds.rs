@@ -1,4 +1,5 @@
-//! What ties programs to others: those that share a pipe run together, those that serve are left running.
+//! What ties programs to others: those that share a pipe run together, those that serve are left
+//! running.
 
 use std::fs;
 use std::net::TcpStream;
@@ -74,7 +75,8 @@ fn programs_that_meet_by_opening_a_named_pipe_come_together() {
     }
 }
 
-/// A program of a thread that holds the lock of a file for 5 ms at a time, until it is told to stop.
+/// A program of a thread that holds the lock of a file for 5 ms at a time, until it is told to
+/// stop.
 fn locker(name: &str, kind: &str) -> String {
     let text = format!(
         "import fcntl, os, time\n\
@@ -149,8 +151,8 @@ fn overlap(a: &[(f64, f64)], b: &[(f64, f64)]) -> f64 {
     pairs.map(|(a, b)| (a.1.min(b.1) - a.0.max(b.0)).max(0.0)).sum()
 }
 
-/// A program that serves until it is told to stop, on a port that its clients know; one that `connects` is connected
-/// with itself.
+/// A program that serves until it is told to stop, on a port that its clients know; one that
+/// `connects` is connected with itself.
 fn server(keys: &str, connects: bool) -> String {
     let text = "import random, socket, time, os\n\
         s = socket.socket()\n\
@@ -166,7 +168,8 @@ fn server(keys: &str, connects: bool) -> String {
     format!("[[program]]\nname = 'server'\n{command}\n{}\n{keys}\n", everything())
 }
 
-/// Runs the server beside a program that leaves stamps, and returns how often the server was cut short.
+/// Runs the server beside a program that leaves stamps, and returns how often the server was cut
+/// short.
 fn served(rung: Rung, keys: &str) -> (Place, super::support::Ended) {
     let place = Place::new();
     // Long enough for cosched to have looked at what the server holds.

@@ -1,5 +1,5 @@
-//! System calls that fail: whatever is refused to cosched, and when, no program is left frozen, bound, or
-//! in a group, and cosched says what was wrong or goes on.
+//! System calls that fail: whatever is refused to cosched, and when, no program is left frozen,
+//! bound, or in a group, and cosched says what was wrong or goes on.
 //!
 //! `strace` makes the calls fail. `COSCHED_FAULTS` says at how many moments each of them does.
 

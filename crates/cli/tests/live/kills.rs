@@ -1,4 +1,5 @@
-//! Violence: `cosched` and its helpers are killed or stopped, at any moment, and no program suffers from it.
+//! Violence: `cosched` and its helpers are killed or stopped, at any moment, and no program suffers
+//! from it.
 //!
 //! `COSCHED_KILLS` says how often cosched is killed on each way of freezing.
 
@@ -15,7 +16,8 @@ use super::support::{Cosched, Locker, Place, Rung, User, cgroups_named, eventual
 const SPIN: &str = "while :; do :; done";
 /// The latest moment at which cosched is killed.
 const LATEST: Duration = Duration::from_millis(300);
-/// How long it may take until everything is restored: a bound for a machine that is busy with other things.
+/// How long it may take until everything is restored: a bound for a machine that is busy with other
+/// things.
 const BOUND: Duration = Duration::from_secs(10);
 
 pub(super) fn kills() -> u64 {
@@ -38,9 +40,11 @@ pub(super) fn start(place: &Place, rung: Rung) -> Cosched {
     place.run(programs, &format!("--policy greedy --quantum 5ms --freezer {}", rung.0))
 }
 
-/// Moments spread over the time in which cosched prepares, starts programs and switches between them.
+/// Moments spread over the time in which cosched prepares, starts programs and switches between
+/// them.
 pub(super) fn moment(kill: u64) -> Duration {
-    // Multiples of the golden ratio spread any number of moments evenly, in an order without pattern.
+    // Multiples of the golden ratio spread any number of moments evenly, in an order without
+    // pattern.
     LATEST.mul_f64((kill as f64 * 0.618_033_988_749).fract())
 }
 

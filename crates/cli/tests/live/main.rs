@@ -1,9 +1,9 @@
 //! The `cosched` command on the real kernel, with whatever rights the caller has.
 //!
-//! Each test has a [`Place`](support::Place) of its own: a folder with its workload, its outputs and
-//! its undo logs. Every process that comes from it carries a mark in its environment, so that a
-//! test can look for what is left, and end it. What a test cannot do on this machine it says
-//! in a line that begins with `skipped:`.
+//! Each test has a [`Place`](support::Place) of its own: a folder with its workload, its outputs
+//! and its undo logs. Every process that comes from it carries a mark in its environment, so that a
+//! test can look for what is left, and end it. What a test cannot do on this machine it says in a
+//! line that begins with `skipped:`.
 //!
 //! Nothing here depends on how fast the machine is: what must come true is waited for with
 //! patience, and what must never be is told from orders of events, not from times.

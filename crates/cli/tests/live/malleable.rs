@@ -1,5 +1,5 @@
-//! Programs that let cosched choose their threads: what they are started with. What they are granted is tested on the
-//! machine alone, in `crates/linux/tests/malleable.rs`.
+//! Programs that let cosched choose their threads: what they are started with. What they are
+//! granted is tested on the machine alone, in `crates/linux/tests/malleable.rs`.
 
 use std::process::Command;
 

@@ -19,7 +19,8 @@ pub(super) fn endless(place: &Place, options: &str) -> Cosched {
     place.run(&spin, &format!("--policy gang {options}"))
 }
 
-/// Where a run can be looked at, once it has told something: then it has all that it needs for the way out, too.
+/// Where a run can be looked at, once it has told something: then it has all that it needs for the
+/// way out, too.
 pub(super) fn socket(place: &Place, cosched: &Cosched) -> PathBuf {
     let path = place.path(&format!("run/cosched/{}.sock", cosched.pid()));
     eventually("the socket of the run", || path.exists());

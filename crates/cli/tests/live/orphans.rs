@@ -11,7 +11,8 @@ fn options(rung: Rung) -> String {
     format!("--policy gang --quantum 5ms --grace 300ms --freezer {}", rung.0)
 }
 
-/// The first process of a program that has written its number and its parent's to the file `name`, and its shim.
+/// The first process of a program that has written its number and its parent's to the file `name`,
+/// and its shim.
 fn couple(place: &Place, name: &str) -> (Process, Process) {
     eventually("a program", || place.read(name).ends_with('\n'));
     let pids: Vec<i32> = place.read(name).split_whitespace().map(|p| p.parse().unwrap()).collect();

@@ -181,7 +181,8 @@ fn ways_take_turns_and_every_round_gives_a_sample_of_each() {
     let options = ["--runs", "6", "--json", "--out", "all"];
     let ended = place.cosched(&[&compare[..], &options[..]].concat()).ended().with(0);
     let document: Value = serde_json::from_str(&ended.stdout).unwrap();
-    // The warm-up, and six rounds of the program alone and in three ways, each beginning with the next one.
+    // The warm-up, and six rounds of the program alone and in three ways, each beginning with the
+    // next one.
     let three = "2\n2\npassive 2\n1\n2\npassive 2\n1\n2\n2\n1\n2\npassive 2\n";
     assert_eq!(place.read("who"), format!("2\n{}", three.repeat(2)));
     for (i, way) in document["ways"].as_array().unwrap().iter().enumerate() {
@@ -224,7 +225,8 @@ fn an_interrupted_comparison_goes_on_where_it_was_and_gives_the_same_kind_of_doc
     assert_eq!((&found_now["rounds"], &found_now["interrupted"]), (&3.into(), &false.into()));
     assert_eq!(sorted_keys(&found_now), sorted_keys(&found));
     assert_eq!(place.read("all/round-001/fcfs/run.json"), kept);
-    // One to warm up, the two of round 1, two of round 2, one of them in vain; and then again one and four.
+    // One to warm up, the two of round 1, two of round 2, one of them in vain; and then again one
+    // and four.
     assert_eq!(place.read("work/runs").lines().count(), 5 + 1 + 4);
 }
 

@@ -1,4 +1,5 @@
-//! Every policy on every way of freezing: programs run to their ends, one gang at a time, and are left as found.
+//! Every policy on every way of freezing: programs run to their ends, one gang at a time, and are
+//! left as found.
 
 use cosched_core::result::{ProgramResult, RunResult, TimelineEntry};
 use cosched_core::{Exit, Refusal};
@@ -105,7 +106,8 @@ fn every_policy_on(rung: Rung) {
     for policy in POLICIES {
         let place = Place::new();
         let freezes = !["linux", "linux-groups", "fcfs"].contains(&policy);
-        // This one reads every program between two quanta, which takes longer than 10 ms where machines are emulated.
+        // This one reads every program between two quanta, which takes longer than 10 ms where
+        // machines are emulated.
         let quantum = if policy == "fair-progress" { "100ms" } else { "10ms" };
         let how = format!(" --quantum {quantum} --freezer {}", rung.0);
         let options = format!("--policy {policy}{}", if freezes { &how } else { "" });

@@ -1,4 +1,5 @@
-//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and are as they were found afterwards.
+//! `shuffling` on the real kernel: threads are bound to groups of CPUs, one by one, and are as they
+//! were found afterwards.
 
 use cosched_core::CpuSet;
 use cosched_linux::affinity;

@@ -1,4 +1,5 @@
-//! `cosched stat` of a program that it starts: the program is as it would be without, and cosched ends as it does.
+//! `cosched stat` of a program that it starts: the program is as it would be without, and cosched
+//! ends as it does.
 
 use std::os::unix::process::CommandExt;
 

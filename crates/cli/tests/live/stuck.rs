@@ -77,7 +77,8 @@ fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// Holds up cosched for some time, on every way of freezing; no program is frozen for long meanwhile.
+/// Holds up cosched for some time, on every way of freezing; no program is frozen for long
+/// meanwhile.
 fn while_held_up_programs_run(hold_up: impl Fn(&Cosched, Duration)) {
     let stopped = Duration::from_secs(3);
     for rung in Rung::here() {
@@ -174,8 +175,8 @@ fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
     eventually("an empty cgroup", || dir.remove().is_ok());
 }
 
-/// A run in which cosched has something to say: a program leaves a process behind. Its standard error
-/// is what this command line, which has cosched's own behind it, makes of it.
+/// A run in which cosched has something to say: a program leaves a process behind. Its standard
+/// error is what this command line, which has cosched's own behind it, makes of it.
 fn says_something(place: &Place, before: &[&str]) -> Cosched {
     let last = "setsid sleep 1000 & sleep 0.1";
     let turns = "i=0; while [ $i -lt 20 ]; do sleep 0.01; i=$((i+1)); done";

@@ -1,5 +1,5 @@
-//! Programs that are hard to schedule from outside: on every way of freezing they come to their ends, as they would
-//! alone, and whatever cosched cannot do with them it says.
+//! Programs that are hard to schedule from outside: on every way of freezing they come to their
+//! ends, as they would alone, and whatever cosched cannot do with them it says.
 
 use cosched_core::Refusal;
 use cosched_core::result::RunResult;
@@ -100,7 +100,8 @@ fn calls_that_return_early_after_a_freeze_are_those_that_are_documented() {
 fn a_program_in_uninterruptible_sleep_is_frozen_or_given_up_and_ends() {
     for rung in Rung::here() {
         let (_, result) = trapped(rung, "vfork");
-        // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come late.
+        // Who sleeps uninterruptibly does not run: it may count as frozen, or its freeze may come
+        // late.
         assert!(refusals(&result).iter().all(|why| late(*why)), "{rung:?} {result:?}");
         assert!(turns(&result) > 1, "{rung:?}");
     }
@@ -133,7 +134,8 @@ fn a_program_that_binds_itself_is_not_moved_to_where_its_turn_would_be() {
         (0..cpus).map(|n| program(&format!("other{n}"), "threads = 1", OTHER)).collect();
     let policy = "minwait --pinning affinity";
     for rung in Rung::here() {
-        // Who waited how long decides who is to be where: now and then, it is where the program is already.
+        // Who waited how long decides who is to be where: now and then, it is where the program is
+        // already.
         let was_to_be_elsewhere = || {
             let (place, result) = trapped_beside(&others, 1, policy, rung, &pin);
             assert_eq!(place.read("out/trap.stdout"), "stayed\n", "{rung:?}");

@@ -1,4 +1,5 @@
-//! Turns by weight on the real kernel: the default. No program is stopped, and weights say which has its turn.
+//! Turns by weight on the real kernel: the default. No program is stopped, and weights say which
+//! has its turn.
 
 use std::fs;
 use std::path::PathBuf;

@@ -123,8 +123,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         self.causes.push(Cause::Deviated { program, wanted, why });
     }
 
-    /// Keeps the time that a switch between gangs took. A switch that starts a program, or that follows the end of
-    /// one, has no gap that could be measured.
+    /// Keeps the time that a switch between gangs took. A switch that starts a program, or that
+    /// follows the end of one, has no gap that could be measured.
     pub(super) fn switched(&mut self, at: Nanos, thawed: bool) {
         if self.switch_began.is_none() || !self.all_run() {
             return;

@@ -1,8 +1,8 @@
 //! The latest entries of a list that may grow for weeks.
 //!
 //! A run of a week makes millions of decisions and spans. The latest of them are kept, and it is
-//! counted how many there were. When a list is full, its older half goes at once, so that this costs
-//! next to nothing.
+//! counted how many there were. When a list is full, its older half goes at once, so that this
+//! costs next to nothing.
 
 use std::ops::{Deref, DerefMut};
 

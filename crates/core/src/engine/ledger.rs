@@ -55,7 +55,8 @@ impl Account {
         }
     }
 
-    /// What all runs of the program have come to at `now`; `program`: the present one, if there is one.
+    /// What all runs of the program have come to at `now`; `program`: the present one, if there is
+    /// one.
     pub(super) fn totals(&self, program: Option<&Program>, now: Nanos) -> Totals {
         let runs = self.running_since.map_or(Nanos::ZERO, |(from, _)| now - from);
         let waits = program.map_or(Nanos::ZERO, |program| program.waiting(now));

@@ -27,7 +27,8 @@ pub struct Outcome {
     pub wake_lateness: Samples,
     /// When a decision changed which programs run: see `engine/turns.rs`.
     pub switches: Latest<Nanos>,
-    /// Of those that froze one program and thawed another: from the first freeze step of a switch to the last program of the new gang running.
+    /// Of those that froze one program and thawed another: from the first freeze step of a switch
+    /// to the last program of the new gang running.
     pub switch_gaps: Samples,
 }
 
@@ -112,7 +113,8 @@ pub struct ProgramOutcome {
 pub struct Earlier {
     /// What they used.
     pub usage: Usage,
-    /// How many of them count for the turnaround: they ended before the program was done, or with it.
+    /// How many of them count for the turnaround: they ended before the program was done, or with
+    /// it.
     pub counted: u64,
     /// How the first of these ended that failed.
     pub failed: Option<Exit>,

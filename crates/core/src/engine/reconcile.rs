@@ -48,7 +48,8 @@ pub(super) struct Control {
     pub(super) patience_ends: Nanos,
     /// The directive says freeze, but the program runs until the next plan that names it, and why.
     pub(super) override_freeze: Option<Refusal>,
-    /// Until when that holds against plans that insist, where it was frozen for too long; then it ends by itself.
+    /// Until when that holds against plans that insist, where it was frozen for too long; then it
+    /// ends by itself.
     pub(super) override_until: Nanos,
     /// Its last freeze was not confirmed in time: no program waits for its next one.
     pub(super) unreliable: bool,
@@ -152,8 +153,8 @@ impl<M: Machine, P: Policy> Engine<M, P> {
         steps.push(Step::Freeze(self.programs[i].id));
     }
 
-    /// Who is to be frozen and is still on the way to its start (its file system may hang) is waited for
-    /// as long as a freeze is.
+    /// Who is to be frozen and is still on the way to its start (its file system may hang) is
+    /// waited for as long as a freeze is.
     fn await_start(&mut self, i: usize, goal: Directive) {
         let control = &mut self.controls[i];
         match goal {

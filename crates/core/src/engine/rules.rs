@@ -15,8 +15,8 @@ impl Rules {
         self.0.retain(|(id, _)| world.thread(*id).is_some());
     }
 
-    /// Takes over a plan's rules, adds a step for each that is new, and returns the programs that they concern:
-    /// an `Apply` of those follows, and confirms the rules as well.
+    /// Takes over a plan's rules, adds a step for each that is new, and returns the programs that
+    /// they concern: an `Apply` of those follows, and confirms the rules as well.
     pub(super) fn adopt(
         &mut self,
         plan: &Plan,

@@ -46,8 +46,8 @@ impl Timers {
         due
     }
 
-    /// The measurements to make now: those whose period is over and everything else that is observed of
-    /// the same program, or all of them at a wake-up that reads.
+    /// The measurements to make now: those whose period is over and everything else that is
+    /// observed of the same program, or all of them at a wake-up that reads.
     pub(super) fn take_reads(&mut self, now: Nanos, all: bool) -> Vec<Observe> {
         let due_now = self.observed.iter().filter(|(_, due)| all || *due <= now);
         let of: Vec<Option<ProgramId>> = due_now.map(|(observe, _)| observe.program).collect();

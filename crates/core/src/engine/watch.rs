@@ -84,7 +84,8 @@ impl Beat<'_> {
         self.accounts[usize::from(slot)].totals(self.program(slot), self.world.now)
     }
 
-    /// The account of the program at this position of the workload; spans that have not ended are not in it.
+    /// The account of the program at this position of the workload; spans that have not ended are
+    /// not in it.
     pub fn account(&self, slot: u16) -> &ProgramOutcome {
         &self.accounts[usize::from(slot)].outcome
     }

@@ -1,7 +1,9 @@
-//! Makes snapshots: what the engine tells at a heartbeat, with the reasons that the policy gave before.
+//! Makes snapshots: what the engine tells at a heartbeat, with the reasons that the policy gave
+//! before.
 //!
-//! Policies give reasons for what *changes*, so the last reason about each program is kept until the next
-//! one. That is all that a board does between two snapshots: some words are copied per decision.
+//! Policies give reasons for what *changes*, so the last reason about each program is kept until
+//! the next one. That is all that a board does between two snapshots: some words are copied per
+//! decision.
 
 use super::{ChosenSlice, Forward, Quantum, SCHEMA, Shuffled, Snapshot, Standing, State};
 use crate::engine::{Beat, Entry};

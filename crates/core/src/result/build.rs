@@ -51,7 +51,8 @@ pub struct ProgramContext {
     pub threads: u16,
     /// That it was started with fewer than it would have asked for.
     pub molded: Option<Molding>,
-    /// The time that *one* run of it takes alone, with all threads that it asks for and the same placement.
+    /// The time that *one* run of it takes alone, with all threads that it asks for and the same
+    /// placement.
     pub solo: Option<Nanos>,
     /// What else the policy is told of it.
     pub terms: Option<Terms>,
@@ -116,14 +117,16 @@ impl RunResult {
     }
 }
 
-/// Runs that count for the turnaround; a program that is repeated for others' sake runs on after it is done.
+/// Runs that count for the turnaround; a program that is repeated for others' sake runs on after it
+/// is done.
 fn counted(outcome: &ProgramOutcome) -> impl Iterator<Item = &Completion> {
     outcome.completions.iter().filter(|c| outcome.done.is_none_or(|done| c.at <= done))
 }
 
 fn times(outcome: &ProgramOutcome, context: &ProgramContext) -> ProgramTimes {
     let complete = usage(outcome);
-    // Who was never started has taken no time, and who failed has not done what takes so long alone.
+    // Who was never started has taken no time, and who failed has not done what takes so long
+    // alone.
     let done = outcome.done.filter(|_| outcome.started.is_some());
     let succeeded = outcome.earlier.failed.is_none()
         && counted(outcome).all(|completion| completion.exit == Exit::Code(0));

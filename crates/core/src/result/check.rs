@@ -5,8 +5,9 @@
 //! beyond all that there are, and an end before a start. Code that draws or explains such a run
 //! would fail on it, each part in another place.
 //!
-//! *Idea.* [`RunResult::load`](super::RunResult::load) looks once at everything that others rely on, and names the first
-//! field that cannot be. Sums are not checked: whether a file was forged is not the question.
+//! *Idea.* [`RunResult::load`](super::RunResult::load) looks once at everything that others rely
+//! on, and names the first field that cannot be. Sums are not checked: whether a file was forged is
+//! not the question.
 
 use std::collections::HashSet;
 

@@ -26,7 +26,8 @@ fn completion(at: Nanos, exit: Exit) -> Completion {
     Completion { at, exit, usage }
 }
 
-/// One program that came at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and ended at 6 s.
+/// One program that came at 1 s, ran from 2 s on CPUs 0 and 1, was frozen from 3 s to 5 s, and
+/// ended at 6 s.
 fn outcome() -> Outcome {
     let (seconds, cpus) = (Nanos::from_secs, Some(CpuSet::first(2)));
     let program = ProgramOutcome {

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Problem;
 
-/// How threads wait for each other at barriers. All but the first are those of cosched's library inside the program.
+/// How threads wait for each other at barriers. All but the first are those of cosched's library
+/// inside the program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Barrier {

@@ -17,7 +17,8 @@ use super::names::{self, Names};
 use super::{Barrier, MAX_PROGRAMS, Places, ProgramSpec, Repeat, Workload};
 use crate::time::Nanos;
 
-/// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the other.
+/// Beyond a ratio of ten thousand no quantum is short enough for the one and long enough for the
+/// other.
 pub(super) const WEIGHTS: RangeInclusive<f64> = 0.01..=100.0;
 /// A year: a later start is taken for a mistake.
 const LATEST_START: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -161,7 +162,8 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// The first word of a line, if there is one, that is meant for a shell and stands outside of quotes.
+/// The first word of a line, if there is one, that is meant for a shell and stands outside of
+/// quotes.
 fn shell_operator(line: &str) -> Option<&str> {
     // Before a word outside of quotes, all quotes are closed.
     let is_outside = |at: usize| shell_words::split(&line[..at]).is_ok();

@@ -42,21 +42,22 @@ impl ProgramSpec {
         all.into_iter().collect()
     }
 
-    /// Whether the program gets the inherited value of a variable: neither `threads` nor `env` says another.
+    /// Whether the program gets the inherited value of a variable: neither `threads` nor `env` says
+    /// another.
     pub fn inherits(&self, variable: &str) -> bool {
         let set = self.threads.is_some() && THREAD_VARIABLES.contains(&variable);
         !set && !self.env.contains_key(variable)
     }
 
-    /// Whether its own `env` has the variable of OpenMP, so that it is [taken](Self::asked_threads) to have as many threads as
-    /// that says, whatever it is told.
+    /// Whether its own `env` has the variable of OpenMP, so that it is [taken](Self::asked_threads)
+    /// to have as many threads as that says, whatever it is told.
     pub fn has_own_count(&self) -> bool {
         self.env.contains_key(OPENMP)
     }
 
-    /// How many threads the program will want on CPUs at once; never zero. Where `threads` is not given:
-    /// the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the machine,
-    /// which is what OpenMP and OpenBLAS take.
+    /// How many threads the program will want on CPUs at once; never zero. Where `threads` is not
+    /// given: the first number of `OMP_NUM_THREADS` in its environment, else one per CPU of the
+    /// machine, which is what OpenMP and OpenBLAS take.
     pub fn asked_threads(
         &self,
         inherited: impl IntoIterator<Item = (OsString, OsString)>,

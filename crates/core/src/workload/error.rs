@@ -73,7 +73,8 @@ pub enum WorkloadError {
     },
 }
 
-/// What can be wrong with a key; each message starts as a predicate of its key and ends with the remedy.
+/// What can be wrong with a key; each message starts as a predicate of its key and ends with the
+/// remedy.
 #[derive(Debug, thiserror::Error)]
 #[expect(missing_docs, reason = "the messages say what the variants and fields mean")]
 pub enum Problem {

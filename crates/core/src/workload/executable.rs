@@ -17,7 +17,8 @@ use super::{Place, ProgramSpec};
 
 /// Where `execvp` looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// What the kernel says where symbolic links lead on without an end (`ErrorKind` has no stable name for it).
+/// What the kernel says where symbolic links lead on without an end (`ErrorKind` has no stable name
+/// for it).
 const ELOOP: i32 = 40;
 /// So often may a script's interpreter be a script; the kernel follows about as many.
 const MOST_SCRIPTS: usize = 4;
@@ -140,7 +141,8 @@ impl ProgramSpec {
         )
     }
 
-    /// The program that the kernel runs for a file: of a script its interpreter, else the file itself.
+    /// The program that the kernel runs for a file: of a script its interpreter, else the file
+    /// itself.
     pub fn program_of(&self, file: &Path) -> PathBuf {
         let mut file = file.to_owned();
         for _ in 0..MOST_SCRIPTS {

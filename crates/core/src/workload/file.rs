@@ -1,4 +1,5 @@
-//! From the text of a workload file to drafts: values with the right types and their places, not yet checked.
+//! From the text of a workload file to drafts: values with the right types and their places, not
+//! yet checked.
 //!
 //! Each table is taken apart key by key. What is left at the end is unknown,
 //! and the keys that were asked for are the known ones: so the list in the

@@ -26,7 +26,8 @@ impl Found {
     }
 }
 
-/// What kept `value` from being a `T`, and where: an element, if a `T` may have elements, or else the value.
+/// What kept `value` from being a `T`, and where: an element, if a `T` may have elements, or else
+/// the value.
 pub(super) fn culprit<T: DeserializeOwned>(value: &Spanned<DeValue<'_>>) -> (Range<usize>, Found) {
     let within = matches!(value.get_ref(), DeValue::Array(_) | DeValue::Table(_));
     if let Some((bytes, called)) = too_large(value, String::new()).filter(|_| within) {
@@ -55,7 +56,8 @@ pub(super) fn culprit<T: DeserializeOwned>(value: &Spanned<DeValue<'_>>) -> (Ran
     }
 }
 
-/// The first whole number in a value that is too large for one, and what it is called: by its key or its place.
+/// The first whole number in a value that is too large for one, and what it is called: by its key
+/// or its place.
 fn too_large(value: &Spanned<DeValue<'_>>, called: String) -> Option<(Range<usize>, String)> {
     match value.get_ref() {
         DeValue::Integer(number) if !is_number(number) => {

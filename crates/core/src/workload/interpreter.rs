@@ -1,4 +1,5 @@
-//! What the kernel needs besides the file of a command: the interpreter of a script, the loader of a program.
+//! What the kernel needs besides the file of a command: the interpreter of a script, the loader of
+//! a program.
 //!
 //! Without it the kernel answers "No such file or directory" although the file is there, and only
 //! when the program is started. A script names its interpreter in its first line (`#!`); a

@@ -1,4 +1,5 @@
-//! Names of programs: unique, and fit to be file names, since a program's output goes to files of its name.
+//! Names of programs: unique, and fit to be file names, since a program's output goes to files of
+//! its name.
 //!
 //! Names that the user gives stay as they are. A program without one is called after its command,
 //! with the first of -2, -3, ... that no other program has.
@@ -18,7 +19,8 @@ const MAX_DEFAULT_CHARS: usize = 50;
 /// The names of a workload.
 pub(super) struct Names {
     taken: HashSet<String>,
-    /// The highest number tried per base name, so that a thousand equal commands take a thousand tries.
+    /// The highest number tried per base name, so that a thousand equal commands take a thousand
+    /// tries.
     numbers: HashMap<String, usize>,
 }
 

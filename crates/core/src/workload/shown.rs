@@ -20,7 +20,8 @@ pub fn shown_path(path: &Path) -> String {
     escaped(&cut(&path.to_string_lossy(), MAX_PATH))
 }
 
-/// The same text without control characters, nor those that have a terminal show others in another order.
+/// The same text without control characters, nor those that have a terminal show others in another
+/// order.
 pub fn escaped(text: &str) -> String {
     let escape = |c: char| match c.is_control() || turns(c) {
         true => c.escape_default().collect(),
@@ -29,7 +30,8 @@ pub fn escaped(text: &str) -> String {
     text.chars().map(escape).collect()
 }
 
-/// Whether a character sets the direction of text, or ends a line: Unicode's Bidi_Control, and its separators.
+/// Whether a character sets the direction of text, or ends a line: Unicode's Bidi_Control, and its
+/// separators.
 fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }

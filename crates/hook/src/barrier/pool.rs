@@ -1,7 +1,8 @@
 //! A fixed number of barriers for the whole process, in memory that costs nothing until it is used.
 //!
-//! A barrier of a program is the program's memory, which it may free as soon as a thread has passed. The others may still
-//! look then; so what they look at is here. Where all places are taken, a barrier stays its runtime's.
+//! A barrier of a program is the program's memory, which it may free as soon as a thread has
+//! passed. The others may still look then; so what they look at is here. Where all places are
+//! taken, a barrier stays its runtime's.
 
 use core::cell::Cell;
 use core::num::NonZeroU64;

@@ -1,12 +1,13 @@
 //! `pthread_barrier_wait`, for barriers that were made while they are ours.
 //!
-//! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. It is made by glibc in any case, so that it stays a good one;
-//! the last eight bytes then say which barrier of the pool stands for it, and the pool says whose address that was: bytes that
-//! only look like ours, or a barrier that was copied, are not taken for one. Left to glibc are: barriers shared among processes,
-//! those that were made before or elsewhere, those for which no place was free, and all where cosched says so.
+//! A `pthread_barrier_t` has 32 bytes, of which glibc uses 20. It is made by glibc in any case, so
+//! that it stays a good one; the last eight bytes then say which barrier of the pool stands for it,
+//! and the pool says whose address that was: bytes that only look like ours, or a barrier that was
+//! copied, are not taken for one. Left to glibc are: barriers shared among processes, those that
+//! were made before or elsewhere, those for which no place was free, and all where cosched says so.
 //!
-//! glibc has several versions of each name, and one function behind all versions in any release: the linker's next one
-//! is the right one for every caller.
+//! glibc has several versions of each name, and one function behind all versions in any release:
+//! the linker's next one is the right one for every caller.
 
 use core::ffi::{c_int, c_uint};
 use core::mem::{offset_of, size_of, transmute};
@@ -42,7 +43,8 @@ const LIBRARY: &[u8] = b"libpthread";
 /// # Safety
 /// It has to be memory of a barrier.
 unsafe fn mark<'a>(barrier: *mut pthread_barrier_t) -> &'a AtomicU64 {
-    // SAFETY: as large and as aligned as this shape; of every value of an atomic word there is a meaning.
+    // SAFETY: as large and as aligned as this shape; of every value of an atomic word there is a
+    // meaning.
     unsafe { &(*barrier.cast::<Shape>()).ours }
 }
 

@@ -42,14 +42,15 @@ const SLEEPING: u64 = 1;
 const SHUT: u64 = 2;
 const ROUND: u32 = 2;
 
-/// What a wake-up is taken to cost before one was measured, ns: two threads with 8 us of work that slept at every barrier had
-/// rounds of 37 us (`docs/barrier.md`).
+/// What a wake-up is taken to cost before one was measured, ns: two threads with 8 us of work that
+/// slept at every barrier had rounds of 37 us (`docs/barrier.md`).
 const FIRST: u64 = 29_000;
-/// The bounds of what is believed, ns: chosen, not measured. What a woken thread waits longer for is no wake-up but a turn on
-/// its CPU.
+/// The bounds of what is believed, ns: chosen, not measured. What a woken thread waits longer for
+/// is no wake-up but a turn on its CPU.
 const LEAST: u64 = 5_000;
 const MOST: u64 = 50_000;
-/// Looking on that was in vain halves the patience for it down to this, ns: about as long as the first looks take.
+/// Looking on that was in vain halves the patience for it down to this, ns: about as long as the
+/// first looks take.
 const SHORTEST: u64 = 1_000;
 /// First looks that were in vain halve their number down to this.
 const FEWEST: u32 = 2;
@@ -62,7 +63,8 @@ pub(crate) trait Waiting {
     fn pause(&self);
     /// Lets another thread run.
     fn give_way(&self);
-    /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was woken.
+    /// Sleeps until woken, if the lower half of the word is still `seen`; says whether it was
+    /// woken.
     fn sleep(&self, word: &AtomicU64, seen: u32) -> bool;
     /// Wakes all who sleep on the word.
     fn wake(&self, word: &AtomicU64);
@@ -72,7 +74,8 @@ pub(crate) trait Waiting {
     fn knowledge(&self) -> impl Fn(u32) -> Laggards;
     /// Goes to the CPU that a thread is queued for.
     fn join(&self, tid: u32);
-    /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here; says whether.
+    /// Goes to a CPU with fewer of these threads, if there is one with two fewer than here; says
+    /// whether.
     fn spread(&self, siblings: impl Iterator<Item = u32>) -> bool;
     /// A thread has met the others, and that is how.
     fn note(&self, how: Passage, wait: Wait);
@@ -209,7 +212,8 @@ impl Barrier {
         way: Way,
         by: &impl Waiting,
     ) -> Passed {
-        // Read before: once this thread has arrived, the round may end, and the barrier become another one.
+        // Read before: once this thread has arrived, the round may end, and the barrier become
+        // another one.
         let first = self.first.0.load(Relaxed);
         let number = self.arrivals.0.fetch_add(1, AcqRel);
         let round = first.wrapping_add(number / count);
@@ -230,7 +234,8 @@ impl Barrier {
 
     /// Ends the round.
     fn end(&self, round: u64, way: Way, wait: &mut Wait, by: &impl Waiting) -> Passed {
-        // Where more threads use the barrier than meet at it, the last of this round may come before that of the round before.
+        // Where more threads use the barrier than meet at it, the last of this round may come
+        // before that of the round before.
         if round > 0 && self.wait(round - 1, way, wait, by) == Passed::Shut {
             return Passed::Shut;
         }
@@ -342,8 +347,9 @@ impl Barrier {
         }
     }
 
-    /// A wait was short enough for first looks, or a little more, or they were in vain. Where nothing changes nothing is
-    /// written: threads that have the CPUs to themselves share this line.
+    /// A wait was short enough for first looks, or a little more, or they were in vain. Where
+    /// nothing changes nothing is written: threads that have the CPUs to themselves share this
+    /// line.
     #[inline]
     fn judge_glance(&self, paid: bool, most: u32) {
         let known = self.glance(most);
@@ -410,7 +416,8 @@ impl Barrier {
         }
     }
 
-    /// The thread's own seat, or else the first that is free, or whose thread was not here in the last round.
+    /// The thread's own seat, or else the first that is free, or whose thread was not here in the
+    /// last round.
     #[cold]
     fn find_seat(&self, thread: Thread<'_>, round: u64) {
         let (this, last) = (round as u32, round.wrapping_sub(1) as u32);

@@ -25,7 +25,8 @@ const MANY: u64 = 1 << 17;
 /// For how long a try lasts at least: as long as so many rounds took before.
 pub(crate) const TRY: u64 = 1 << 10;
 
-/// How the threads of a barrier stand. Threads may write over each other: all of it is a guess, and nothing depends on it.
+/// How the threads of a barrier stand. Threads may write over each other: all of it is a guess, and
+/// nothing depends on it.
 pub(crate) struct Stack {
     /// How often a laggard was found behind its waiter since a thread moved.
     behind: AtomicU64,
@@ -49,8 +50,8 @@ impl Stack {
         }
     }
 
-    /// A laggard is behind the thread that waits for it in this round. That goes elsewhere by `go` if it is time, which says
-    /// whether it did; tells the same.
+    /// A laggard is behind the thread that waits for it in this round. That goes elsewhere by `go`
+    /// if it is time, which says whether it did; tells the same.
     pub(crate) fn behind(&self, round: u64, now: u64, go: impl FnOnce() -> bool) -> bool {
         let behind = self.behind.fetch_add(1, Relaxed) + 1;
         if behind == 1 {
@@ -71,8 +72,8 @@ impl Stack {
         gone
     }
 
-    /// A laggard was preempted on another CPU than that of the thread that waits for it in this round. Whether they had better
-    /// be on one.
+    /// A laggard was preempted on another CPU than that of the thread that waits for it in this
+    /// round. Whether they had better be on one.
     pub(crate) fn is_worse(&self, round: u64, now: u64) -> bool {
         let together = self.together.load(Relaxed);
         let (rounds, time) = self.so_far(round, now);

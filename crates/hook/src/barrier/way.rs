@@ -41,8 +41,9 @@ pub(crate) enum Way {
     Yield,
     /// By what the laggards do.
     Donate,
-    /// The same, but threads that wait behind each other on one CPU go apart ([`stack`](super::stack)): quicker on a machine that
-    /// is idle but for a few threads, slower on a busy one (`docs/barrier.md`).
+    /// The same, but threads that wait behind each other on one CPU go apart
+    /// ([`stack`](super::stack)): quicker on a machine that is idle but for a few threads, slower
+    /// on a busy one (`docs/barrier.md`).
     Spread,
 }
 
@@ -113,7 +114,8 @@ impl Way {
         Way::NAMES.get(usize::from(number)).map(|(_, way)| *way)
     }
 
-    /// How many times it looks before it does anything else; `of_late` is what has paid of late, and not more than `most`.
+    /// How many times it looks before it does anything else; `of_late` is what has paid of late,
+    /// and not more than `most`.
     pub(crate) fn first_looks(self, of_late: u32, most: u32) -> u32 {
         match self {
             Way::Block | Way::Yield => 1,

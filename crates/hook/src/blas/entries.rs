@@ -1,8 +1,8 @@
 //! The functions themselves, by their names in each build.
 //!
-//! Whole numbers have 32 or 64 bits, in registers or places as wide as an address either way; what lies in the upper half of
-//! narrower ones is passed on as it is. In C, real scalars come by value; in Fortran everything comes by address, and the
-//! lengths of texts at the end.
+//! Whole numbers have 32 or 64 bits, in registers or places as wide as an address either way; what
+//! lies in the upper half of narrower ones is passed on as it is. In C, real scalars come by value;
+//! in Fortran everything comes by address, and the lengths of texts at the end.
 
 use core::mem::transmute;
 

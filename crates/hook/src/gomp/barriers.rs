@@ -1,11 +1,13 @@
-//! gcc's OpenMP: where the threads of a region meet, and what keeps them from meeting at a barrier of ours.
+//! gcc's OpenMP: where the threads of a region meet, and what keeps them from meeting at a barrier
+//! of ours.
 //!
-//! A loop or a section that ends with a barrier is, by the standard, one that ends without and a barrier. So where barriers
-//! are ours, the entry that does not wait is called, and the barrier is that of `region`.
+//! A loop or a section that ends with a barrier is, by the standard, one that ends without and a
+//! barrier. So where barriers are ours, the entry that does not wait is called, and the barrier is
+//! that of `region`.
 //!
-//! None of these entries names its caller, and all but those of tasks have no address that lies there. Each thread knows the
-//! region it is in; outside of all that we know, the runtime is the one that the linker would have found, or where there is
-//! none the first that was loaded.
+//! None of these entries names its caller, and all but those of tasks have no address that lies
+//! there. Each thread knows the region it is in; outside of all that we know, the runtime is the
+//! one that the linker would have found, or where there is none the first that was loaded.
 
 use core::ffi::c_void;
 use core::mem::transmute;

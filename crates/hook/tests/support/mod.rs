@@ -76,7 +76,8 @@ impl Host {
         Host { door: told.recv().unwrap(), asked, ticks, met, stop, thread: Some(thread) }
     }
 
-    /// What was asked for, once something was. A request that another follows before it is heard is not among it.
+    /// What was asked for, once something was. A request that another follows before it is heard is
+    /// not among it.
     pub(crate) fn asked(&self) -> Vec<Asked> {
         eventually("a request", || !self.is_idle());
         self.asked.lock().unwrap().clone()
@@ -198,7 +199,8 @@ impl Workshop {
     }
 }
 
-/// A program as cosched would start it: four threads wanted, and the hook's library preloaded, if there is a host.
+/// A program as cosched would start it: four threads wanted, and the hook's library preloaded, if
+/// there is a host.
 pub(crate) fn command(program: &Path, arguments: &[&str], host: Option<&Host>) -> Command {
     let mut command = Command::new(program);
     command.args(arguments).env("OMP_NUM_THREADS", "4").env_remove("OMP_DYNAMIC");

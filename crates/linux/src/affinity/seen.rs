@@ -1,9 +1,10 @@
 //! Masks, seen while CPUs come and go.
 //!
-//! The kernel remembers a thread's mask with the CPUs that are offline, and tells it without them: what was set is not
-//! always what is read back. Where all CPUs of a thread go offline, it may run anywhere from then on, also once they are
-//! back. Which CPUs are offline is seen by what is left of our own mask: that changes in the same moment, while
-//! what sysfs says of CPUs comes later. But in a cpuset the kernel forgets what is offline, so sysfs is asked as well.
+//! The kernel remembers a thread's mask with the CPUs that are offline, and tells it without them:
+//! what was set is not always what is read back. Where all CPUs of a thread go offline, it may run
+//! anywhere from then on, also once they are back. Which CPUs are offline is seen by what is left
+//! of our own mask: that changes in the same moment, while what sysfs says of CPUs comes later. But
+//! in a cpuset the kernel forgets what is offline, so sysfs is asked as well.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -70,7 +71,8 @@ fn gone(here: CpuSet) -> CpuSet {
     gone
 }
 
-/// What is offline, by what we have and do not see, and by what sysfs says, as far as both are known.
+/// What is offline, by what we have and do not see, and by what sysfs says, as far as both are
+/// known.
 fn offline(here: &CpuSet, own: Option<CpuSet>, online: Option<CpuSet>) -> CpuSet {
     let unseen = own.map(|own| own.difference(here)).unwrap_or_default();
     let others = online.map(|online| CpuSet::first(MAX_CPUS).difference(&online));

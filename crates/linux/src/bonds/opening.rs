@@ -5,9 +5,10 @@
 //! programs that take turns would never meet. The system call itself is therefore looked at: a
 //! thread that is in `open`, and the path in its memory. It shows while the program is frozen, too.
 //!
-//! The path is looked up only among what the kernel has in memory (`RESOLVE_CACHED`), so that a file server
-//! that does not answer never makes cosched wait. Where the path cannot be had (a program of another
-//! architecture, an old kernel) there is still the name of the kernel function in which the thread waits.
+//! The path is looked up only among what the kernel has in memory (`RESOLVE_CACHED`), so that a
+//! file server that does not answer never makes cosched wait. Where the path cannot be had (a
+//! program of another architecture, an old kernel) there is still the name of the kernel function
+//! in which the thread waits.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -126,7 +127,8 @@ mod tests {
 
     use super::*;
 
-    /// The folder of a made-up process with one thread, which is in this system call, with this path in its memory.
+    /// The folder of a made-up process with one thread, which is in this system call, with this
+    /// path in its memory.
     fn made_up(call: &str, path: &str, wchan: &str) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let thread = root.path().join("task/7");

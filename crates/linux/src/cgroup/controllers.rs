@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use super::Dir;
 use crate::files::FileError;
 
-/// The child of a cgroup into which the caller steps if it is in the way; made by [`enable_controllers`].
+/// The child of a cgroup into which the caller steps if it is in the way; made by
+/// [`enable_controllers`].
 pub fn leaf_below(dir: &Dir) -> Dir {
     dir.child(&leaf_name())
 }

@@ -70,8 +70,8 @@ impl Dir {
         Ok(children)
     }
 
-    /// Removes the cgroup, which must have neither processes nor children. Tries once: processes that
-    /// have just ended may still be in it, and when to try again is for the caller.
+    /// Removes the cgroup, which must have neither processes nor children. Tries once: processes
+    /// that have just ended may still be in it, and when to try again is for the caller.
     ///
     /// # Errors
     /// When it is in use (`EBUSY`), gone, or a right is missing.
@@ -83,8 +83,8 @@ impl Dir {
     /// Moves a process with all its threads into the cgroup; process 0 is the caller.
     ///
     /// # Errors
-    /// When the process is gone, a right is missing, the cgroup passes controllers on (v2, `EBUSY`),
-    /// or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
+    /// When the process is gone, a right is missing, the cgroup passes controllers on (v2,
+    /// `EBUSY`), or it has no CPUs or memory nodes yet (v1 cpuset, `ENOSPC`).
     pub fn add(&self, pid: i32) -> Result<(), FileError> {
         self.write("cgroup.procs", &pid.to_string())
     }
@@ -152,7 +152,8 @@ impl Dir {
         files::write(&self.path.join(file), text)
     }
 
-    /// Finds out whether the caller can make children here and move processes from here into them, by making one.
+    /// Finds out whether the caller can make children here and move processes from here into them,
+    /// by making one.
     ///
     /// # Errors
     /// What the kernel refused: the reason why not.
@@ -160,9 +161,9 @@ impl Dir {
         self.try_in_child(|_| Ok(()))
     }
 
-    /// Finds out whether something can be done with a child, by making one. Looking at owners and permission
-    /// bits would not do: read-only mounts, namespaces and security modules have their say
-    /// too. The child is gone when this returns.
+    /// Finds out whether something can be done with a child, by making one. Looking at owners and
+    /// permission bits would not do: read-only mounts, namespaces and security modules have their
+    /// say too. The child is gone when this returns.
     ///
     /// # Errors
     /// What the kernel refused, to `attempt` or before.
@@ -173,14 +174,16 @@ impl Dir {
         let child = self.probe();
         fs::create_dir(&child.path)
             .map_err(|source| FileError::io("make cgroup", &child.path, source))?;
-        // A process may be moved if both its old and its new group's file can be opened for writing.
+        // A process may be moved if both its old and its new group's file can be opened for
+        // writing.
         let result =
             self.open_procs().and_then(|()| child.open_procs()).and_then(|()| attempt(&child));
         child.remove()?;
         result
     }
 
-    /// The child that [`Dir::try_in_child`] makes; a caller that can be killed meanwhile announces it.
+    /// The child that [`Dir::try_in_child`] makes; a caller that can be killed meanwhile announces
+    /// it.
     pub fn probe(&self) -> Dir {
         self.child(&format!("cosched-probe-{}", std::process::id()))
     }

@@ -1,13 +1,13 @@
 //! Where the cgroup trees are mounted, and where in them the caller is.
 //!
-//! `/proc/self/mountinfo` lists the mounts: for each, which folder of the tree it shows (its *root*)
-//! and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The folder that we want is the mount
-//! point plus what remains of the caller's cgroup after the mount's root. In a
-//! container the mount often shows only a part of the tree: with `/docker/1`
-//! mounted at `/sys/fs/cgroup` and the caller in `/docker/1/job`, its folder is
-//! `/sys/fs/cgroup/job`. In a cgroup namespace both paths are told relative to the namespace's root;
-//! a mount that was made outside of it has a root like `/..` and cannot
-//! be used, for the names of the folders between are hidden.
+//! `/proc/self/mountinfo` lists the mounts: for each, which folder of the tree it shows (its
+//! *root*) and where. `/proc/self/cgroup` lists the caller's cgroup in each tree. The folder that
+//! we want is the mount point plus what remains of the caller's cgroup after the mount's root. In a
+//! container the mount often shows only a part of the tree: with `/docker/1` mounted at
+//! `/sys/fs/cgroup` and the caller in `/docker/1/job`, its folder is `/sys/fs/cgroup/job`. In a
+//! cgroup namespace both paths are told relative to the namespace's root; a mount that was made
+//! outside of it has a root like `/..` and cannot be used, for the names of the folders between are
+//! hidden.
 
 use std::path::{Path, PathBuf};
 
@@ -104,7 +104,8 @@ fn passed_on(folder: &Path) -> Result<Vec<String>, FileError> {
     Ok(list.unwrap_or_default().split_whitespace().map(str::to_owned).collect())
 }
 
-/// What is in the way of so many cgroups in the caller's own, two deep: the kernel refuses them late, when programs run.
+/// What is in the way of so many cgroups in the caller's own, two deep: the kernel refuses them
+/// late, when programs run.
 fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
     let kind = tree.own.read("cgroup.type").unwrap_or_default();
     if ["threaded", "domain invalid"].contains(&kind.trim()) {

@@ -20,7 +20,8 @@ use rustix::io::Errno;
 use super::{Dir, Version};
 use crate::files::FileError;
 
-/// The opened freezing files of one cgroup. Dropping it changes nothing: a frozen cgroup stays frozen.
+/// The opened freezing files of one cgroup. Dropping it changes nothing: a frozen cgroup stays
+/// frozen.
 #[derive(Debug)]
 pub struct FreezeSwitch {
     version: Version,
@@ -32,7 +33,8 @@ impl FreezeSwitch {
     /// Opens the files of a cgroup.
     ///
     /// # Errors
-    /// When they are not there (the root has none; v1 needs the `freezer` tree) or a right is missing.
+    /// When they are not there (the root has none; v1 needs the `freezer` tree) or a right is
+    /// missing.
     pub fn open(dir: &Dir) -> Result<FreezeSwitch, FileError> {
         let (control, answer) = match dir.version() {
             Version::V2 => ("cgroup.freeze", "cgroup.events"),
@@ -49,7 +51,8 @@ impl FreezeSwitch {
         })
     }
 
-    /// Asks the kernel to stop every thread of the cgroup. It begins at once; [`FreezeSwitch::is_frozen`] tells when it is done.
+    /// Asks the kernel to stop every thread of the cgroup. It begins at once;
+    /// [`FreezeSwitch::is_frozen`] tells when it is done.
     ///
     /// # Errors
     /// The system's error number: `NODEV` when the cgroup is gone.
@@ -86,7 +89,8 @@ impl FreezeSwitch {
         Ok(buffer[..read].split(|byte| *byte == b'\n').any(|line| line == wanted))
     }
 
-    /// The file whose `poll` (for priority data) announces changes of a v2 cgroup, its emptiness among them.
+    /// The file whose `poll` (for priority data) announces changes of a v2 cgroup, its emptiness
+    /// among them.
     pub fn events(&self) -> Option<&File> {
         (self.version == Version::V2).then_some(&self.answer)
     }

@@ -60,7 +60,8 @@ pub(crate) fn v2(name: &str) -> Option<Scratch> {
     scratch(found.v2(), "cgroup v2", name)
 }
 
-/// A cgroup of a version 1 controller; `None`, with the reason said, where there is no right to one.
+/// A cgroup of a version 1 controller; `None`, with the reason said, where there is no right to
+/// one.
 pub(crate) fn v1(controller: &str, name: &str) -> Option<Scratch> {
     let found = Hierarchies::find(&Proc::default()).unwrap();
     scratch(found.v1(controller), controller, name)

@@ -140,7 +140,8 @@ pub(crate) fn can_sample(sampling: Sampling) -> io::Result<()> {
     open_as(sampled(sampling, DISABLED), 0, ANY_CPU).map(drop)
 }
 
-/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while that is on this CPU.
+/// Takes samples of what `parent` starts from now on, as [`Counter::below`] counts it, while that
+/// is on this CPU.
 pub(crate) fn sample_below(sampling: Sampling, parent: Process, cpu: usize) -> io::Result<File> {
     let cpu = i32::try_from(cpu).map_err(io::Error::other)?;
     open_as(sampled(sampling, DISABLED | INHERIT | ENABLE_ON_EXEC), parent.pid, cpu)

@@ -1,4 +1,5 @@
-//! Signals go to real processes; what their threads do is read from a made-up `/proc`, so each moment of a freeze can be held.
+//! Signals go to real processes; what their threads do is read from a made-up `/proc`, so each
+//! moment of a freeze can be held.
 
 use std::fs;
 use std::process::{Child, Command};

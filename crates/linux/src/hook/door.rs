@@ -3,10 +3,11 @@
 //! The name is abstract: nothing of it is left when cosched is killed, and it is gone with cosched.
 //! It has a part that no process can guess, so no process can take it first.
 //!
-//! Everybody on the machine can read that name and knock, and a process of the program can ring without end. Both cost
-//! cosched time, so only so much of each is listened to in a second. What comes beyond that waits until the next heartbeat,
-//! when it is heard as ever; who cannot wait has what it wants, or what it was granted last. Knocking does not keep those
-//! from being heard who are inside already.
+//! Everybody on the machine can read that name and knock, and a process of the program can ring
+//! without end. Both cost cosched time, so only so much of each is listened to in a second. What
+//! comes beyond that waits until the next heartbeat, when it is heard as ever; who cannot wait has
+//! what it wants, or what it was granted last. Knocking does not keep those from being heard who
+//! are inside already.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
@@ -40,7 +41,8 @@ const SECOND: u64 = 1000;
 /// What was heard.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// How many threads the program wants, if a process of it has asked: the most that one of them wants.
+    /// How many threads the program wants, if a process of it has asked: the most that one of them
+    /// wants.
     pub wanted: Option<u16>,
     /// Whether a process waits for the answer.
     pub blocked: bool,
@@ -190,13 +192,14 @@ impl Door {
         !self.guests.is_empty()
     }
 
-    /// Whether too much has come, so that nothing more of that kind is heard before the next heartbeat.
+    /// Whether too much has come, so that nothing more of that kind is heard before the next
+    /// heartbeat.
     pub fn is_tired(&self) -> bool {
         self.knocks.is_over || self.messages.is_over
     }
 
-    /// Takes in who knocks and hears what the others have to say; `now` is in milliseconds of the monotonic clock. Only
-    /// processes come in that `admits` knows as the program's.
+    /// Takes in who knocks and hears what the others have to say; `now` is in milliseconds of the
+    /// monotonic clock. Only processes come in that `admits` knows as the program's.
     pub fn hear(&mut self, now: u64, admits: impl Fn(i32) -> bool) -> Heard {
         let (mut heard, mut knocks, mut messages) = (Heard::default(), 0, 0);
         for key in self.ready() {
@@ -262,7 +265,8 @@ impl Door {
                 }
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 Err(Errno::AGAIN) => break,
-                // No more files, say: who knocks would be heard again and again, and not let in. That is too much.
+                // No more files, say: who knocks would be heard again and again, and not let in.
+                // That is too much.
                 Err(_) => return MOST_KNOCKS + 1,
             }
         }
@@ -312,7 +316,8 @@ impl Door {
         self.guests.values_mut().for_each(|guest| guest.set(rule));
     }
 
-    /// cosched is alive: milliseconds of the monotonic clock. What was too much before is heard from now on.
+    /// cosched is alive: milliseconds of the monotonic clock. What was too much before is heard
+    /// from now on.
     pub fn beat(&mut self, now: u64) {
         self.guests.values().for_each(|guest| guest.beat(now));
         // What cannot be listened to (there is no memory, say) has what it wants.
@@ -348,11 +353,13 @@ fn listen_to(epoll: &OwnedFd, key: u64, source: impl AsFd) -> io::Result<()> {
     Ok(epoll::add(epoll, source, data, epoll::EventFlags::IN)?)
 }
 
-/// The process at the other end; `None`: it is in another world, where processes are numbered differently.
+/// The process at the other end; `None`: it is in another world, where processes are numbered
+/// differently.
 fn peer(socket: &OwnedFd) -> Option<i32> {
     let mut peer = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the call writes at most as many bytes as it is told, into a structure of plain numbers.
+    // SAFETY: the call writes at most as many bytes as it is told, into a structure of plain
+    // numbers.
     let result = unsafe {
         let place = (&raw mut peer).cast();
         libc::getsockopt(

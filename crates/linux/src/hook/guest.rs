@@ -35,8 +35,9 @@ impl Shared {
     }
 
     fn page(&self) -> &Page {
-        // SAFETY: it is mapped as long as this lives, is at least as long and as aligned as a page, and cannot get shorter,
-        // since its memory is sealed. All words of it are atomic and may be any number, so others may write to it.
+        // SAFETY: it is mapped as long as this lives, is at least as long and as aligned as a page,
+        // and cannot get shorter, since its memory is sealed. All words of it are atomic and may be
+        // any number, so others may write to it.
         unsafe { &*self.0 }
     }
 }
@@ -46,7 +47,8 @@ unsafe impl Send for Shared {}
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // SAFETY: mapped with this size, and no reference outlives this. The call fails only for addresses that are none.
+        // SAFETY: mapped with this size, and no reference outlives this. The call fails only for
+        // addresses that are none.
         let _ = unsafe { munmap(self.0.cast_mut().cast(), SIZE) };
     }
 }
@@ -82,8 +84,9 @@ impl Told {
         }
     }
 
-    /// How far it has come since `before`: by its ticks, or where it never told any, by what was counted. `None`: it has told
-    /// nothing yet, or begun to tell ticks in between. A count that goes back is a lie, and none.
+    /// How far it has come since `before`: by its ticks, or where it never told any, by what was
+    /// counted. `None`: it has told nothing yet, or begun to tell ticks in between. A count that
+    /// goes back is a lie, and none.
     pub fn since(self, before: Told) -> Option<u64> {
         match (self.ticks, before.ticks, self.passages) {
             (0, _, 0) => None,
@@ -106,7 +109,8 @@ pub(super) struct News {
 }
 
 impl Guest {
-    /// Gives the process at the other end of a socket a page on which this holds, and the table of threads if there is one.
+    /// Gives the process at the other end of a socket a page on which this holds, and the table of
+    /// threads if there is one.
     pub(super) fn welcome(
         socket: OwnedFd,
         rule: Rule,
@@ -126,7 +130,8 @@ impl Guest {
         Ok(Guest { socket, shared, heard: 0, wanted: 0, waits: false })
     }
 
-    /// Takes what it has to say. What a message says does not matter; that the page says something new does.
+    /// Takes what it has to say. What a message says does not matter; that the page says something
+    /// new does.
     pub(super) fn hear(&mut self) -> News {
         let mut news = News::default();
         while news.messages < AT_ONCE {
@@ -152,7 +157,8 @@ impl Guest {
         news
     }
 
-    /// This holds from now on; a request is answered by it. A process that cannot be told looks for itself.
+    /// This holds from now on; a request is answered by it. A process that cannot be told looks for
+    /// itself.
     pub(super) fn set(&mut self, rule: Rule) {
         self.shared.page().set_rule(rule);
         if std::mem::take(&mut self.waits) {

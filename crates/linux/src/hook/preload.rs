@@ -34,7 +34,8 @@ fn shown(folders: &[PathBuf]) -> String {
     folders.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
-/// The library that belongs to this executable: beside it, as cargo builds it, or where a package puts it.
+/// The library that belongs to this executable: beside it, as cargo builds it, or where a package
+/// puts it.
 ///
 /// # Errors
 /// When it is nowhere, or cannot be preloaded from where it is.
@@ -51,7 +52,8 @@ pub fn library(executable: &Path) -> Result<PathBuf, NoLibrary> {
     }
 }
 
-/// Adds to an environment what makes a program's processes come to a door: the library before all others that are preloaded.
+/// Adds to an environment what makes a program's processes come to a door: the library before all
+/// others that are preloaded.
 pub fn preloaded(env: &mut Vec<(OsString, OsString)>, library: &Path, door: &str) {
     let others = env.iter().position(|(key, _)| key == PRELOAD).map(|i| env.swap_remove(i).1);
     let mut all = library.as_os_str().to_owned();

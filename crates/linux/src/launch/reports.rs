@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::tree::Process;
 
-/// Something that happened to a program; when is on the kernel's monotonic clock, for cosched may hear of it much later.
+/// Something that happened to a program; when is on the kernel's monotonic clock, for cosched may
+/// hear of it much later.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Report {

@@ -1,13 +1,15 @@
-//! Programs without a shim: those that ran before cosched came, and the one that keeps cosched's place at the terminal.
+//! Programs without a shim: those that ran before cosched came, and the one that keeps cosched's
+//! place at the terminal.
 //!
-//! cosched is not the parent of what they start, so it does not see orphans of theirs: such a program is its first process
-//! with all that descends from it, and ends with that process. A pidfd tells when. How it ended is known only of
-//! cosched's own children. Nothing of them is moved to another cgroup, and none is ever ended by cosched. What is
-//! changed of them is in the undo log beforehand, as always.
+//! cosched is not the parent of what they start, so it does not see orphans of theirs: such a
+//! program is its first process with all that descends from it, and ends with that process. A pidfd
+//! tells when. How it ended is known only of cosched's own children. Nothing of them is moved to
+//! another cgroup, and none is ever ended by cosched. What is changed of them is in the undo log
+//! beforehand, as always.
 //!
-//! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the terminal sends
-//! (Ctrl-C, Ctrl-\) has reached it already, other signals to cosched are passed on, and when the terminal
-//! stops the job (Ctrl-Z), cosched stops, too, since the shell waits for it.
+//! A program in cosched's own place is to notice nothing of it, as with `nice` or `time`: what the
+//! terminal sends (Ctrl-C, Ctrl-\) has reached it already, other signals to cosched are passed on,
+//! and when the terminal stops the job (Ctrl-Z), cosched stops, too, since the shell waits for it.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -33,7 +35,8 @@ use crate::undo::{self, AttachLock, Held, Record};
 use crate::{sched_attr, signals};
 
 impl Linux {
-    /// Takes over what runs already, unless another cosched was quicker. Nothing of it is changed yet.
+    /// Takes over what runs already, unless another cosched was quicker. Nothing of it is changed
+    /// yet.
     pub(super) fn attach_all(&mut self) -> Result<(), MachineError> {
         let running = |(slot, job): (usize, &Job)| match job.origin {
             Origin::Running(process) => Some((ProgramId::first(slot as u16), process)),
@@ -44,7 +47,8 @@ impl Linux {
             return Ok(());
         }
         let folders = undo::log_folders().unwrap_or_default();
-        // Each looks what is free and announces what it takes under one lock: so two never take the same.
+        // Each looks what is free and announces what it takes under one lock: so two never take the
+        // same.
         let _lock = AttachLock::take(&folders);
         let held =
             folders.iter().flat_map(|folder| Held::all(folder, &self.proc).unwrap_or_default());
@@ -94,7 +98,8 @@ impl Linux {
         }
         command.env_clear().envs(env);
         command.current_dir(&order.cwd);
-        // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and takes no lock.
+        // SAFETY: between `fork` and `exec` this makes system calls only; it allocates nothing and
+        // takes no lock.
         unsafe {
             command.pre_exec(move || {
                 if let Some(found) = &found {

@@ -1,4 +1,5 @@
-//! Programs whose barriers are the hook's: while one of them runs, the states of their threads are written down for them.
+//! Programs whose barriers are the hook's: while one of them runs, the states of their threads are
+//! written down for them.
 //!
 //! The program that writes them is loaded into the kernel before the run begins, since loading
 //! takes long. It is attached while such a program runs: every context switch of the machine pays
@@ -28,8 +29,8 @@ pub(super) fn load(jobs: &[Job], proc: &Proc) -> Option<States> {
 }
 
 impl Linux {
-    /// Why programs whose barriers are the hook's cannot know which of their threads run, as far as that was found out;
-    /// `None`: they can, or there are none.
+    /// Why programs whose barriers are the hook's cannot know which of their threads run, as far as
+    /// that was found out; `None`: they can, or there are none.
     pub fn lacks_states(&self) -> Option<&Unavailable> {
         self.states.as_ref()?.as_ref().err()
     }
@@ -45,8 +46,8 @@ impl Linux {
         }
     }
 
-    /// From now on a program's processes get the table, if its barriers are the hook's, and the states of its threads are
-    /// written down; both if it is not so already.
+    /// From now on a program's processes get the table, if its barriers are the hook's, and the
+    /// states of its threads are written down; both if it is not so already.
     pub(super) fn offer_states(&mut self, live: &mut Live) {
         let Some(door) = live.door.as_mut().filter(|door| door.uses().barriers) else { return };
         let Some(Ok(states)) = &mut self.states else { return };
@@ -61,7 +62,8 @@ impl Linux {
         }
     }
 
-    /// Tells what the programs' threads have done at barriers by now, and whether they told of progress.
+    /// Tells what the programs' threads have done at barriers by now, and whether they told of
+    /// progress.
     pub(super) fn tell_meetings(&self) {
         for live in self.live.values() {
             if let Some(door) = &live.door {

@@ -30,8 +30,8 @@ pub struct Config {
     pub wishes: Wishes,
     /// Whether programs take turns. Then it is looked for what forbids to freeze them.
     pub turns: bool,
-    /// Whether every program gets a session of its own instead of cosched's, provided that the kernel shares CPUs by session
-    /// here. So cosched is on time however many threads they have.
+    /// Whether every program gets a session of its own instead of cosched's, provided that the
+    /// kernel shares CPUs by session here. So cosched is on time however many threads they have.
     pub sessions: bool,
     /// What hardware counters shall count of every program; `None`: nothing.
     pub count: Option<Events>,
@@ -53,8 +53,8 @@ pub enum Origin {
     /// cosched starts it, below a shim.
     #[default]
     Started,
-    /// cosched starts it as its own child, in its own place: with its standard input, terminal and process group. Signals to
-    /// cosched are for it.
+    /// cosched starts it as its own child, in its own place: with its standard input, terminal and
+    /// process group. Signals to cosched are for it.
     Child,
     /// It runs already.
     Running(Process),
@@ -75,7 +75,8 @@ pub struct Job {
     pub freezable_for_sure: bool,
     /// Whether the user has said which programs it belongs together with.
     pub grouped_by_user: bool,
-    /// The library inside it, if it has one; only threads of what cosched starts below a shim are granted.
+    /// The library inside it, if it has one; only threads of what cosched starts below a shim are
+    /// granted.
     pub hook: Option<Hook>,
 }
 

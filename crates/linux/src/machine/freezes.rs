@@ -12,8 +12,8 @@ use super::program::{Live, Parent, State};
 use super::{Linux, MachineError};
 use crate::freezer::Freezer;
 
-/// The shortest time between two looks at a freeze that is under way, and the share of the time passed
-/// that later looks wait.
+/// The shortest time between two looks at a freeze that is under way, and the share of the time
+/// passed that later looks wait.
 const SHORTEST: Nanos = Nanos::from_micros(20);
 const LATER_LOOKS: u64 = 8;
 /// No first look comes later, however long the last freeze took.
@@ -77,7 +77,8 @@ impl Linux {
 
     /// When to look first at a program that was asked to stop now.
     pub(super) fn first_look(live: &Live, now: Nanos) -> Nanos {
-        // A little earlier every time, or it would never be noticed that it stops sooner than it did.
+        // A little earlier every time, or it would never be noticed that it stops sooner than it
+        // did.
         now + (live.stops_within * 3 / 4).clamp(SHORTEST, LATEST_FIRST)
     }
 

@@ -1,8 +1,9 @@
 //! Malleable programs: what they ask for, and what they get.
 //!
-//! A request becomes an event; the engine asks the policy, and the settings that come back, changed or not, are the
-//! answer. A policy that does not grant threads leaves the number open, and the program has what it wants. A frozen program's
-//! request waits until it runs; it would not notice an answer before.
+//! A request becomes an event; the engine asks the policy, and the settings that come back, changed
+//! or not, are the answer. A policy that does not grant threads leaves the number open, and the
+//! program has what it wants. A frozen program's request waits until it runs; it would not notice
+//! an answer before.
 
 use cosched_core::{Aspect, Happening, Nanos, ProgramId, Refusal, Settings};
 use cosched_page::BEAT;

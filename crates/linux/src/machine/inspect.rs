@@ -17,8 +17,8 @@ use crate::procfs::State as ProcState;
 use crate::undo::Record;
 
 const FIRST: Nanos = Nanos::from_millis(100);
-/// How long after a look whether a program was stopped the next one is welcome, and how long after that it is worth
-/// waking up for.
+/// How long after a look whether a program was stopped the next one is welcome, and how long after
+/// that it is worth waking up for.
 const STOPS: Nanos = Nanos::from_millis(500);
 const STOPS_PATIENCE: Nanos = Nanos::from_millis(500);
 /// How long it is at least from one look at file locks to the next: the shortest, and the longest
@@ -45,7 +45,8 @@ pub(super) struct Inspector {
 
 #[derive(Debug)]
 struct Watched {
-    /// From when on to look whether it was stopped, or has ended at last; and when to wake up for it.
+    /// From when on to look whether it was stopped, or has ended at last; and when to wake up for
+    /// it.
     stops_at: Nanos,
     wakes_at: Nanos,
     /// When to look at what it holds, and how long to wait after that.

@@ -1,4 +1,5 @@
-//! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs and threads.
+//! What policies have measured: the readings of a [monitor](crate::monitor), as samples of programs
+//! and threads.
 //!
 //! Nothing is loaded or read before a policy asks for it. To load programs into the kernel takes a
 //! tenth of a second. That is done in the [background](crate::background), and no program starts
@@ -6,8 +7,9 @@
 //! program whose waits for locks are wanted before it starts is observed from its first instruction
 //! on. It starts later if need be: its shim is observed, and the program inherits that.
 //!
-//! Where nothing is wanted of single threads, or of what they wait for, the [clocks](crate::cpu_clocks) of processes tell what
-//! there is to know, and nothing is loaded at all.
+//! Where nothing is wanted of single threads, or of what they wait for, the
+//! [clocks](crate::cpu_clocks) of processes tell what there is to know, and nothing is loaded at
+//! all.
 
 mod asked;
 mod source;
@@ -250,7 +252,8 @@ impl Observer {
         into.ips.extend(by_block(&met).into_iter().map(bin));
         let proc = Proc::default();
         if !program.is_known && !looks_at_threads {
-            // Who was frozen all the time did nothing: to find its processes would be most of what a look costs.
+            // Who was frozen all the time did nothing: to find its processes would be most of what
+            // a look costs.
             if frozen == to - from {
                 let nothing = Some(Nanos::ZERO);
                 let sample = Sample { user_time: nothing, quality: Quality::Exact, ..empty };
@@ -318,8 +321,8 @@ impl Observer {
         Ok((told == 0 && lost > 0).then_some(Unseen::Threads(lost)))
     }
 
-    /// The threads of a program in the present reading. Who has ended is told only once, and each program has readings of
-    /// its own: those of the others are kept for them.
+    /// The threads of a program in the present reading. Who has ended is told only once, and each
+    /// program has readings of its own: those of the others are kept for them.
     fn share_out(&mut self, id: ProgramId) -> Vec<ThreadUse> {
         for thread in self.reading.iter().filter(|thread| thread.now.is_none()) {
             let others = self.programs.iter_mut().filter(|(other, _)| **other != id);

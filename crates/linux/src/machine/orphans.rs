@@ -1,12 +1,13 @@
 //! Programs whose shim was killed: cosched takes its place.
 //!
-//! While the machine lives, cosched is a child subreaper like its shims. So what a killed shim leaves
-//! becomes cosched's children, not init's: cosched reads the program's processes from there, goes on to
-//! freeze, bind and signal them, and learns by `wait` how the command ends.
+//! While the machine lives, cosched is a child subreaper like its shims. So what a killed shim
+//! leaves becomes cosched's children, not init's: cosched reads the program's processes from there,
+//! goes on to freeze, bind and signal them, and learns by `wait` how the command ends.
 //!
-//! Orphans carry no mark of their program. It is told by the process group and session that its command
-//! leads, or by its cgroup. If neither tells, there may still be only one program from which it can have come.
-//! One of which nothing is known is left alone: it may descend from children that cosched had before.
+//! Orphans carry no mark of their program. It is told by the process group and session that its
+//! command leads, or by its cgroup. If neither tells, there may still be only one program from
+//! which it can have come. One of which nothing is known is left alone: it may descend from
+//! children that cosched had before.
 //!
 //! A shim's socket closes a moment before its children are passed on. Only when the shim can be
 //! waited for, they have been.
@@ -37,7 +38,8 @@ pub(super) struct Orphanage {
 }
 
 impl Orphanage {
-    /// Has orphans come to cosched, where `shims` may leave some; to be called before it has helpers.
+    /// Has orphans come to cosched, where `shims` may leave some; to be called before it has
+    /// helpers.
     pub(super) fn open(proc: &Proc, shims: bool) -> Result<Orphanage, MachineError> {
         let strangers = proc.children(std::process::id() as i32)?;
         let found = child_subreaper().map_err(io::Error::from)?;
@@ -137,8 +139,8 @@ impl Linux {
         })
     }
 
-    /// Takes in the orphans that have come since the last call; whether there were any. To be called before
-    /// the processes of a program are walked.
+    /// Takes in the orphans that have come since the last call; whether there were any. To be
+    /// called before the processes of a program are walked.
     pub(super) fn adopt(&mut self) -> Result<bool, MachineError> {
         let mut any = false;
         for id in self.in_care(|parent| matches!(parent, Parent::Cosched)) {
@@ -245,8 +247,8 @@ pub(super) fn note_strays(live: &mut Live, proc: &Proc, log: &mut Log) -> Result
     Ok(())
 }
 
-/// Whether a process is known to belong to a program. Before it leads a group of its own, the command is in its
-/// shim's.
+/// Whether a process is known to belong to a program. Before it leads a group of its own, the
+/// command is in its shim's.
 fn comes_from(live: &Live, stat: &Stat) -> bool {
     let leaders = [live.tree.shim, live.tree.main]
         .into_iter()

@@ -7,8 +7,9 @@ use crate::pointers::{MOST_RINGS, Pointers, Source};
 use crate::tree::Process;
 
 impl Linux {
-    /// Takes samples of where in its code a program is that is about to be started, if that is wanted. Where it cannot be had,
-    /// all of the program's time is of one phase, and the user is told once.
+    /// Takes samples of where in its code a program is that is about to be started, if that is
+    /// wanted. Where it cannot be had, all of the program's time is of one phase, and the user is
+    /// told once.
     pub(super) fn sample_below(&mut self, id: ProgramId, shim: Process) -> Option<Pointers> {
         if !self.observer.wants(id, Measure::InstructionPointers) {
             return None;

@@ -226,8 +226,8 @@ impl Live {
         members.any(|pids| pids.contains(&pid))
     }
 
-    /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what cannot be
-    /// removed now is removed with the run's cgroups at the end.
+    /// Removes its cgroups, once it is gone. Its last process may still be on its way out: what
+    /// cannot be removed now is removed with the run's cgroups at the end.
     pub(super) fn remove_cgroups(&self) {
         for dir in &self.plot.all {
             let _ = dir.remove();

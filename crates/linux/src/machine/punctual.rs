@@ -7,10 +7,11 @@
 //! many threads compete. Real-time classes need more rights and gave nothing beyond that for
 //! *waking*.
 //!
-//! Staying on the CPU is another matter. The first thread that a thaw wakes, or a worker of the kernel, takes the CPU
-//! from cosched, whatever its slice, and keeps it until the next tick: the second program of the gang then starts
-//! milliseconds late. So where it may, cosched is a real-time thread for as long as it freezes or thaws several
-//! programs, and only for so long: a real-time thread that *waits* for a freeze was later, not earlier.
+//! Staying on the CPU is another matter. The first thread that a thaw wakes, or a worker of the
+//! kernel, takes the CPU from cosched, whatever its slice, and keeps it until the next tick: the
+//! second program of the gang then starts milliseconds late. So where it may, cosched is a
+//! real-time thread for as long as it freezes or thaws several programs, and only for so long: a
+//! real-time thread that *waits* for a freeze was later, not earlier.
 //!
 //! Nothing of it may be inherited by programs.
 
@@ -62,7 +63,8 @@ impl Punctual {
         granted.then_some(Undisturbed { own })
     }
 
-    /// How cosched was found scheduled, and so how what it starts is to be; `None`: it has changed nothing.
+    /// How cosched was found scheduled, and so how what it starts is to be; `None`: it has changed
+    /// nothing.
     pub(super) fn found(&self) -> Option<SchedAttr> {
         self.found
     }

@@ -68,7 +68,8 @@ impl Linux {
         self.mourn(live, shim)
     }
 
-    /// The socket closes a moment before the process is a zombie: who is not reaped now is, when the kernel tells.
+    /// The socket closes a moment before the process is a zombie: who is not reaped now is, when
+    /// the kernel tells.
     fn see_off(&mut self, mut shim: Launched) -> Parent {
         if !shim.reap().unwrap_or(true) {
             self.unreaped.push(shim);
@@ -76,8 +77,8 @@ impl Linux {
         Parent::Nobody
     }
 
-    /// A program has ended once its command has and no process of its session is left: background jobs count as
-    /// part of it, daemons (which open a session of their own) do not hold it up.
+    /// A program has ended once its command has and no process of its session is left: background
+    /// jobs count as part of it, daemons (which open a session of their own) do not hold it up.
     pub(super) fn settle_end(&mut self, mut live: Live) -> Result<(), MachineError> {
         if matches!(live.parent, Parent::Cosched) {
             self.adopt_for(&mut live)?;
@@ -176,7 +177,8 @@ impl Linux {
     }
 }
 
-/// What a shim has told, and whether it will tell no more. One that cannot be understood is not listened to any longer.
+/// What a shim has told, and whether it will tell no more. One that cannot be understood is not
+/// listened to any longer.
 fn read(reports: &mut Reports) -> (Vec<Report>, bool) {
     match reports.read() {
         Ok(list) => (list, reports.closed()),

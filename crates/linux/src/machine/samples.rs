@@ -19,8 +19,9 @@ pub(super) fn of_thread(sample: Sample, thread: &ThreadUse) -> Sample {
     }
 }
 
-/// For which locks a thread waited in an interval, where that is known. Locks of different processes are different ones: an
-/// address has 57 bits at most, and the rest tells processes apart as far as need be.
+/// For which locks a thread waited in an interval, where that is known. Locks of different
+/// processes are different ones: an address has 57 bits at most, and the rest tells processes apart
+/// as far as need be.
 pub(super) fn of_locks(name: ThreadId, thread: &ThreadUse) -> impl Iterator<Item = LockShare> {
     let process = (thread.process as u64) << 57;
     let waited = thread.locks.into_iter().filter(|lock| lock.time > Nanos::ZERO);
@@ -55,7 +56,8 @@ pub(super) fn of_program(
     }
 }
 
-/// Of the CPU time, the part outside the kernel; all of it where a program ran so shortly that no tick met it.
+/// Of the CPU time, the part outside the kernel; all of it where a program ran so shortly that no
+/// tick met it.
 fn user_part(slices: &[Slice]) -> f64 {
     let sum =
         |ticks: fn(Ticks) -> u64| slices.iter().map(|slice| ticks(slice.thread.ticks)).sum::<u64>();

@@ -157,7 +157,8 @@ impl Linux {
     }
 
     pub(super) fn thaw(&mut self, live: &mut Live) {
-        // Its threads run from now on; they may well take this CPU before the kernel's answer is heard.
+        // Its threads run from now on; they may well take this CPU before the kernel's answer is
+        // heard.
         self.thaw_since(live, self.clock.now());
     }
 
@@ -170,7 +171,8 @@ impl Linux {
         self.queue.push(Event { at, what: Happening::Thawed(live.id) });
     }
 
-    /// cosched was stopped, and since then the sentinel has thawed every program and evened out weights.
+    /// cosched was stopped, and since then the sentinel has thawed every program and evened out
+    /// weights.
     pub(super) fn was_stopped(&mut self, since: Nanos) {
         self.weigh_anew();
         let weighed = self.live.values().filter(|live| live.turn.is_some());

@@ -42,7 +42,8 @@ impl Linux {
         }
     }
 
-    /// Begins the turns that these steps order, before others end: weighs the programs, and moves their threads apart.
+    /// Begins the turns that these steps order, before others end: weighs the programs, and moves
+    /// their threads apart.
     pub(super) fn begin_turns(&mut self, steps: &[Step]) -> Result<(), LogError> {
         let applied: BTreeMap<ProgramId, Settings> = steps
             .iter()

@@ -1,10 +1,11 @@
 //! What happened between two readings of a [monitor](super), by thread and by program.
 //!
-//! *Lock contention* of a program is the share of its threads' time that they waited at locks: the paper's "percentage
-//! of time application threads spend waiting for user locks, condition-variables, etc." (section III-A), which
-//! `prstat` gave as the mean over the threads. Two kinds of time are not in it. A thread that slept at one place
-//! for the whole interval is *idle*, such as a worker of a pool without work: it is counted, and its time left
-//! out. A thread that was stopped neither waited nor ran.
+//! *Lock contention* of a program is the share of its threads' time that they waited at locks: the
+//! paper's "percentage of time application threads spend waiting for user locks,
+//! condition-variables, etc." (section III-A), which `prstat` gave as the mean over the threads.
+//! Two kinds of time are not in it. A thread that slept at one place for the whole interval is
+//! *idle*, such as a worker of a pool without work: it is counted, and its time left out. A thread
+//! that was stopped neither waited nor ran.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +37,8 @@ pub struct ProgramUse {
 }
 
 impl ProgramUse {
-    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything, or it could not be seen.
+    /// Share of its threads' time that they spent so, 0 to 1; `None` if no thread did anything, or
+    /// it could not be seen.
     pub fn share(&self, activity: Activity) -> Option<f64> {
         let is_asleep = activity.is_lock() || activity == Activity::Sleeping;
         if self.hidden && is_asleep {
@@ -54,7 +56,8 @@ impl ProgramUse {
         self.part(locks.map(|activity| self.time[activity as usize]).sum())
     }
 
-    /// Of all involuntary switches, those in which a thread of the program took the CPU from a sibling.
+    /// Of all involuntary switches, those in which a thread of the program took the CPU from a
+    /// sibling.
     pub fn backstabbing(&self) -> Option<f64> {
         let by_sibling = self.preemptions?.by_sibling;
         (self.involuntary > 0).then(|| by_sibling as f64 / self.involuntary as f64)
@@ -74,8 +77,8 @@ pub struct Intervals {
 }
 
 impl Intervals {
-    /// What each thread did since the last call, in the order of `reading`: times and counts are of the interval, and a
-    /// thread for which `is_idle` holds slept at one place all the time.
+    /// What each thread did since the last call, in the order of `reading`: times and counts are of
+    /// the interval, and a thread for which `is_idle` holds slept at one place all the time.
     pub fn next(&mut self, reading: &[ThreadUse], began: Nanos) -> Vec<Slice> {
         let mut next = BTreeMap::new();
         let mut slices = Vec::with_capacity(reading.len());

@@ -1,4 +1,5 @@
-//! The exact source: programs in the kernel that look at context switches (`bpf/monitor.bpf.c` tells how).
+//! The exact source: programs in the kernel that look at context switches (`bpf/monitor.bpf.c`
+//! tells how).
 
 use std::io;
 use std::os::fd::AsFd;
@@ -31,8 +32,9 @@ static OBJECT: Object = Object {
     ],
 };
 
-/// The program that counts ticks, and nanoseconds between two of them: not in step with anything else, and no more often, since
-/// a tick of 1 ms slows programs that fight for locks by a tenth (docs/measurements.md).
+/// The program that counts ticks, and nanoseconds between two of them: not in step with anything
+/// else, and no more often, since a tick of 1 ms slows programs that fight for locks by a tenth
+/// (docs/measurements.md).
 const ON_TICK: &str = "on_tick";
 const TICK: u64 = 1_953_000;
 

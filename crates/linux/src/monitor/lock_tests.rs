@@ -1,4 +1,5 @@
-//! What the kernel's part tells of locks: which ones, when threads came to them, and from where they were handed on.
+//! What the kernel's part tells of locks: which ones, when threads came to them, and from where
+//! they were handed on.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,8 +28,8 @@ struct Turn {
 }
 
 impl Turn {
-    /// Takes every second turn until there are no more. Each is taken only once the other thread sleeps, so that every
-    /// turn is a wake-up.
+    /// Takes every second turn until there are no more. Each is taken only once the other thread
+    /// sleeps, so that every turn is a wake-up.
     fn take(&self, parity: u32) {
         self.threads[parity as usize].store(gettid().as_raw_nonzero().get(), Relaxed);
         let mut taken = self.taken.lock().unwrap();
@@ -83,7 +84,8 @@ fn in_the_kernel() -> Option<Monitor> {
     }
 }
 
-/// The transfers of two threads on two CPUs, where these are groups of their own, or one; `None` where there are no two.
+/// The transfers of two threads on two CPUs, where these are groups of their own, or one; `None`
+/// where there are no two.
 fn transfers(apart: bool) -> Option<Transfers> {
     let mut monitor = in_the_kernel()?;
     let found = affinity::get(0).unwrap();
@@ -141,7 +143,8 @@ fn each_thread_has_the_lock_that_it_waits_for_most_and_when_it_came_there() {
     let Some(mut monitor) = in_the_kernel() else { return };
     monitor.tell_locks_apart().unwrap();
     monitor.add(7, std::process::id() as i32).unwrap();
-    // Two that wait for one lock now and then, and a third that waits for another; these are held for a while each.
+    // Two that wait for one lock now and then, and a third that waits for another; these are held
+    // for a while each.
     let locks = [Arc::new(Mutex::new(())), Arc::new(Mutex::new(()))];
     let over = Arc::new(Mutex::new(false));
     let begin = |lock: &Arc<Mutex<()>>| {

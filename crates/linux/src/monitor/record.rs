@@ -1,7 +1,8 @@
 //! The records that the kernel's part writes, seen through memory that both share.
 //!
-//! Each record has a version that is odd while it is being written. A reader that finds it odd, or changed after it has
-//! read, reads again. No lock, no system call: reading a thousand threads takes some tens of microseconds.
+//! Each record has a version that is odd while it is being written. A reader that finds it odd, or
+//! changed after it has read, reads again. No lock, no system call: reading a thousand threads
+//! takes some tens of microseconds.
 
 use std::os::fd::BorrowedFd;
 use std::ptr::NonNull;

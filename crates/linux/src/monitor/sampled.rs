@@ -1,14 +1,16 @@
 //! The estimate: `/proc`, looked at every few milliseconds.
 //!
-//! CPU time and time without a CPU (`schedstat`) and switches (`status`) are the kernel's own accounts: exact, and so is
-//! the time asleep, which is what they leave. What a sleeping thread waits for is told by the system call that it is in
-//! (`syscall`, with arguments; a user may mostly see those of his own processes). That is looked up at moments, and the
-//! time asleep is divided as the looks were. Waits that are shorter than the time between two looks are seen in
-//! proportion; docs/measurements.md holds the estimate against the exact source.
+//! CPU time and time without a CPU (`schedstat`) and switches (`status`) are the kernel's own
+//! accounts: exact, and so is the time asleep, which is what they leave. What a sleeping thread
+//! waits for is told by the system call that it is in (`syscall`, with arguments; a user may mostly
+//! see those of his own processes). That is looked up at moments, and the time asleep is divided as
+//! the looks were. Waits that are shorter than the time between two looks are seen in proportion;
+//! docs/measurements.md holds the estimate against the exact source.
 //!
-//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take `SHARE` of a CPU.
-//! A stopped thread counts as being where it was when it was stopped. Where system calls may not be looked at (another user's
-//! process, or a kernel that lets only the parent look: Yama), what is known is told, and that the rest is not.
+//! A look opens a file for each thread. The more threads, the rarer the looks, so that they take
+//! `SHARE` of a CPU. A stopped thread counts as being where it was when it was stopped. Where
+//! system calls may not be looked at (another user's process, or a kernel that lets only the parent
+//! look: Yama), what is known is told, and that the rest is not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -66,7 +68,8 @@ struct Seen {
     now: Option<Activity>,
     since: u64,
     told: bool,
-    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and those denied since one was.
+    /// Looks since the last reading that saw it asleep, by activity; that were answered at all; and
+    /// those denied since one was.
     looks: [u32; ACTIVITIES],
     answered: u32,
     denied: u32,
@@ -95,7 +98,8 @@ impl Accounts {
             || self.involuntary < other.involuntary
     }
 
-    /// What was added since `base`, which may be less than nothing where it stands for what is to be added.
+    /// What was added since `base`, which may be less than nothing where it stands for what is to
+    /// be added.
     fn less(self, base: Accounts) -> Accounts {
         Accounts {
             running: self.running.wrapping_sub(base.running),
@@ -257,10 +261,12 @@ impl Seen {
         }
     }
 
-    /// The time asleep since the last reading is divided as the looks were; without any, as it was before.
+    /// The time asleep since the last reading is divided as the looks were; without any, as it was
+    /// before.
     fn account(&mut self, at: u64, accounts: Accounts) {
         if accounts.are_before(self.accounts) {
-            // A thread that executes another program takes over the number of the first one: it goes on from there.
+            // A thread that executes another program takes over the number of the first one: it
+            // goes on from there.
             self.base = accounts.less(self.accounts.less(self.base));
             self.accounts = accounts;
         }

@@ -153,7 +153,8 @@ fn what_a_process_forks_is_watched_with_it() {
     assert!(threads.iter().all(|thread| thread.program == 1));
 }
 
-/// What a source says of a thread that computes and of one that lives in a system call, until enough is counted.
+/// What a source says of a thread that computes and of one that lives in a system call, until
+/// enough is counted.
 fn ticks(mut monitor: Monitor) -> [Ticks; 2] {
     const ENOUGH: u64 = 20;
     monitor.add(7, std::process::id() as i32).unwrap();

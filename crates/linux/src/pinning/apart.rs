@@ -66,8 +66,8 @@ impl Apart {
         own.filter(|own| !own.is_empty()).unwrap_or(*all)
     }
 
-    /// Whether a thread has this mask because it, or who started it, was given CPUs of its own; those of its program are
-    /// these.
+    /// Whether a thread has this mask because it, or who started it, was given CPUs of its own;
+    /// those of its program are these.
     pub(super) fn gave(&self, tid: i32, seen: &Seen, all: &CpuSet) -> bool {
         if self.strangers.get(&tid).is_some_and(|(_, mask)| *mask == seen.mask) {
             return false;
@@ -78,7 +78,8 @@ impl Apart {
         }
     }
 
-    /// Writes down that a thread is to have a mask apart from its program's, in which `found` was found.
+    /// Writes down that a thread is to have a mask apart from its program's, in which `found` was
+    /// found.
     pub(super) fn announce(
         &mut self,
         (program, found): (ProgramId, CpuSet),

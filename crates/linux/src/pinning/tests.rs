@@ -1,4 +1,5 @@
-//! Masks of a real process. Any machine with two CPUs will do: which mask "was found" is for the caller to say.
+//! Masks of a real process. Any machine with two CPUs will do: which mask "was found" is for the
+//! caller to say.
 
 use std::process::{Child, Command};
 

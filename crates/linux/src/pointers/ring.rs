@@ -1,8 +1,9 @@
 //! The ring of memory into which the kernel writes samples, and what stands in it.
 //!
-//! A first page tells how far the kernel has written (`head`) and how far we have read (`tail`), both counted from the
-//! beginning of time; the data lie behind it. Each record begins with its type and its size, so that what is not known can be
-//! passed over. Of the kernel's records only samples matter here: instruction pointers.
+//! A first page tells how far the kernel has written (`head`) and how far we have read (`tail`),
+//! both counted from the beginning of time; the data lie behind it. Each record begins with its
+//! type and its size, so that what is not known can be passed over. Of the kernel's records only
+//! samples matter here: instruction pointers.
 
 use std::fs::File;
 use std::io;
@@ -36,7 +37,8 @@ pub(super) struct Ring {
     _event: File,
 }
 
-// SAFETY: the mapping belongs to the process, not to a thread, and only the owner of this looks at it.
+// SAFETY: the mapping belongs to the process, not to a thread, and only the owner of this looks at
+// it.
 unsafe impl Send for Ring {}
 
 impl Ring {
@@ -68,7 +70,8 @@ impl Ring {
         let start = (self.tail % size as u64) as usize;
         let first = fresh.min(size - start);
         for (from, length) in [(start, first), (0, fresh - first)] {
-            // SAFETY: lies within the data of the mapping; the kernel writes nothing between tail and head.
+            // SAFETY: lies within the data of the mapping; the kernel writes nothing between tail
+            // and head.
             let part = unsafe {
                 std::slice::from_raw_parts(self.base.add(self.page + from).cast_const(), length)
             };
@@ -77,7 +80,8 @@ impl Ring {
     }
 
     fn word(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: lies within the first page of the mapping, aligned to eight bytes; kernel and we use it as one word.
+        // SAFETY: lies within the first page of the mapping, aligned to eight bytes; kernel and we
+        // use it as one word.
         unsafe { &*self.base.add(offset).cast::<AtomicU64>() }
     }
 }
@@ -86,7 +90,8 @@ impl Drop for Ring {
     fn drop(&mut self) {
         // Nothing reads what the kernel still writes.
         self.word(TAIL).store(self.word(HEAD).load(Relaxed), Relaxed);
-        // SAFETY: mapped with this size, and no reference outlives this. The call fails only for addresses that are none.
+        // SAFETY: mapped with this size, and no reference outlives this. The call fails only for
+        // addresses that are none.
         let _ = unsafe { munmap(self.base.cast(), (1 + PAGES) * self.page) };
     }
 }

@@ -25,7 +25,8 @@ pub struct Stat {
     pub utime: u64,
     /// CPU time in the kernel, clock ticks.
     pub stime: u64,
-    /// Page faults without a disk of the children that it has waited for: it grows with each of them.
+    /// Page faults without a disk of the children that it has waited for: it grows with each of
+    /// them.
     pub faults_of_reaped: u64,
     /// CPU time of the children that it has waited for, and of those that they have waited for,
     /// clock ticks.

@@ -24,7 +24,8 @@ pub struct StateReader {
 }
 
 impl StateReader {
-    /// Opens the thread's file. The reader stays with this very thread: a later one with the same number is not seen.
+    /// Opens the thread's file. The reader stays with this very thread: a later one with the same
+    /// number is not seen.
     ///
     /// # Errors
     /// When the thread has ended, or proc cannot be read.

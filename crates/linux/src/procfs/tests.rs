@@ -54,7 +54,8 @@ fn children_of_every_thread_count() {
     assert_eq!(proc.children(1).unwrap(), [2, 4, 5]);
 }
 
-/// Every thread has a list of children, but here all lists are empty: only who asks the children finds them.
+/// Every thread has a list of children, but here all lists are empty: only who asks the children
+/// finds them.
 #[test]
 fn a_process_with_more_threads_than_there_are_processes_is_not_asked_thread_by_thread() {
     let (root, proc) = family(true);

@@ -29,7 +29,8 @@ impl Mapped {
     }
 
     fn entry(&self, tid: i32) -> Option<Entry> {
-        // SAFETY: mapped as long as this lives, as long and as aligned as a table, and all of it atomic words.
+        // SAFETY: mapped as long as this lives, as long and as aligned as a table, and all of it
+        // atomic words.
         unsafe { &*self.0.cast::<ThreadTable>() }.entry(tid as u32)
     }
 
@@ -202,8 +203,8 @@ fn what_a_member_forks_is_written_and_what_nobody_made_a_member_is_not() {
     assert!(slept && others.is_none(), "{others:?}");
 }
 
-/// A process that sleeps or computes until it is killed, or this thread has ended; with this number, if one is given. `None`,
-/// and says so, where that may not be chosen.
+/// A process that sleeps or computes until it is killed, or this thread has ended; with this
+/// number, if one is given. `None`, and says so, where that may not be chosen.
 fn child(number: Option<i32>, computes: bool) -> Option<i32> {
     let wanted = [number.unwrap_or_default()];
     // SAFETY: a structure of plain numbers.
@@ -212,7 +213,8 @@ fn child(number: Option<i32>, computes: bool) -> Option<i32> {
     if number.is_some() {
         (arguments.set_tid, arguments.set_tid_size) = (wanted.as_ptr() as u64, 1);
     }
-    // SAFETY: a fork: the kernel reads the arguments and the number, which outlive the call. The child makes only system calls.
+    // SAFETY: a fork: the kernel reads the arguments and the number, which outlive the call. The
+    // child makes only system calls.
     let made = unsafe {
         let made = libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments));
         if made == 0 {
@@ -251,7 +253,8 @@ fn the_place_of_a_process_that_was_killed_is_free_and_the_next_one_that_comes_to
     assert!(table.comes_to(first, RunState::Running));
     end(first);
     assert_eq!(table.entry(first), None);
-    // The same number again, and another one that has the same place, if the kernel gives such numbers.
+    // The same number again, and another one that has the same place, if the kernel gives such
+    // numbers.
     let far = first + ENTRIES as i32;
     let largest = std::fs::read_to_string("/proc/sys/kernel/pid_max").unwrap();
     let gives_far = far < largest.trim().parse().unwrap();
@@ -304,7 +307,8 @@ fn update(states: &RunStates, key: u32, value: u64) -> Result<(), i32> {
     const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
     let (map, key, value) = (states.table().as_raw_fd() as u64, &raw const key, &raw const value);
     let attributes = [map, key as u64, value as u64, 0];
-    // SAFETY: the kernel reads the attributes, a key of four bytes and a value of eight, all of which outlive the call.
+    // SAFETY: the kernel reads the attributes, a key of four bytes and a value of eight, all of
+    // which outlive the call.
     let result = unsafe {
         let size = size_of_val(&attributes);
         libc::syscall(libc::SYS_bpf, BPF_MAP_UPDATE_ELEM, attributes.as_ptr(), size)

@@ -187,7 +187,8 @@ fn nobody_is_made_nicer_who_could_not_be_put_back() {
     assert_eq!(sleeper.attr(), found);
 }
 
-/// Gives the class for batch work, then lets a thread of the program (or its user) change its nice value.
+/// Gives the class for batch work, then lets a thread of the program (or its user) change its nice
+/// value.
 fn batch_and_reniced(sleeper: &mut Sleeper) -> SchedAttr {
     let found = sleeper.attr();
     assert_eq!(sleeper.apply(Settings { class: Some(Class::Batch), ..Settings::default() }), []);

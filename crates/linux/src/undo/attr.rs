@@ -1,4 +1,5 @@
-//! How a thread's scheduling is written in the log: serde's view of types that are about the kernel.
+//! How a thread's scheduling is written in the log: serde's view of types that are about the
+//! kernel.
 
 use cosched_core::Nanos;
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,9 @@
 //! What is still to be undone: the log, read up to now.
 //!
-//! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat what is known
-//! already: a program that is bound to the same CPUs in every quantum needs one record, not one per quantum.
-//! So the book is small however long cosched runs, and tells which announcements are news.
+//! Later records cancel earlier ones (a program is gone, a cgroup was removed), and many repeat
+//! what is known already: a program that is bound to the same CPUs in every quantum needs one
+//! record, not one per quantum. So the book is small however long cosched runs, and tells which
+//! announcements are news.
 
 use std::collections::HashSet;
 
@@ -67,8 +68,8 @@ impl Book {
         }
     }
 
-    /// Forgets what is owed to threads that are not there any more, but for one of all that are alike: what such a thread has
-    /// started may have inherited what it was given.
+    /// Forgets what is owed to threads that are not there any more, but for one of all that are
+    /// alike: what such a thread has started may have inherited what it was given.
     pub(super) fn forget_ended(&mut self, lives: impl Fn(Process) -> bool) {
         let mut kept = HashSet::new();
         self.strike(|known| {

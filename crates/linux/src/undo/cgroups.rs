@@ -1,7 +1,7 @@
 //! Taking cgroups away: thaw, move everybody back, remove.
 //!
-//! Programs may have made cgroups of their own below, so each step goes over the whole subtree. And they
-//! may fork, or be about to end, meanwhile; each step may be repeated.
+//! Programs may have made cgroups of their own below, so each step goes over the whole subtree. And
+//! they may fork, or be about to end, meanwhile; each step may be repeated.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -87,8 +87,8 @@ impl Doomed {
     }
 }
 
-/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on. Nothing is written where it was
-/// announced and not done: the cgroup may not be the user's.
+/// Takes back what [`enable_controllers`](crate::cgroup::enable_controllers) passed on. Nothing is
+/// written where it was announced and not done: the cgroup may not be the user's.
 pub(super) fn pass_on_no_more(dir: &Path, added: &[String]) -> Result<(), FileError> {
     let dir = Dir::new(dir, Version::V2);
     let Some(list) = dir.read_if_there(PASSED_ON)? else { return Ok(()) };

@@ -6,11 +6,13 @@
 //! given the setting that they have. A thread whose present setting is none of ours is left alone:
 //! other software changed it, or we have not changed it yet.
 //!
-//! cosched may have died between two changes, with half of the threads still under an earlier
-//! one. So every setting that was ever announced counts as ours, and what was found first is what is restored.
+//! cosched may have died between two changes, with half of the threads still under an earlier one.
+//! So every setting that was ever announced counts as ours, and what was found first is what is
+//! restored.
 //!
-//! Scheduling is three settings at once, and programs renice threads of their own. So class, nice value and slice are
-//! found back one by one, each from the latest change that left it as it is now.
+//! Scheduling is three settings at once, and programs renice threads of their own. So class, nice
+//! value and slice are found back one by one, each from the latest change that left it as it is
+//! now.
 
 use std::collections::HashMap;
 
@@ -85,7 +87,8 @@ impl Changes<SchedAttr> {
         present: SchedAttr,
     ) -> Option<SchedAttr> {
         let own = self.by_thread.get(&thread);
-        // What a thread without a record has inherited, it has as a whole, unless it has changed something itself.
+        // What a thread without a record has inherited, it has as a whole, unless it has changed
+        // something itself.
         let whole = self.all.iter().find(|change| own.is_none() && change.set == present);
         let changes = own.unwrap_or(&self.all).iter().map(|change| (change.found, change.set));
         let found = whole.map_or_else(|| present.as_found(changes), |change| change.found);

@@ -118,8 +118,8 @@ pub struct AttachLock {
 }
 
 impl AttachLock {
-    /// Takes the lock of each folder of logs. Another user may hold that of its own for ever: then it
-    /// is not waited for longer than a second.
+    /// Takes the lock of each folder of logs. Another user may hold that of its own for ever: then
+    /// it is not waited for longer than a second.
     pub fn take(folders: &[PathBuf]) -> AttachLock {
         let until = Instant::now() + LONGEST_WAIT;
         let lock = |folder: &PathBuf| {

@@ -1,14 +1,14 @@
 //! The write-ahead log: a file with one record per line.
 //!
-//! A line is in the kernel's hands as soon as `write` returns, and that is as
-//! safe as it must be: it survives cosched in any case, and a crash of the machine leaves
-//! nothing to undo. A last line without an end announces a change that was not made. A log that
-//! has grown is rewritten with what is still in force, and without what is owed to threads that have ended, into a new file
-//! that replaces it at once.
+//! A line is in the kernel's hands as soon as `write` returns, and that is as safe as it must be:
+//! it survives cosched in any case, and a crash of the machine leaves nothing to undo. A last line
+//! without an end announces a change that was not made. A log that has grown is rewritten with what
+//! is still in force, and without what is owed to threads that have ended, into a new file that
+//! replaces it at once.
 //!
 //! A disk may be full, or fail. Then further lines go into memory that cosched shares with its
-//! sentinel, until the log can be rewritten: so the sentinel knows all of them. Only if it is killed
-//! together with cosched are they lost.
+//! sentinel, until the log can be rewritten: so the sentinel knows all of them. Only if it is
+//! killed together with cosched are they lost.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -176,7 +176,8 @@ impl Log {
     }
 
     fn append(&mut self, line: &[u8]) -> io::Result<()> {
-        // What comes later must not be read earlier: once a line is in memory, all further ones are.
+        // What comes later must not be read earlier: once a line is in memory, all further ones
+        // are.
         if self.spilled == 0 {
             match self.file.write_all(line) {
                 Ok(()) => {
@@ -236,7 +237,8 @@ impl Log {
     /// # Errors
     /// When one of them cannot be read.
     pub(crate) fn read_both(file: &File, memory: &File, proc: &Proc) -> io::Result<Book> {
-        // In this order: what is moved into the file meanwhile is read twice then, which does no harm.
+        // In this order: what is moved into the file meanwhile is read twice then, which does no
+        // harm.
         let later = bytes(memory, FIRST_LINE, u64::MAX)?;
         let lines = [bytes(file, 0, LARGEST)?, later];
         // A line that the full disk took half of ends here.

@@ -179,7 +179,8 @@ fn make_in_tmp(uid: u32, tmp: &Path) -> Result<PathBuf, PlaceError> {
     in_tmp(uid, tmp).into_iter().next().ok_or(PlaceError::NotPrivate { folder: first })
 }
 
-/// Whether it is a folder, not a link to one, that belongs to the user and only the user may write in.
+/// Whether it is a folder, not a link to one, that belongs to the user and only the user may write
+/// in.
 fn is_private(folder: &Path, uid: u32) -> bool {
     fs::symlink_metadata(folder)
         .is_ok_and(|found| found.is_dir() && found.uid() == uid && found.mode() & 0o022 == 0)

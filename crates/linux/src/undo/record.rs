@@ -58,7 +58,8 @@ pub enum Record {
         /// Its first process.
         process: Process,
     },
-    /// The parent of a process of a program has ended, so the process is not below the program's first one.
+    /// The parent of a process of a program has ended, so the process is not below the program's
+    /// first one.
     Orphan {
         /// The program.
         program: ProgramId,
@@ -75,8 +76,10 @@ pub enum Record {
         /// The new mask.
         set: CpuSet,
     },
-    /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of the program's CPUs that it
-    /// has in common with them; or it is given CPUs of its own (in a [`Record::Pinned`] beside this). Undo: this very mask, and of several of the same thread the last.
+    /// A thread is bound apart from its program. Either it has a mask of its own, and gets those of
+    /// the program's CPUs that it has in common with them; or it is given CPUs of its own (in a
+    /// [`Record::Pinned`] beside this). Undo: this very mask, and of several of the same thread the
+    /// last.
     UserMask {
         /// Its program.
         program: ProgramId,
@@ -99,10 +102,11 @@ pub enum Record {
         #[serde(with = "AttrInLog")]
         set: SchedAttr,
     },
-    /// Threads are moved to other CPUs by masks that hold for a moment. Undo: what was found, for them and for threads
-    /// that they start in that moment.
+    /// Threads are moved to other CPUs by masks that hold for a moment. Undo: what was found, for
+    /// them and for threads that they start in that moment.
     MovesApart {
-        /// Which, and where to; and the threads that have such a mask from themselves, which keep it.
+        /// Which, and where to; and the threads that have such a mask from themselves, which keep
+        /// it.
         moves: Vec<Move>,
     },
     /// All threads that were moved have the masks that were found.

@@ -5,8 +5,9 @@
 //! changes masks. Threads that are born meanwhile inherit what is being undone, so this is
 //! repeated until there was nothing to do. Last, the cgroups are removed.
 //!
-//! A program may be in the middle of its start: its shim has got the order, and cosched is dead. Its first
-//! process will still bind itself and join its cgroups, so its shim is waited for, though not for long.
+//! A program may be in the middle of its start: its shim has got the order, and cosched is dead.
+//! Its first process will still bind itself and join its cgroups, so its shim is waited for, though
+//! not for long.
 //!
 //! SIGCONT goes to every process of a program that was frozen by signals, not only to those that
 //! look stopped. A SIGSTOP that was sent in cosched's last moment may not have taken effect yet,
@@ -76,11 +77,13 @@ pub enum NotRestored {
     },
 }
 
-/// Lets every program run that is frozen or stopped by cosched, gives all the same weight, and leaves the rest as it is.
+/// Lets every program run that is frozen or stopped by cosched, gives all the same weight, and
+/// leaves the rest as it is.
 pub fn thaw(book: &Book, proc: &Proc) -> Restored {
     let mut owed = Owed::of(book);
     let mut work = Work::begin(proc);
-    // First of all what needs no look at a program: that may wait for a lock of one that gets no CPU.
+    // First of all what needs no look at a program: that may wait for a lock of one that gets no
+    // CPU.
     work.thaw(&owed);
     owed.take_in_members_of_cgroups(proc);
     for program in owed.programs.values().filter(|program| program.stopped_by_signal) {
@@ -102,7 +105,8 @@ pub fn restore(book: &Book, proc: &Proc) -> Restored {
     }
     let give_up = Instant::now() + STARTING;
     for _ in 0..MOST_ROUNDS {
-        // Asked before the round: what binds itself and executes meanwhile is found by the next one.
+        // Asked before the round: what binds itself and executes meanwhile is found by the next
+        // one.
         owed.take_in_members_of_cgroups(proc);
         let starting = owed.programs.values().any(|program| is_starting(&program.tree, proc));
         if work.round(&owed) {
@@ -170,7 +174,8 @@ impl<'a> Work<'a> {
             for process in program.tree.members(self.proc) {
                 busy |= self.restore_threads(process, program, &mut met);
             }
-            // Where their program's first process has ended, no tree leads to them any more, nor to their siblings.
+            // Where their program's first process has ended, no tree leads to them any more, nor to
+            // their siblings.
             for thread in program.attrs.threads().chain(program.masks.threads()) {
                 if !met.contains(&thread) && thread.look(self.proc).is_some() {
                     busy |= self.restore_threads(thread, program, &mut met);
@@ -193,7 +198,8 @@ impl<'a> Work<'a> {
         true
     }
 
-    /// Restores what is ours on the threads of a process, which any of its threads stands for; whether anything was.
+    /// Restores what is ours on the threads of a process, which any of its threads stands for;
+    /// whether anything was.
     fn restore_threads(
         &mut self,
         process: Process,

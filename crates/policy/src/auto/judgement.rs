@@ -1,9 +1,9 @@
 //! Running together or taking turns: what follows from what each program does alone.
 //!
 //! *Where turns lose.* While one gang runs, all other programs do nothing. If the gang's threads
-//! sleep, wait for files or yield, CPUs do nothing useful that another program would have used. That
-//! can be measured: what the programs keep busy outside the kernel alone, weighted with their shares
-//! of the turns, against what they keep busy together.
+//! sleep, wait for files or yield, CPUs do nothing useful that another program would have used.
+//! That can be measured: what the programs keep busy outside the kernel alone, weighted with their
+//! shares of the turns, against what they keep busy together.
 //!
 //! *Where turns win.* A thread that spins for a sibling without a CPU is as busy as one that
 //! computes. Neither CPU time nor instructions show the difference. It happens only to programs
@@ -13,9 +13,9 @@
 //! wait for each other, that saves a multiple; if not, it costs some per cent.
 //!
 //! *How much may be lost* depends on whether anything can be won. A program whose threads sleep
-//! alone waits by sleeping, and wastes little. One whose threads yield wastes little too: alone it is
-//! in the kernel more than together with others. A program whose threads do neither never waits, or
-//! spins. Where two such programs meet, each may take CPUs from threads for which the other one
+//! alone waits by sleeping, and wastes little. One whose threads yield wastes little too: alone it
+//! is in the kernel more than together with others. A program whose threads do neither never waits,
+//! or spins. Where two such programs meet, each may take CPUs from threads for which the other one
 //! spins, so more may be lost to avoid that.
 
 use cosched_core::Ground;

@@ -98,8 +98,8 @@ impl Programs {
         present(world).any(|program| self.known(program).alone.is_some())
     }
 
-    /// Whether two that compete have done more than to start. Where many programs want few CPUs, one
-    /// that is going to sleep is ready to run for long before it gets there.
+    /// Whether two that compete have done more than to start. Where many programs want few CPUs,
+    /// one that is going to sleep is ready to run for long before it gets there.
     pub(super) fn are_loaded(&self, world: &World<'_>) -> bool {
         let loaded = |program: &&Program| self.known(program).cpu_time >= LOADED.as_secs_f64();
         self.competing(world).filter(loaded).count() > 1

@@ -53,7 +53,8 @@ fn used(empty: Sample, cpus: f64, running: f64) -> Sample {
     Sample { on_cpu, user_time: Some(on_cpu), frozen: part(&empty, 1.0 - running), ..empty }
 }
 
-/// Goes on to the next sample, in which these programs used so many CPUs, for this part of the time.
+/// Goes on to the next sample, in which these programs used so many CPUs, for this part of the
+/// time.
 fn sample(lab: &mut Lab<Auto>, did: &[(u16, f64, f64)]) {
     sample_by(lab, |p, empty| {
         let (_, cpus, running) = did.iter().find(|(slot, ..)| *slot == p.id.slot)?;

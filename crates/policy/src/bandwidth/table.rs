@@ -15,7 +15,8 @@
 //!            [[1.4, 2.2], [2.2, 3.0]]]
 //! ```
 //!
-//! *Source.* Section 3.3 and figure 3.6 of the thesis for what is measured, chapter 6 for what it is meant for.
+//! *Source.* Section 3.3 and figure 3.6 of the thesis for what is measured, chapter 6 for what it
+//! is meant for.
 
 use std::ops::Range;
 
@@ -56,8 +57,8 @@ impl Slowdowns {
     /// Reads a table.
     ///
     /// # Errors
-    /// When a key is missing or unknown, the traffics do not rise, a slowdown is less than 1 by more than chance, or
-    /// there are not as many as variants.
+    /// When a key is missing or unknown, the traffics do not rise, a slowdown is less than 1 by
+    /// more than chance, or there are not as many as variants.
     pub fn parse(text: &str) -> Result<Slowdowns, SlowdownsError> {
         let read: Slowdowns = toml::from_str(text)
             .map_err(|error| SlowdownsError::Toml(error.to_string().trim_end().to_owned()))?;
@@ -103,8 +104,9 @@ impl Slowdowns {
         self.gigabytes_per_second.last().copied().unwrap_or(0.0)
     }
 
-    /// By how much a program is slowed down beside others, from the traffic that each has alone, GB/s. Of more than two
-    /// co-runners, the two with the least traffic count as one with the traffic of both, until two are left.
+    /// By how much a program is slowed down beside others, from the traffic that each has alone,
+    /// GB/s. Of more than two co-runners, the two with the least traffic count as one with the
+    /// traffic of both, until two are left.
     pub fn of(&self, own: f64, others: &[f64]) -> f64 {
         let mut others = others.to_vec();
         others.sort_by(|a, b| b.total_cmp(a));
@@ -130,7 +132,8 @@ impl Slowdowns {
         (0..8).map(corner).sum()
     }
 
-    /// Between which variants a traffic lies, by their numbers from 1 (0: no traffic), and how far from the first.
+    /// Between which variants a traffic lies, by their numbers from 1 (0: no traffic), and how far
+    /// from the first.
     fn between(&self, traffic: f64) -> (Range<usize>, f64) {
         let levels = &self.gigabytes_per_second;
         let above = levels.partition_point(|level| *level < traffic).min(levels.len() - 1);

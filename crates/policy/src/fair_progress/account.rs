@@ -1,9 +1,10 @@
 //! How far a program has come: the seconds alone that its work was worth.
 //!
-//! Instructions tell a phase's speed alone from a single quantum in which it suffered little. So what a quantum was worth
-//! is booked at its end, and stays. Work in lumps, such as ticks, tells it only after many quanta, and what was
-//! booked meanwhile would stay wrong: in a run of some seconds that is most of it. So such work is kept open, by phase, and is
-//! always worth what is known *now* of its phase's speed alone.
+//! Instructions tell a phase's speed alone from a single quantum in which it suffered little. So
+//! what a quantum was worth is booked at its end, and stays. Work in lumps, such as ticks, tells it
+//! only after many quanta, and what was booked meanwhile would stay wrong: in a run of some seconds
+//! that is most of it. So such work is kept open, by phase, and is always worth what is known *now*
+//! of its phase's speed alone.
 //!
 //! *Source.* The FPS paper: progress, eq. 3 of section 3.2; weights and concurrent regions, section 5. Ours: work that is
 //! kept open.
@@ -15,7 +16,8 @@ use std::collections::BTreeMap;
 pub(super) struct Amount {
     /// All since the program came.
     pub(super) whole: f64,
-    /// What came since the concurrent region began, divided by the weight that the program had at the time.
+    /// What came since the concurrent region began, divided by the weight that the program had at
+    /// the time.
     pub(super) weighted: f64,
 }
 
@@ -55,7 +57,8 @@ impl Account {
         })
     }
 
-    /// The program begins once more: what it did before is no work of this run, but stays its progress in this region.
+    /// The program begins once more: what it did before is no work of this run, but stays its
+    /// progress in this region.
     pub(super) fn begin_run(&mut self) {
         self.booked.whole = 0.0;
         self.open.values_mut().for_each(|work| work.whole = 0.0);

@@ -41,7 +41,8 @@ impl Beside {
         done.cpu_seconds += cpu_seconds;
     }
 
-    /// The mean speed in company that this program was part of; `None` if that was not often enough to tell.
+    /// The mean speed in company that this program was part of; `None` if that was not often enough
+    /// to tell.
     pub(super) fn with(&self, other: ProgramId) -> Option<f64> {
         let shared = self.0.iter().filter(|(company, _)| company.contains(&other));
         let all = shared.fold(Done::default(), |all, (_, done)| Done {

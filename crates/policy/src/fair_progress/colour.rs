@@ -4,8 +4,8 @@
 //! program that has made the most progress, or would have made it after a training quantum, is
 //! therefore black. Black programs stay out, unless the others could not fill the CPUs.
 //!
-//! *Source.* The FPS paper, section 4.3. Ours: where programs have several CPUs, "fewer than the CPUs" counts the CPUs
-//! that the others want against those that the trained program leaves.
+//! *Source.* The FPS paper, section 4.3. Ours: where programs have several CPUs, "fewer than the
+//! CPUs" counts the CPUs that the others want against those that the trained program leaves.
 
 /// Who is black: by the progress of each, and what it would gain in the next quantum.
 pub(super) fn black(progress_and_gain: &[(f64, f64)]) -> Vec<bool> {

@@ -1,8 +1,8 @@
 //! When co-runners hardly matter: the three low-contention criteria.
 //!
-//! A segment that suffers little was about as fast as it would have been alone, so that its speed may stand for that.
-//! What is looked at is traffic on the memory bus, in cache lines per microsecond (the paper's bus transaction rate,
-//! BTR), against the realistic peak of the machine.
+//! A segment that suffers little was about as fast as it would have been alone, so that its speed
+//! may stand for that. What is looked at is traffic on the memory bus, in cache lines per
+//! microsecond (the paper's bus transaction rate, BTR), against the realistic peak of the machine.
 //!
 //! *Source.* The FPS paper, section 4.1; the thresholds are its own. A program that runs alone is
 //! the only one with much traffic, if it has much. Running alone therefore needs no criterion of

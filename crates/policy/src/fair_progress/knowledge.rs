@@ -27,7 +27,8 @@ use crate::bandwidth::Slowdowns;
 use crate::kind::Options;
 use crate::unit::Unit;
 
-/// What counts as the peak where it is not known: anything does, since no traffic is compared with it then.
+/// What counts as the peak where it is not known: anything does, since no traffic is compared with
+/// it then.
 const ANY_PEAK: f64 = 1.0;
 
 /// Which unit to train.
@@ -85,8 +86,9 @@ impl Knowledge {
         self.tracked.insert(id, Tracked::default());
     }
 
-    /// A program ended, and begins once more; so many seconds before its end were in no quantum that was measured. It is the same
-    /// program: it goes on with what it has and what is known of it, and nothing changes for the others.
+    /// A program ended, and begins once more; so many seconds before its end were in no quantum
+    /// that was measured. It is the same program: it goes on with what it has and what is known of
+    /// it, and nothing changes for the others.
     pub(super) fn repeat(&mut self, id: ProgramId, seconds: f64, world: &World<'_>) {
         let Some(mut tracked) = self.tracked.remove(&id) else { return };
         tracked.begins_again(seconds, world.program(id.next()).map_or(1.0, weight));
@@ -210,7 +212,8 @@ impl Knowledge {
         }
     }
 
-    /// How fast a program is beside these others, relative to alone, as the table of slowdowns predicts.
+    /// How fast a program is beside these others, relative to alone, as the table of slowdowns
+    /// predicts.
     fn predicted(&self, program: &Program, all: &[(&Program, Segment)]) -> Option<f64> {
         let table = self.slowdowns.as_ref()?;
         let own = program.profile.memory_gigabytes_per_second?;

@@ -1,12 +1,13 @@
 //! Who gets which CPUs: traffic spread evenly over the caches.
 //!
-//! Contention for a shared cache cannot be told from simple counters, so it is kept small: programs of much traffic go
-//! to different caches (DIO, distributed intensity online). In training, the CPUs that share a last-level cache with the
-//! trained program stay idle, as far as there are enough others.
+//! Contention for a shared cache cannot be told from simple counters, so it is kept small: programs
+//! of much traffic go to different caches (DIO, distributed intensity online). In training, the
+//! CPUs that share a last-level cache with the trained program stay idle, as far as there are
+//! enough others.
 //!
-//! *Source.* The FPS paper, section 4.6. Ours: of equally loaded caches, the one in the less loaded package counts, and
-//! then the CPU that the program had last; programs of several CPUs are placed first, as their
-//! [placement](mod@crate::placement) has it.
+//! *Source.* The FPS paper, section 4.6. Ours: of equally loaded caches, the one in the less loaded
+//! package counts, and then the CPU that the program had last; programs of several CPUs are placed
+//! first, as their [placement](mod@crate::placement) has it.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -26,8 +27,8 @@ pub(super) struct Guest {
     pub(super) last: CpuSet,
 }
 
-/// The CPUs of each, in the order of `guests`, out of those that are `free`; `None` where there are not enough.
-/// `trained` is the position of the one that is to have a cache for itself.
+/// The CPUs of each, in the order of `guests`, out of those that are `free`; `None` where there are
+/// not enough. `trained` is the position of the one that is to have a cache for itself.
 pub(super) fn places(
     guests: &[Guest],
     free: CpuSet,

@@ -6,7 +6,8 @@ pub struct FairOptions {
     /// The realistic peak of the machine's memory, cache lines of 64 bytes per microsecond. `None`:
     /// it is not known, and only a program that runs alone suffers little.
     pub peak: Option<f64>,
-    /// How much CPU time training may leave idle, as a share of what programs use; 0: no training; `None`: no limit.
+    /// How much CPU time training may leave idle, as a share of what programs use; 0: no training;
+    /// `None`: no limit.
     pub training_limit: Option<f64>,
     /// Whether training goes to the program of which least is known (section 4.5), or to the first.
     pub distribution: bool,
@@ -15,10 +16,11 @@ pub struct FairOptions {
     /// Whether the speed of phases that never suffered little is taken from quanta with the
     /// co-runners that disturb them least.
     pub by_company: bool,
-    /// Whether phases are told apart, by samples of where in their code programs are; else all of a program is of one phase.
+    /// Whether phases are told apart, by samples of where in their code programs are; else all of a
+    /// program is of one phase.
     pub phases: bool,
-    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the paper's optimal
-    /// policy).
+    /// Nothing is estimated, but read: how long work takes alone, as only a simulator can tell (the
+    /// paper's optimal policy).
     pub optimal: bool,
 }
 

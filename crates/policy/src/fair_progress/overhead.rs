@@ -1,6 +1,7 @@
 //! What training costs, and how much it may: the knob between fairness and throughput.
 //!
-//! *Source.* The FPS paper, section 5, eq. 5: the CPU time that training left idle, over the CPU time that was used.
+//! *Source.* The FPS paper, section 5, eq. 5: the CPU time that training left idle, over the CPU
+//! time that was used.
 
 /// Seconds of CPU time since the beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -30,7 +31,8 @@ impl Overhead {
         limit.is_none_or(|limit| self.wasted + seconds <= limit * self.working)
     }
 
-    /// Whether more may be wasted; `None`: there is no limit. With a limit of 0 nothing is ever trained.
+    /// Whether more may be wasted; `None`: there is no limit. With a limit of 0 nothing is ever
+    /// trained.
     pub(super) fn allows(&self, limit: Option<f64>) -> bool {
         limit.is_none_or(|limit| self.share() < limit)
     }

@@ -1,9 +1,9 @@
 //! What is known of a program's phases: the phase table.
 //!
-//! A phase is a set of segments with [similar vectors](super::vector). Its speed alone is estimated from those of its
-//! segments that suffered little (*valid* ones); as long as there are none, from all of them, which is better than
-//! nothing. No segment is faster beside others than alone, so the estimate for a segment is never below what was
-//! measured of it.
+//! A phase is a set of segments with [similar vectors](super::vector). Its speed alone is estimated
+//! from those of its segments that suffered little (*valid* ones); as long as there are none, from
+//! all of them, which is better than nothing. No segment is faster beside others than alone, so the
+//! estimate for a segment is never below what was measured of it.
 //!
 //! *Source.* The FPS paper, section 4.2 and table 1; valid data coverage: section 4.5; programs
 //! whose phases do not repeat (their 483.xalancbmk): section 6, where they are future work. Ours:
@@ -34,8 +34,8 @@ const SEEN: u32 = 2;
 /// Training of a phase is given up after so many times in vain: each time a co-runner disturbs it
 /// more than was foreseen.
 const GIVEN_UP: u32 = 6;
-/// Where work comes in lumps, so many have to have been counted in valid segments before a phase is known: one more or
-/// less is then 5 %.
+/// Where work comes in lumps, so many have to have been counted in valid segments before a phase is
+/// known: one more or less is then 5 %.
 pub(super) const LUMPS: f64 = 20.0;
 /// After so many segments it can be told whether phases repeat.
 const ENOUGH: u32 = 20;
@@ -82,7 +82,8 @@ impl Phase {
         }
     }
 
-    /// How fast it is beside this program, relative to alone; `None` until it was there often enough.
+    /// How fast it is beside this program, relative to alone; `None` until it was there often
+    /// enough.
     pub(super) fn relative_speed_beside(&self, other: ProgramId) -> Option<f64> {
         let alone = self.speed_alone();
         self.beside.with(other).filter(|_| alone > 0.0).map(|speed| speed / alone)
@@ -100,8 +101,8 @@ impl Phase {
         self.failed += 1;
     }
 
-    /// Whether training may bring a valid segment: it comes again, has none, and was not tried often in vain. Where no lump
-    /// was ever told, none will be in training.
+    /// Whether training may bring a valid segment: it comes again, has none, and was not tried
+    /// often in vain. Where no lump was ever told, none will be in training.
     pub(super) fn is_trainable(&self) -> bool {
         let is_mute = self.in_lumps && self.all_work.0 == 0.0;
         !self.is_known() && self.executions >= SEEN && self.failed < GIVEN_UP && !is_mute
@@ -164,7 +165,8 @@ pub(super) struct PhaseTable {
 }
 
 impl PhaseTable {
-    /// The phase of a segment, which may be a new one; `None` if there are too many to keep another.
+    /// The phase of a segment, which may be a new one; `None` if there are too many to keep
+    /// another.
     pub(super) fn identify(&mut self, vector: &BlockVector) -> Option<usize> {
         let near = |(_, phase): &(usize, &Phase)| phase.vector.is_similar(vector);
         let nearest = self.phases.iter().enumerate().filter(near).min_by(|(_, a), (_, b)| {
@@ -204,8 +206,9 @@ impl PhaseTable {
         self.phases.get_mut(position)
     }
 
-    /// Takes in a segment of a phase, and tells how fast that would have been alone. Of work in lumps nothing can be said of
-    /// one segment: that it seems faster than alone is as likely as that it seems slower than it was.
+    /// Takes in a segment of a phase, and tells how fast that would have been alone. Of work in
+    /// lumps nothing can be said of one segment: that it seems faster than alone is as likely as
+    /// that it seems slower than it was.
     pub(super) fn take_in(&mut self, position: usize, segment: &Segment, valid: bool) -> f64 {
         let speed = segment.speed().unwrap_or_default();
         let Some(phase) = self.phases.get_mut(position) else { return speed };
@@ -245,7 +248,8 @@ impl PhaseTable {
         f64::from(known) / f64::from(self.segments().max(1))
     }
 
-    /// Whether phases come again. If most segments are of a phase that never did, nothing can be learnt.
+    /// Whether phases come again. If most segments are of a phase that never did, nothing can be
+    /// learnt.
     pub(super) fn repeats(&self) -> bool {
         let once = self.phases.iter().filter(|phase| phase.executions == 1).count() as u32;
         self.segments() < ENOUGH || 2 * (once + self.unknown) <= self.segments()
@@ -373,7 +377,8 @@ mod tests {
     fn a_phase_needs_the_traffic_that_it_would_have_alone() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
-        // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that beside others.
+        // 20 lines per 1000 units of work, at 1e9 units per second alone and half of that beside
+        // others.
         table.take_in(phase, &work(1e9, 0.02), true);
         table.take_in(phase, &work(0.5e9, 0.02), false);
         let known = table.phase(phase).unwrap();

@@ -1,10 +1,11 @@
 //! Which phase comes next: a Markov predictor.
 //!
-//! From all that a program has done so far it is known which phase followed which how often. Of the phases that
-//! have followed the present one, the likeliest few are predicted: one guess would be wrong too often.
+//! From all that a program has done so far it is known which phase followed which how often. Of the
+//! phases that have followed the present one, the likeliest few are predicted: one guess would be
+//! wrong too often.
 //!
-//! *Source.* The FPS paper, section 4.3 ("based on its full histories", "several phases that are most likely"). It
-//! does not say how many; ours is [`SEVERAL`].
+//! *Source.* The FPS paper, section 4.3 ("based on its full histories", "several phases that are
+//! most likely"). It does not say how many; ours is [`SEVERAL`].
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

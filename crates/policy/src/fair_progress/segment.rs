@@ -44,7 +44,8 @@ pub(super) struct Segment {
 }
 
 impl Segment {
-    /// From what was read of a program; `None` if it was not let run. Traffic is of no use where the peak is not known.
+    /// From what was read of a program; `None` if it was not let run. Traffic is of no use where
+    /// the peak is not known.
     pub(super) fn of(program: &Program, world: &World<'_>, has_peak: bool) -> Option<Segment> {
         let own = |sample: &&cosched_core::Sample| {
             sample.program == program.id && sample.thread.is_none()
@@ -76,8 +77,8 @@ impl Segment {
         })
     }
 
-    /// The same, of a program that was stopped for an unknown part of the time: only that time counts in which it used or wanted
-    /// so many CPUs. `None` if it did neither.
+    /// The same, of a program that was stopped for an unknown part of the time: only that time
+    /// counts in which it used or wanted so many CPUs. `None` if it did neither.
     pub(super) fn without_rest(self, cpus: usize) -> Option<Segment> {
         let running = self.running.min(wanted(self.on_cpu, self.delayed, cpus));
         (running > 0.0).then_some(Segment { running, ..self })
@@ -112,10 +113,11 @@ impl Segment {
         self.lines.map(|lines| lines / work)
     }
 
-    /// Seconds that what it did on so many CPUs would have taken alone, where its speed now was such a part of that alone.
+    /// Seconds that what it did on so many CPUs would have taken alone, where its speed now was
+    /// such a part of that alone.
     ///
-    /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent waiting for anything but a
-    /// CPU it would have waited alone, too.
+    /// Equation 3: with one CPU that it uses all the time, work over speed alone. What it spent
+    /// waiting for anything but a CPU it would have waited alone, too.
     pub(super) fn alone(&self, relative_speed: f64, cpus: usize) -> f64 {
         self.used(cpus) * relative_speed + self.waited(cpus)
     }
@@ -141,7 +143,8 @@ impl Segment {
     }
 }
 
-/// Seconds in which a program used or wanted so many CPUs, from the CPU seconds and the delays of all its threads.
+/// Seconds in which a program used or wanted so many CPUs, from the CPU seconds and the delays of
+/// all its threads.
 fn wanted(on_cpu: f64, delayed: f64, cpus: usize) -> f64 {
     (on_cpu + delayed) / cpus.max(1) as f64
 }

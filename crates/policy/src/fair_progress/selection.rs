@@ -30,7 +30,8 @@ pub(super) struct Waits<'a> {
     pub(super) waited: Nanos,
 }
 
-/// After so many quanta together it is not waited any longer for what is not known of two programs: one of them tells nothing.
+/// After so many quanta together it is not waited any longer for what is not known of two programs:
+/// one of them tells nothing.
 const MET_ENOUGH: u32 = 8;
 
 /// What is known of two side by side.

@@ -1,11 +1,12 @@
 //! Programs whose phases fluctuate: training in sequence.
 //!
-//! A training quantum that is made for a predicted phase is wasted if another one comes. For a program of which that
-//! happens too often, prediction is given up for a while: it is trained for several whole quanta one after the other,
-//! which are likely to meet most of its phases.
+//! A training quantum that is made for a predicted phase is wasted if another one comes. For a
+//! program of which that happens too often, prediction is given up for a while: it is trained for
+//! several whole quanta one after the other, which are likely to meet most of its phases.
 //!
-//! *Source.* The FPS paper, section 4.4; trigger and length from there and from table 3. Ours: training *failed* if no
-//! phase got its first valid segment by it; after a sequence the count begins anew.
+//! *Source.* The FPS paper, section 4.4; trigger and length from there and from table 3. Ours:
+//! training *failed* if no phase got its first valid segment by it; after a sequence the count
+//! begins anew.
 
 /// So many training quanta must have failed before ("#failed training > 5").
 const FAILED: u32 = 5;

@@ -1,8 +1,9 @@
 //! All that is known of one program: how far it has come, and what its phases are.
 //!
-//! *Source.* The FPS paper: progress, eq. 3 of section 3.2, in seconds alone; concurrent regions and weights, section 5;
-//! candidates for training, section 4.3. A program whose phases never repeat is taken as it is: its progress is its
-//! time, so that it gets the quanta that it would get without us, and it is never trained (section 6).
+//! *Source.* The FPS paper: progress, eq. 3 of section 3.2, in seconds alone; concurrent regions
+//! and weights, section 5; candidates for training, section 4.3. A program whose phases never
+//! repeat is taken as it is: its progress is its time, so that it gets the quanta that it would get
+//! without us, and it is never trained (section 6).
 
 use super::account::{Account, Amount};
 use super::phases::{Phase, PhaseTable};
@@ -108,7 +109,8 @@ impl Tracked {
         self.account.advance((least - self.progress()).max(0.0));
     }
 
-    /// It begins once more, after it ran for so many seconds at the end of which nothing was measured.
+    /// It begins once more, after it ran for so many seconds at the end of which nothing was
+    /// measured.
     pub(super) fn begins_again(&mut self, seconds: f64, weight: f64) {
         self.book(self.gain(seconds), weight);
         self.account.begin_run();
@@ -120,7 +122,8 @@ impl Tracked {
         self.account.total(|phase| self.phases.phase(phase).map_or(0.0, Phase::speed_alone))
     }
 
-    /// Weighted progress since the concurrent region began: seconds alone, each divided by the weight that it had then.
+    /// Weighted progress since the concurrent region began: seconds alone, each divided by the
+    /// weight that it had then.
     pub(super) fn progress(&self) -> f64 {
         self.total().weighted
     }
@@ -135,7 +138,8 @@ impl Tracked {
         self.expected().any(Phase::is_trainable)
     }
 
-    /// CPU seconds of training until one of the phases that may come next is known; nothing where a single segment is enough.
+    /// CPU seconds of training until one of the phases that may come next is known; nothing where a
+    /// single segment is enough.
     pub(super) fn lacks(&self) -> f64 {
         let trainable = self.expected().filter(|phase| phase.is_trainable());
         trainable.map(Phase::lacks).reduce(f64::min).unwrap_or(0.0)
@@ -153,7 +157,8 @@ impl Tracked {
         self.phases.coverage()
     }
 
-    /// The traffic that it would have alone in its next segment, on so many CPUs; `None` if that is not known.
+    /// The traffic that it would have alone in its next segment, on so many CPUs; `None` if that is
+    /// not known.
     pub(super) fn required(&self, cpus: usize) -> Option<f64> {
         Some(self.next()?.required()? * cpus as f64)
     }
@@ -173,7 +178,8 @@ impl Tracked {
     }
 }
 
-/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are ahead of the least.
+/// A newcomer begins a concurrent region: it starts at 0, and the old ones keep only what they are
+/// ahead of the least.
 pub(super) fn begin_region<'a>(old: impl Iterator<Item = &'a mut Tracked>, least: f64) {
     for tracked in old {
         let ahead = tracked.progress() - least;
@@ -188,7 +194,8 @@ mod tests {
     use super::*;
     use crate::testkit::{Scene, program};
 
-    /// 100 ms in this block at a speed of so many instructions per nanosecond, 10 lines per 1000 of them.
+    /// 100 ms in this block at a speed of so many instructions per nanosecond, 10 lines per 1000 of
+    /// them.
     fn segment(block: u64, speed: u64) -> Segment {
         let mut scene = Scene::new(1, vec![program(0, 1)]);
         let time = Nanos::from_millis(100);

@@ -1,19 +1,20 @@
-//! Training: a quantum in which a program is made to suffer little, so that its speed alone can be measured.
+//! Training: a quantum in which a program is made to suffer little, so that its speed alone can be
+//! measured.
 //!
 //! The program runs with as many co-runners as keep all traffic together below the threshold of
 //! criterion 2. Then, if at most one of them is memory-intensive, programs that are not
 //! memory-intensive run as well (criterion 3). CPUs that are left stay idle.
 //!
-//! *Source.* The FPS paper, section 4.3, algorithm 2. As printed it contradicts the text and itself; this is what is
-//! meant here:
+//! *Source.* The FPS paper, section 4.3, algorithm 2. As printed it contradicts the text and
+//! itself; this is what is meant here:
 //!
 //! - `SyswideWeak` and `self` are the two thresholds `SyswideLow` and `SelfLow`;
 //! - fitness looks at the traffic that is left *per CPU that is left*, as the text says;
 //! - the first loop ends also when no CPU or no program is left;
 //! - a program that does not fit ends it, as printed, and is not taken from what is left.
 //!
-//! Ours: a program has as many CPUs as it asks for, and its traffic is compared per CPU; what needs more CPUs than are
-//! left is passed over.
+//! Ours: a program has as many CPUs as it asks for, and its traffic is compared per CPU; what needs
+//! more CPUs than are left is passed over.
 
 use super::contention::Thresholds;
 
@@ -28,7 +29,8 @@ pub(super) struct Runner {
     pub(super) black: bool,
 }
 
-/// Who runs beside `target` on so many CPUs: positions in `others`, of which of equally fitting ones the first counts.
+/// Who runs beside `target` on so many CPUs: positions in `others`, of which of equally fitting
+/// ones the first counts.
 pub(super) fn company(
     target: Runner,
     others: &[Runner],

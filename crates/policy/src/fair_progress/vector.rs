@@ -1,15 +1,17 @@
 //! Where in its code a program was: the basic-block vector of a segment.
 //!
-//! Each element stands for a basic block and counts how often the instruction pointer was seen there. Two segments
-//! that spent their time in the same places behave alike, and are of one phase.
+//! Each element stands for a basic block and counts how often the instruction pointer was seen
+//! there. Two segments that spent their time in the same places behave alike, and are of one phase.
 //!
-//! *Source.* The FPS paper, section 4.2: normalised vectors, Manhattan distance (eq. 4), threshold 0.7 (table 3).
+//! *Source.* The FPS paper, section 4.2: normalised vectors, Manhattan distance (eq. 4), threshold
+//! 0.7 (table 3).
 
 use std::cmp::Ordering;
 
 use cosched_core::IpBin;
 
-/// Two segments less far apart than this are of one phase (table 3). Vectors without a block in common are 2 apart.
+/// Two segments less far apart than this are of one phase (table 3). Vectors without a block in
+/// common are 2 apart.
 const SIMILAR: f64 = 0.7;
 
 /// Shares of samples by block, which add up to 1; empty where no sample was taken.

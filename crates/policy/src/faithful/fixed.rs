@@ -1,8 +1,8 @@
-//! One slice for all threads of a program from its start to its end, and what each interval shows: how training programs
-//! are run, from whose times a [table](super::training) is derived.
+//! One slice for all threads of a program from its start to its end, and what each interval shows:
+//! how training programs are run, from whose times a [table](super::training) is derived.
 //!
-//! Nothing is decided by what is seen; it is only told. So all runs of a program, with whatever slice and with the
-//! kernel's own, are watched alike.
+//! Nothing is decided by what is seen; it is only told. So all runs of a program, with whatever
+//! slice and with the kernel's own, are watched alike.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
@@ -22,7 +22,8 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// With this slice (`None`: the kernel's own), and so long intervals; `told` hears of each but a program's first.
+    /// With this slice (`None`: the kernel's own), and so long intervals; `told` hears of each but
+    /// a program's first.
     pub fn new(slice: Option<Nanos>, interval: Nanos, told: Sender<Found>) -> Fixed {
         Fixed { slice, interval, told, prepared: BTreeSet::new() }
     }

@@ -16,13 +16,14 @@ fn lab(programs: Vec<Program>) -> Lab<Faithful> {
     lab
 }
 
-/// As long as three trials take, with the peace between them, of [`tried_for`], from as the program was found.
+/// As long as three trials take, with the peace between them, of [`tried_for`], from as the program
+/// was found.
 fn tried(lab: &mut Lab<Faithful>, speed: impl Fn(Settings) -> f64) -> (Vec<Why>, Settings) {
     tried_for(Nanos::from_secs(24), Settings::default(), lab, speed)
 }
 
-/// Lets trials go on for a while, with a program that makes `speed` of what it is given; returns what became of
-/// each and what the program has at the end.
+/// Lets trials go on for a while, with a program that makes `speed` of what it is given; returns
+/// what became of each and what the program has at the end.
 fn tried_for(
     span: Nanos,
     mut given: Settings,
@@ -216,7 +217,8 @@ fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
     assert_eq!(outcomes(&found)[..2], [(Actuator::Slice, false), (Actuator::Batch, true)]);
 }
 
-/// A program of which earlier runs have tried this, and found that to be best, at its first choice of a slice.
+/// A program of which earlier runs have tried this, and found that to be best, at its first choice
+/// of a slice.
 fn known(in_force: Actuator, tried: &[Actuator]) -> Lab<Faithful> {
     let mut program = program(0, 4);
     program.profile.experience = Experience::new(in_force, tried);

@@ -42,7 +42,8 @@ impl Pace {
         self.interval
     }
 
-    /// An interval is over, with a quantum decision at its end or without. Returns whether the next one is of another length.
+    /// An interval is over, with a quantum decision at its end or without. Returns whether the next
+    /// one is of another length.
     pub(super) fn passed(&mut self, decided: bool) -> bool {
         let before = self.interval;
         self.quiet = if decided { 0 } else { self.quiet + 1 };

@@ -1,11 +1,13 @@
 //! Which slice for which scaling factor: table I of the paper, and tables of the same kind.
 //!
-//! *Scaling factor* = 1 - max(miss ratio, lock contention) (eq. 1): near 1 for programs that compute and rarely wait for
-//! each other, near 0 for those that wait for memory or locks. The larger, the shorter the slice.
+//! *Scaling factor* = 1 - max(miss ratio, lock contention) (eq. 1): near 1 for programs that
+//! compute and rarely wait for each other, near 0 for those that wait for memory or locks. The
+//! larger, the shorter the slice.
 //!
-//! The printed rows, (0.01 to 0.10), (0.11 to 0.20), ..., leave gaps between them and say nothing of 0. Here a row
-//! reaches up to its printed end and begins where the one before ends, so 0.104 belongs to the second row, and 0 to the
-//! first. The two examples of section V-B hold: 0.16 gives 200 ms and 0.88 gives 20 ms.
+//! The printed rows, (0.01 to 0.10), (0.11 to 0.20), ..., leave gaps between them and say nothing
+//! of 0. Here a row reaches up to its printed end and begins where the one before ends, so 0.104
+//! belongs to the second row, and 0 to the first. The two examples of section V-B hold: 0.16 gives
+//! 200 ms and 0.88 gives 20 ms.
 
 mod file;
 

@@ -31,8 +31,8 @@ pub(super) fn born(lab: &mut Lab<Faithful>, threads: u32) {
     lab.tell(&[Cause::ThreadsChanged(A)]);
 }
 
-/// An interval in which each thread waited for locks for this share of the time, and the program missed the cache in this
-/// share of its references.
+/// An interval in which each thread waited for locks for this share of the time, and the program
+/// missed the cache in this share of its references.
 pub(super) fn interval(lab: &mut Lab<Faithful>, waits: &[f64], misses: Option<f64>) {
     let from = lab.scene.now;
     lab.pass(SECOND);

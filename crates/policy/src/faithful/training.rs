@@ -1,17 +1,19 @@
 //! From the times of training programs to a table of slices, as the paper made table I. Pure.
 //!
-//! *Source.* Section III-A: a few programs of each category (memory, CPU, high and low contention), others than those of
-//! the evaluation, were run "with varying time-quantum ranging from 10 ms to 400 ms"; each range of the scaling factor got
-//! the slice that suited its programs. How the best was told from the others, the paper does not say. Ours:
+//! *Source.* Section III-A: a few programs of each category (memory, CPU, high and low contention),
+//! others than those of the evaluation, were run "with varying time-quantum ranging from 10 ms to
+//! 400 ms"; each range of the scaling factor got the slice that suited its programs. How the best
+//! was told from the others, the paper does not say. Ours:
 //!
 //! - A program belongs to the row in which its scaling factor lies under plain Linux.
-//! - Everything is compared with the kernel's own slice, within rounds: in each, the geometric mean over the row's
-//!   programs of the time with a slice, against that without.
-//! - The slice with the least of these is *the best*. It counts if it is faster than the kernel's own also by the
-//!   upper end of an interval that allows for having been chosen among so many ([`comparison_of_best`]).
+//! - Everything is compared with the kernel's own slice, within rounds: in each, the geometric mean
+//!   over the row's programs of the time with a slice, against that without.
+//! - The slice with the least of these is *the best*. It counts if it is faster than the kernel's
+//!   own also by the upper end of an interval that allows for having been chosen among so many
+//!   ([`comparison_of_best`]).
 //! - If not, nothing could be told apart, and the row keeps the kernel's own slice.
-//! - A row without a program takes the slice of the nearest row that has one; of two equally near ones the shorter slice,
-//!   with which others wait less.
+//! - A row without a program takes the slice of the nearest row that has one; of two equally near
+//!   ones the shorter slice, with which others wait less.
 //!
 //! Slices need not fall from row to row, as those of table I do.
 
@@ -82,8 +84,8 @@ impl Basis {
     }
 }
 
-/// The table that follows; `kernel` is the kernel's own slice. `None` without programs, slices or rounds, or if a time is
-/// not positive.
+/// The table that follows; `kernel` is the kernel's own slice. `None` without programs, slices or
+/// rounds, or if a time is not positive.
 pub fn derive(programs: &[Trained], slices: &[Nanos], kernel: Nanos) -> Option<Vec<Row>> {
     let members = |row: usize| programs.iter().filter(move |program| row_of(program.factor) == row);
     let mut rows = Vec::new();
@@ -139,7 +141,8 @@ fn measured(row: usize, own: &[&Trained], slices: &[Nanos], kernel: Nanos) -> Op
     Some(Row { end: end(row), slice, programs, basis })
 }
 
-/// The geometric mean over programs of the times in each round; `None` unless all have the same rounds, one at least.
+/// The geometric mean over programs of the times in each round; `None` unless all have the same
+/// rounds, one at least.
 fn means<'a>(
     own: &[&'a Trained],
     times: impl Fn(&'a Trained) -> Option<&'a Vec<f64>>,

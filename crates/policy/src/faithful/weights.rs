@@ -1,11 +1,13 @@
 //! How programs of different weights share CPUs: by nice values.
 //!
-//! The kernel shares CPUs by thread, and gives a thread 1.25 times as much for each step of its nice value. A
-//! program's threads together are to get what its weight says, so each of them weighs the program's weight over the number of
-//! its threads. The heaviest stays as found, and the others become nicer: that is allowed to everybody. (To take it back is
-//! not; where it could not be taken back, the machine refuses it.)
+//! The kernel shares CPUs by thread, and gives a thread 1.25 times as much for each step of its
+//! nice value. A program's threads together are to get what its weight says, so each of them weighs
+//! the program's weight over the number of its threads. The heaviest stays as found, and the others
+//! become nicer: that is allowed to everybody. (To take it back is not; where it could not be taken
+//! back, the machine refuses it.)
 //!
-//! Without weights, nothing: then all threads of all programs are equals, as under the plain kernel.
+//! Without weights, nothing: then all threads of all programs are equals, as under the plain
+//! kernel.
 
 use cosched_core::Program;
 

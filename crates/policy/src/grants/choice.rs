@@ -1,17 +1,20 @@
 //! The thread counts with which all programs together get most done, and none at another's expense.
 //!
-//! *Problem.* A thread more makes its program faster, and may cost another program its place beside it: the round is a
-//! quantum longer for everybody.
+//! *Problem.* A thread more makes its program faster, and may cost another program its place beside
+//! it: the round is a quantum longer for everybody.
 //!
-//! *Idea.* A program that is `s` times as fast as with one thread and has one quantum in a round of `t` makes progress at the
-//! rate `s / t`. The best counts are those whose rates have the largest product. A product asks for all of them: twice as fast
-//! for one weighs as much as half as fast for another (the solution of Nash's bargaining problem). Its logarithm is
-//! `sum of ln s - programs * ln t`, where `t` is what the policy makes of these counts.
+//! *Idea.* A program that is `s` times as fast as with one thread and has one quantum in a round of
+//! `t` makes progress at the rate `s / t`. The best counts are those whose rates have the largest
+//! product. A product asks for all of them: twice as fast for one weighs as much as half as fast
+//! for another (the solution of Nash's bargaining problem). Its logarithm is `sum of ln s -
+//! programs * ln t`, where `t` is what the policy makes of these counts.
 //!
-//! *Algorithm.* Every common limit (1, 2, 4, ..., all CPUs, and an even share of them) is tried on all programs, from the
-//! lowest; what is not better than a lower one by more than a tie is not taken, since threads that bring nothing cost
-//! synchronisation. From the best of these, and from the counts in force, single programs' counts are changed as long as that helps, where there are few
-//! programs. At last, what is in force stays unless the new counts are better by more than [`WORTHWHILE`].
+//! *Algorithm.* Every common limit (1, 2, 4, ..., all CPUs, and an even share of them) is tried on
+//! all programs, from the lowest; what is not better than a lower one by more than a tie is not
+//! taken, since threads that bring nothing cost synchronisation. From the best of these, and from
+//! the counts in force, single programs' counts are changed as long as that helps, where there are
+//! few programs. At last, what is in force stays unless the new counts are better by more than
+//! [`WORTHWHILE`].
 //!
 //! Ours: the thesis names no algorithm (section 4.2).
 
@@ -33,7 +36,8 @@ pub(super) struct Choice<'a> {
     pub(super) cpus: usize,
     /// How fast a program is with a count.
     pub(super) speed: &'a dyn Fn(usize, u16) -> f64,
-    /// How many quanta a round has, or how many it would take to serve everybody once, with these counts.
+    /// How many quanta a round has, or how many it would take to serve everybody once, with these
+    /// counts.
     pub(super) turns: &'a dyn Fn(&[u16]) -> f64,
     /// How many programs wait for a round, those included whose counts cannot be chosen.
     pub(super) programs: usize,
@@ -85,7 +89,8 @@ impl Choice<'_> {
         limits
     }
 
-    /// Takes threads from a program for another one, if that helps: where all CPUs are taken, no count alone can rise.
+    /// Takes threads from a program for another one, if that helps: where all CPUs are taken, no
+    /// count alone can rise.
     fn give(&self, counts: &mut [u16], from: usize, worth: &mut f64) {
         for to in (0..counts.len()).filter(|to| *to != from) {
             for threads in [counts[from] / 2, 1] {
@@ -144,8 +149,8 @@ fn candidates(now: u16, most: u16) -> Vec<u16> {
 mod tests {
     use super::*;
 
-    /// The best counts for programs that ask for `most` each, with a share of work that only one thread can do, where all
-    /// that fits beside each other runs at once.
+    /// The best counts for programs that ask for `most` each, with a share of work that only one
+    /// thread can do, where all that fits beside each other runs at once.
     fn best(most: &[u16], serial: &[f64], cpus: usize) -> Vec<u16> {
         let amdahl = |i: usize, n: u16| 1.0 / (serial[i] + (1.0 - serial[i]) / f64::from(n));
         let turns = |counts: &[u16]| {

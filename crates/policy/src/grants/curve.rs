@@ -1,16 +1,18 @@
 //! How fast a program is with how many threads, as far as that is known.
 //!
-//! *Problem.* What a thread more or less changes is known only where it was tried, and what was tried some phases ago may
-//! not be so any more.
+//! *Problem.* What a thread more or less changes is known only where it was tried, and what was
+//! tried some phases ago may not be so any more.
 //!
-//! *Idea.* Progress per running time is kept for each thread count that was in force: progress ticks where the program
-//! reports them, else instructions, else CPU time outside the kernel. For a count that was not tried, the
-//! nearest one that was (by ratio) is taken, with the *shape* of the curve between them: that of the program's times
-//! alone with several counts, where these are known, else perfect scaling. So who is not known is taken to lose by
-//! fewer threads all that can be lost.
+//! *Idea.* Progress per running time is kept for each thread count that was in force: progress
+//! ticks where the program reports them, else instructions, else CPU time outside the kernel. For a
+//! count that was not tried, the nearest one that was (by ratio) is taken, with the *shape* of the
+//! curve between them: that of the program's times alone with several counts, where these are
+//! known, else perfect scaling. So who is not known is taken to lose by fewer threads all that can
+//! be lost.
 //!
-//! Limits: instructions and CPU time of threads that spin are no progress, so what they show is at worst perfect
-//! scaling; a program that is slower with more threads for that reason is found by its ticks or its profile only.
+//! Limits: instructions and CPU time of threads that spin are no progress, so what they show is at
+//! worst perfect scaling; a program that is slower with more threads for that reason is found by
+//! its ticks or its profile only.
 
 use cosched_core::{Nanos, Sample, Speedup};
 
@@ -55,8 +57,8 @@ pub(super) struct Curve {
 }
 
 impl Curve {
-    /// With so many threads, such progress was made in such a time. Readings of another kind say nothing of each other: the
-    /// better kind stays.
+    /// With so many threads, such progress was made in such a time. Readings of another kind say
+    /// nothing of each other: the better kind stays.
     pub(super) fn learn(&mut self, threads: u16, progress: (Basis, f64), ran: Nanos, now: Nanos) {
         let rank = |basis: Basis| basis as u8;
         match self.basis {

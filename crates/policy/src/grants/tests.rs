@@ -39,7 +39,8 @@ fn threads(lab: &AnyLab) -> Vec<u16> {
     lab.scene.programs.iter().map(threads).collect()
 }
 
-/// Lets the present quantum pass, in which programs make this progress with so many threads, and tells what was read.
+/// Lets the present quantum pass, in which programs make this progress with so many threads, and
+/// tells what was read.
 fn pass(lab: &mut AnyLab, rate: fn(u16) -> f64) {
     let Some(at) = lab.next_wake() else { panic!("nothing is to come") };
     let (from, seconds) = (lab.scene.now, (at - lab.scene.now).as_secs_f64());

@@ -1,8 +1,9 @@
 //! How far programs have come in a moment, as far as the machine can tell.
 //!
-//! Instructions where they are counted, else CPU time outside the kernel. A moment may come in several samples, since
-//! programs are measured for other reasons, too. Two moments are compared only where the same programs are known in the
-//! same way in both: instructions say nothing against seconds.
+//! Instructions where they are counted, else CPU time outside the kernel. A moment may come in
+//! several samples, since programs are measured for other reasons, too. Two moments are compared
+//! only where the same programs are known in the same way in both: instructions say nothing against
+//! seconds.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +20,8 @@ pub(super) struct Progress(BTreeMap<ProgramId, Part>);
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Part {
     seconds: f64,
-    /// Thousands of millions, which make about the progress of a second; `None` if they were not counted all the time.
+    /// Thousands of millions, which make about the progress of a second; `None` if they were not
+    /// counted all the time.
     instructions: Option<f64>,
     /// Outside the kernel; likewise.
     user_seconds: Option<f64>,
@@ -81,8 +83,9 @@ impl Progress {
         self.0.values().any(in_ticks)
     }
 
-    /// The logarithm of the progress here over that there, the mean over the programs of which something is known; `None` if
-    /// they are not the same in both, or not known in the same way, or if there are none.
+    /// The logarithm of the progress here over that there, the mean over the programs of which
+    /// something is known; `None` if they are not the same in both, or not known in the same way,
+    /// or if there are none.
     pub(super) fn log_ratio(&self, without: &Progress) -> Option<f64> {
         let known = |progress: &Progress| -> Vec<(ProgramId, f64, Option<Unit>)> {
             let rates = progress.0.iter().map(|(id, part)| (*id, part.rate()));

@@ -1,14 +1,17 @@
 //! Whether a program is faster one way than another: trials that go to and fro between the two.
 //!
-//! *Problem.* To forbid that siblings take CPUs from each other, or to bind those that wait alike to one socket, makes some
-//! programs faster, some slower, and which is which depends on how long locks are held, on the load, and on the phase that
-//! a program is in. The papers have no answer to that: they apply what they found, and look no more.
+//! *Problem.* To forbid that siblings take CPUs from each other, or to bind those that wait alike
+//! to one socket, makes some programs faster, some slower, and which is which depends on how long
+//! locks are held, on the load, and on the phase that a program is in. The papers have no answer to
+//! that: they apply what they found, and look no more.
 //!
-//! *Idea.* Like is compared with like. A trial gives a program the new way for a moment, takes it back for a moment, and so on;
-//! each moment is compared with its neighbour only, so that drifts of the program and of the machine cancel. Which of
-//! two neighbours comes first is as good as chance, or a program whose phases keep step with the moments would decide by
-//! its phases. Whether the difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends
-//! as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be faster is not kept.
+//! *Idea.* Like is compared with like. A trial gives a program the new way for a moment, takes it
+//! back for a moment, and so on; each moment is compared with its neighbour only, so that drifts of
+//! the program and of the machine cancel. Which of two neighbours comes first is as good as chance,
+//! or a program whose phases keep step with the moments would decide by its phases. Whether the
+//! difference is more than noise is asked of the pairs (Student's t, sequentially): the trial ends
+//! as soon as the answer is clear, and after [`MOST_PAIRS`] at the latest. What was not shown to be
+//! faster is not kept.
 //!
 //! *Progress* of a moment is what the machine can tell of it: instructions where they are counted,
 //! else CPU time outside the kernel. Threads that fight for locks lose time asleep or in the
@@ -25,7 +28,8 @@ use super::progress::Progress;
 /// How long the parts of a moment are.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Lengths {
-    /// At its beginning nothing is measured: threads still are where they were, and have deadlines from before.
+    /// At its beginning nothing is measured: threads still are where they were, and have deadlines
+    /// from before.
     pub(crate) settle: Nanos,
     /// How long is measured where user time is exact, or instructions are there.
     pub(crate) moment: Nanos,
@@ -41,10 +45,12 @@ const FEWEST_PAIRS: usize = 5;
 pub(super) const MOST_PAIRS: usize = 10;
 /// How much faster is worth a change.
 const WORTHWHILE: f64 = 0.02;
-/// Standard errors between an answer and doubt: one-sided 3 % for the fewest pairs. Since it is asked again after each
-/// further pair, chance gets by more often than that; what it lets by has to show itself again soon.
+/// Standard errors between an answer and doubt: one-sided 3 % for the fewest pairs. Since it is
+/// asked again after each further pair, chance gets by more often than that; what it lets by has to
+/// show itself again soon.
 const CLEAR: f64 = 2.6;
-/// Standard errors above the mean up to which there is hope: a trial costs, too, and what is missed comes again.
+/// Standard errors above the mean up to which there is hope: a trial costs, too, and what is missed
+/// comes again.
 const HOPE: f64 = 1.0;
 
 /// One way against another, on one program.
@@ -100,8 +106,8 @@ impl<W> Trial<W> {
         }
     }
 
-    /// What the program has in the present moment: with, without, without, with, or the other way round, so that a drift
-    /// cancels in each four of them.
+    /// What the program has in the present moment: with, without, without, with, or the other way
+    /// round, so that a drift cancels in each four of them.
     pub(super) fn way(&self) -> &W {
         if self.is_candidates_turn() { &self.candidate } else { &self.incumbent }
     }
@@ -205,7 +211,8 @@ mod tests {
         moment(&[(A, rate)], Quality::Exact)
     }
 
-    /// A trial in which the candidate makes this progress against 1, with a noise that has this size; the pairs that it took.
+    /// A trial in which the candidate makes this progress against 1, with a noise that has this
+    /// size; the pairs that it took.
     fn tried(with: f64, noise: f64) -> (Finding, usize) {
         let mut trial = trial(0);
         for number in 0.. {

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-/// So many quanta are looked ahead, at least two for each program. Cycles of up to six quanta come out whole.
+/// So many quanta are looked ahead, at least two for each program. Cycles of up to six quanta come
+/// out whole.
 const QUANTA: usize = 120;
 
 /// What a program would have of the machine.
@@ -14,7 +15,8 @@ pub(crate) struct Share {
     pub(crate) lent: f64,
 }
 
-/// The shares of programs that want so many CPUs, each from 1 to all, where free ones are lent. Cores have so many `siblings`.
+/// The shares of programs that want so many CPUs, each from 1 to all, where free ones are lent.
+/// Cores have so many `siblings`.
 pub(crate) fn shares(sizes: &[usize], cpus: usize, siblings: usize) -> Vec<Share> {
     let quanta = QUANTA.max(2 * sizes.len());
     let part = 1.0 / quanta as f64;

@@ -1,17 +1,18 @@
 //! CPUs that a gang leaves free, lent to a program that does not fit with the gang.
 //!
-//! *Problem.* Gangs seldom fill the machine: of programs of 18 threads, one at a time runs on 24 CPUs, and six CPUs do nothing.
-//! Side by side they would do something.
+//! *Problem.* Gangs seldom fill the machine: of programs of 18 threads, one at a time runs on 24
+//! CPUs, and six CPUs do nothing. Side by side they would do something.
 //!
 //! *Idea.* Of the programs that do not fit, the one that has waited longest runs on these CPUs, all
 //! its threads on the few. If its threads compute, no CPU is idle. If they spin for each other,
 //! they waste only what no program would have used. The gang is not disturbed: no other program
 //! runs on its CPUs.
 //!
-//! *Algorithm.* Once the gang is made, every program that is left needs more CPUs than are left. The one that has waited longest
-//! (of equal ones, the first in the order of the workload) is bound to them until the quantum ends. That is no turn: it goes on
-//! waiting for one since when it last had one, as if it were frozen. Lent are whole cores only: a thread slows a gang's thread
-//! on the same core.
+//! *Algorithm.* Once the gang is made, every program that is left needs more CPUs than are left.
+//! The one that has waited longest (of equal ones, the first in the order of the workload) is bound
+//! to them until the quantum ends. That is no turn: it goes on waiting for one since when it last
+//! had one, as if it were frozen. Lent are whole cores only: a thread slows a gang's thread on the
+//! same core.
 //!
 //! Ours; section 4.2.4 leaves these CPUs idle.
 
@@ -58,7 +59,8 @@ impl Loan {
         self.given = self.given.take().filter(|(members, _)| members.iter().all(remains));
     }
 
-    /// Lends what is free to one of the units, none of which fits there: to who has it already, else to who has waited longest.
+    /// Lends what is free to one of the units, none of which fits there: to who has it already,
+    /// else to who has waited longest.
     pub(super) fn lend(
         &mut self,
         units: &[&Unit],

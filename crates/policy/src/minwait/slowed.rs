@@ -9,12 +9,12 @@
 //!
 //! *Algorithm.* In its turns a program comes as far as alone in the same time. Between its turns it
 //! comes as far as it would have come in turn with what it did: progress that it told, or else its
-//! CPU time outside the kernel. Both are compared with what it does in a second of its turns (before
-//! its first turn: with its CPU time alone, if that is known). The slowdown is the time since the
-//! program came over how far it has come. Where the time alone of every program is known, it is what
-//! the program's slowdown will be if it has the CPUs from now on: the time since it came and what is
-//! left of its time alone, over its time alone. So a short program does not wait for a long one that
-//! can make up for its wait.
+//! CPU time outside the kernel. Both are compared with what it does in a second of its turns
+//! (before its first turn: with its CPU time alone, if that is known). The slowdown is the time
+//! since the program came over how far it has come. Where the time alone of every program is known,
+//! it is what the program's slowdown will be if it has the CPUs from now on: the time since it came
+//! and what is left of its time alone, over its time alone. So a short program does not wait for a
+//! long one that can make up for its wait.
 //!
 //! *Costs.* A program that spins for its siblings between its turns has CPU time, and has come less
 //! far than counted. The programs are read at the end of every quantum.

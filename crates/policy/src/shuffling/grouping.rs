@@ -11,9 +11,9 @@
 //! where they are. Where it is known for which lock a thread waits most, threads of one lock come
 //! together, the lock that costs most first.
 //!
-//! *Sockets.* A group may go to any socket that is to get as many threads; which one goes where is what [moves the
-//! fewest](super::matching). Where sockets get different numbers of threads, it also matters in which order the sizes are
-//! cut: each order is tried, [`MOST_ORDERS`] at most.
+//! *Sockets.* A group may go to any socket that is to get as many threads; which one goes where is
+//! what [moves the fewest](super::matching). Where sockets get different numbers of threads, it
+//! also matters in which order the sizes are cut: each order is tried, [`MOST_ORDERS`] at most.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -25,9 +25,11 @@ use super::matching::cheapest;
 
 /// Shares of time that differ by less are equal.
 pub(super) const TIE: f64 = 0.01;
-/// So many orders of different sizes are tried: all there are for up to eight sockets where sizes differ by one.
+/// So many orders of different sizes are tried: all there are for up to eight sockets where sizes
+/// differ by one.
 const MOST_ORDERS: usize = 100;
-/// A thread that loses one thousandth of its time away from its pages counts like another one that moves.
+/// A thread that loses one thousandth of its time away from its pages counts like another one that
+/// moves.
 const LOST_PER_MOVE: f64 = 1000.0;
 /// What keeps a group from a socket that is to get another number of threads.
 const IMPOSSIBLE: i64 = 1 << 32;
@@ -48,8 +50,8 @@ pub(super) struct Contender {
     pub(super) loss: f64,
 }
 
-/// How many threads each socket gets, of so many. `cpus` of each; `stay`: threads that are there anyway; `here`: those of
-/// the ones to be shared out that are there now.
+/// How many threads each socket gets, of so many. `cpus` of each; `stay`: threads that are there
+/// anyway; `here`: those of the ones to be shared out that are there now.
 pub(super) fn sizes(threads: usize, cpus: &[usize], stay: &[usize], here: &[usize]) -> Vec<usize> {
     let mut sizes = vec![0; cpus.len()];
     for _ in 0..threads {
@@ -65,7 +67,8 @@ pub(super) fn sizes(threads: usize, cpus: &[usize], stay: &[usize], here: &[usiz
     sizes
 }
 
-/// The socket of each contender, by their positions, so that they are grouped as told and the fewest of them move.
+/// The socket of each contender, by their positions, so that they are grouped as told and the
+/// fewest of them move.
 pub(super) fn share_out(
     contenders: &[Contender],
     cpus: &[usize],
@@ -95,8 +98,8 @@ pub(super) fn share_out(
     best.1
 }
 
-/// Gives each group a socket that is to get as many threads. Tells how many move, with what is lost, and the socket of each
-/// contender.
+/// Gives each group a socket that is to get as many threads. Tells how many move, with what is
+/// lost, and the socket of each contender.
 fn pair(groups: &[Vec<usize>], sizes: &[usize], contenders: &[Contender]) -> (i64, Vec<usize>) {
     let price_of_one = |one: &Contender, socket: usize| {
         let lost = if one.pages == socket { 0.0 } else { one.loss };
@@ -191,8 +194,9 @@ pub(super) fn spread(contenders: &[Contender], on: &[usize], sockets: usize) -> 
     distances(contenders, on, sockets).iter().sum::<f64>() / contenders.len().max(1) as f64
 }
 
-/// How far each contender is from the mean of its socket, where it is on the one that is given at its position; and of what
-/// it waits, the part that its neighbours on the socket wait for other locks, where locks are known.
+/// How far each contender is from the mean of its socket, where it is on the one that is given at
+/// its position; and of what it waits, the part that its neighbours on the socket wait for other
+/// locks, where locks are known.
 pub(super) fn distances(contenders: &[Contender], on: &[usize], sockets: usize) -> Vec<f64> {
     let mut sums = vec![(0.0, 0usize); sockets];
     let mut queues: BTreeMap<(usize, u64), usize> = BTreeMap::new();
@@ -307,7 +311,8 @@ mod tests {
         assert_eq!(spread(&of, &[0, 1], 2), 0.0);
     }
 
-    /// The fewest threads that move, of all orders of the sockets in which the sorted ones can be cut.
+    /// The fewest threads that move, of all orders of the sockets in which the sorted ones can be
+    /// cut.
     fn fewest(of: &[Contender], sorted: &[usize], sizes: &[usize], free: &mut Vec<usize>) -> usize {
         let tried = (0..free.len()).map(|position| {
             let socket = free.remove(position);

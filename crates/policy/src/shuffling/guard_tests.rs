@@ -50,7 +50,8 @@ impl Guarded {
         on(0).is_some() && on(0) == on(2) && on(1) == on(3) && on(0) != on(1)
     }
 
-    /// So many seconds in which the threads wait like this, and the program makes `speed` of where they are.
+    /// So many seconds in which the threads wait like this, and the program makes `speed` of where
+    /// they are.
     fn runs(&mut self, seconds: u64, waits: &[f64], speed: impl Fn(&Guarded) -> f64) {
         let end = self.stage.lab.scene.now + Nanos::from_secs(seconds);
         let mut interval_ends = self.stage.lab.scene.now + INTERVAL;

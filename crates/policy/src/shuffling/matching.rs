@@ -1,9 +1,10 @@
 //! Which group goes to which socket: the assignment that costs least.
 //!
-//! A group may go to any socket of its size. Each such pair has a price, the number of threads of the group that are
-//! elsewhere now; wanted is the pairing of all groups with all sockets whose prices add up to the least. That is the
-//! assignment problem, solved by the Hungarian method in the form with potentials and shortest augmenting paths: O(n^3),
-//! which is nothing for the sockets of a machine.
+//! A group may go to any socket of its size. Each such pair has a price, the number of threads of
+//! the group that are elsewhere now; wanted is the pairing of all groups with all sockets whose
+//! prices add up to the least. That is the assignment problem, solved by the Hungarian method in
+//! the form with potentials and shortest augmenting paths: O(n^3), which is nothing for the sockets
+//! of a machine.
 
 /// For each row the column that it gets, so that the sum of the costs is the least there is.
 ///

@@ -15,7 +15,8 @@ pub struct ShufflingOptions {
     pub interval: Nanos,
     /// Above this mean share of their time at locks threads are shuffled; 0 to 1.
     pub threshold: f64,
-    /// By so much of their time the threads of a group have to be nearer to each other for new groups to be made; 0 to 1.
+    /// By so much of their time the threads of a group have to be nearer to each other for new
+    /// groups to be made; 0 to 1.
     pub hysteresis: f64,
     /// What counts as a socket.
     pub sockets: Sockets,
@@ -42,7 +43,8 @@ impl Default for ShufflingOptions {
 }
 
 impl ShufflingOptions {
-    /// Whether threads are held at their pages. Without the guard it is done as in the slides, and the rivals do as theirs do.
+    /// Whether threads are held at their pages. Without the guard it is done as in the slides, and
+    /// the rivals do as theirs do.
     pub(super) fn weighs_pages(&self) -> bool {
         self.guard && self.sort.is_for_locks()
     }
@@ -59,15 +61,16 @@ impl ShufflingOptions {
 /// What threads are sorted by before they are divided into groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SortBy {
-    /// The lock that they wait for most, where that is known, and how long they wait. Ours: threads that wait equally long
-    /// for different locks gain nothing by being together.
+    /// The lock that they wait for most, where that is known, and how long they wait. Ours: threads
+    /// that wait equally long for different locks gain nothing by being together.
     Lock,
     /// How long they wait at locks, as in the slides.
     LockTime,
-    /// How often they miss the last-level cache; evened out over the sockets. What the slides compare with as DINO.
+    /// How often they miss the last-level cache; evened out over the sockets. What the slides
+    /// compare with as DINO.
     Misses,
-    /// The order in which they were made, once and for all: a pool of threads on a pool of CPUs. What the slides compare
-    /// with as PSets.
+    /// The order in which they were made, once and for all: a pool of threads on a pool of CPUs.
+    /// What the slides compare with as PSets.
     Birth,
 }
 

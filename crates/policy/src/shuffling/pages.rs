@@ -1,7 +1,8 @@
 //! What it costs a thread to leave its pages, and which threads are held by that.
 //!
-//! *Problem.* A thread's memory lies on the node on which it touched it first. If it is moved to another node, each of its
-//! last-level misses goes there and back. A thread that misses often loses more by that than it can gain at its locks.
+//! *Problem.* A thread's memory lies on the node on which it touched it first. If it is moved to
+//! another node, each of its last-level misses goes there and back. A thread that misses often
+//! loses more by that than it can gain at its locks.
 //!
 //! *Model.* A thread that misses the last-level cache `m` times per second of its life, and runs
 //! elsewhere than where its pages lie, loses `m` x [`FARTHER`] of each second. It gains by how much
@@ -23,8 +24,8 @@ use cosched_core::{CpuSet, Topology};
 use super::SortBy;
 use super::grouping::{Contender, distances, share_out};
 
-/// How much longer a miss takes that goes to another node: 60 ns, assumed. Memory of another socket is some 50 to 100 ns
-/// farther.
+/// How much longer a miss takes that goes to another node: 60 ns, assumed. Memory of another socket
+/// is some 50 to 100 ns farther.
 pub(super) const FARTHER: f64 = 60e-9;
 
 /// The share of its time that a thread with so many misses per second loses away from its pages.
@@ -84,7 +85,8 @@ mod tests {
 
     use super::*;
 
-    /// Threads with their shares of time at locks, where they are and have their pages, and their misses per second.
+    /// Threads with their shares of time at locks, where they are and have their pages, and their
+    /// misses per second.
     fn contenders(of: &[(f64, usize, f64)]) -> Vec<Contender> {
         let one = |(slot, (value, socket, misses)): (usize, &(f64, usize, f64))| Contender {
             id: ThreadId { slot: slot as u32, generation: 0 },

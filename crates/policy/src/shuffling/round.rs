@@ -18,7 +18,8 @@ pub(super) struct Heard {
 }
 
 impl Heard {
-    /// Takes in a thread's sample, and the one of its program: where only that has misses, they are the threads' by CPU time.
+    /// Takes in a thread's sample, and the one of its program: where only that has misses, they are
+    /// the threads' by CPU time.
     pub(super) fn add(&mut self, sample: &Sample, whole: Option<&Sample>) {
         self.lived += (sample.to - sample.from).since(sample.frozen);
         self.waited += sample.lock_wait.unwrap_or_default();
@@ -69,7 +70,8 @@ pub(super) enum Verdict {
 }
 
 impl Round<'_> {
-    /// `homes`: the sockets that threads have been given. `None`: there are no two threads to be told apart.
+    /// `homes`: the sockets that threads have been given. `None`: there are no two threads to be
+    /// told apart.
     pub(super) fn decide(&self, homes: &Homes, world: &World<'_>) -> Option<Verdict> {
         let contenders = self.contenders(homes, world);
         if contenders.len() < 2 {
@@ -145,7 +147,8 @@ impl Round<'_> {
     fn is_better(&self, contenders: &[Contender], nearer: f64) -> bool {
         match self.options.sort {
             SortBy::Lock | SortBy::LockTime => nearer > self.options.hysteresis,
-            // Misses are evened out, so threads of a socket come apart; enough is a part of the mean.
+            // Misses are evened out, so threads of a socket come apart; enough is a part of the
+            // mean.
             SortBy::Misses => {
                 let mean =
                     contenders.iter().map(|one| one.value).sum::<f64>() / contenders.len() as f64;

@@ -1,8 +1,8 @@
 //! What can be held against each other, and what a printed comparison can say.
 //!
-//! Figures of different work, or of different machines, are no samples of one thing. And a document that was cut and
-//! glued may be well-formed and still say what no comparison can: the first such field is named, as of
-//! [a run](cosched_core::result).
+//! Figures of different work, or of different machines, are no samples of one thing. And a document
+//! that was cut and glued may be well-formed and still say what no comparison can: the first such
+//! field is named, as of [a run](cosched_core::result).
 
 use cosched_core::MAX_CPUS;
 use cosched_core::result::{ProgramResult, RunResult};
@@ -11,7 +11,8 @@ use cosched_core::workload::{Barrier, shown};
 use super::{Compared, Comparison, Incomparable, Samples};
 use crate::Way;
 
-/// The largest figure that is believed: no time is longer than thirty years, and no ratio is larger.
+/// The largest figure that is believed: no time is longer than thirty years, and no ratio is
+/// larger.
 const LARGEST: f64 = 1e9;
 
 /// The field that cannot be, and why.
@@ -92,8 +93,9 @@ fn bound(program: &ProgramResult) -> Option<&[String]> {
     }
 }
 
-/// With how many threads and which weight a program does that, in words, where it is not the same in another run. Threads
-/// are a matter of the way where there is only one, as in `one-thread`, or where it has CPUs of its own, as in `split`.
+/// With how many threads and which weight a program does that, in words, where it is not the same
+/// in another run. Threads are a matter of the way where there is only one, as in `one-thread`, or
+/// where it has CPUs of its own, as in `split`.
 fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
     let its_own = |program: &ProgramResult| program.threads == 1 || bound(program).is_some();
     let mut words = String::new();
@@ -111,8 +113,8 @@ fn terms(program: &ProgramResult, other: &ProgramResult) -> String {
 fn other_setting(one: &RunResult, other: &RunResult) -> Option<&'static str> {
     let mut pairs = one.programs.iter().zip(&other.programs);
     let threads = pairs.clone().any(|(one, other)| one.asked() != other.asked());
-    // Older files do not tell it; and with how many threads programs are started is a matter of what is known by then, and
-    // decides whether it is worth while.
+    // Older files do not tell it; and with how many threads programs are started is a matter of
+    // what is known by then, and decides whether it is worth while.
     let as_many =
         one.programs.iter().map(|p| p.threads).eq(other.programs.iter().map(|p| p.threads));
     let barrier = as_many && pairs.clone().any(|(one, other)| waiting(one) != waiting(other));

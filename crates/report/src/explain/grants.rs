@@ -1,4 +1,5 @@
-//! The threads that a malleable program was granted over a run: from when on, how many, and of how many.
+//! The threads that a malleable program was granted over a run: from when on, how many, and of how
+//! many.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;

@@ -1,4 +1,5 @@
-//! Where the threads of a program waited for each other, and how: for programs whose barriers were those of cosched.
+//! Where the threads of a program waited for each other, and how: for programs whose barriers were
+//! those of cosched.
 
 use cosched_core::Meetings;
 use cosched_core::result::{BarrierResult, ProgramResult};

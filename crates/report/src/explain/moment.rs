@@ -1,8 +1,9 @@
-//! One instant of a run: what each program did, since when and until when, and the reason that was in force.
+//! One instant of a run: what each program did, since when and until when, and the reason that was
+//! in force.
 //!
-//! A decision comes before its effect. So a program that runs although its last reason says "wait" is either on its way
-//! (the freeze is not confirmed yet), or the freeze failed: then a deviation tells why. The same holds the other way
-//! round for a start or a thaw.
+//! A decision comes before its effect. So a program that runs although its last reason says "wait"
+//! is either on its way (the freeze is not confirmed yet), or the freeze failed: then a deviation
+//! tells why. The same holds the other way round for a start or a thaw.
 
 use cosched_core::result::{DeviationResult, RunResult};
 use cosched_core::{Aspect, CpuSet, Nanos, Why};
@@ -23,7 +24,8 @@ pub struct Moment {
     pub policy: String,
     /// The way of a comparison that the run is of, where that is known.
     pub way: Option<String>,
-    /// The quantum under way; `None` before the first, while there is room for all, and where the policy has none.
+    /// The quantum under way; `None` before the first, while there is room for all, and where the
+    /// policy has none.
     pub quantum: Option<QuantumMoment>,
     /// Since when there was room for all after there had been quanta; `None` in a quantum.
     pub room_since_seconds: Option<f64>,
@@ -42,7 +44,8 @@ pub struct QuantumMoment {
     pub to_seconds: f64,
     /// How long it was planned to last; `None`: without an end.
     pub planned_seconds: Option<f64>,
-    /// In words: where it is in its round, how long it was planned to last, and what else the plan says of itself.
+    /// In words: where it is in its round, how long it was planned to last, and what else the plan
+    /// says of itself.
     pub sentence: String,
 }
 
@@ -51,7 +54,8 @@ pub struct QuantumMoment {
 pub struct ProgramMoment {
     /// Its name.
     pub name: String,
-    /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by somebody else"` or `"ended"`.
+    /// `"not arrived"`, `"not started"`, `"running"`, `"frozen"`, `"stopped by somebody else"` or
+    /// `"ended"`.
     pub state: &'static str,
     /// Since when it does that; `None` before it came.
     pub since_seconds: Option<f64>,
@@ -209,7 +213,8 @@ fn span(phase: &Phase) -> String {
     format!("from {} to {}", words::instant(phase.from), words::instant(phase.to))
 }
 
-/// The reason in force, with its figures as of when it was given, and what is between it and what is.
+/// The reason in force, with its figures as of when it was given, and what is between it and what
+/// is.
 fn why(history: &History<'_>, slot: usize, at: Nanos, phase: &Phase, told: Option<Told>) -> String {
     let Some(told) = told else { return "nothing was decided about it yet".to_owned() };
     let decided =

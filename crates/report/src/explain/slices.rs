@@ -1,8 +1,9 @@
-//! The slices that were chosen for a program over a run: from when on, how long, and for which figures; and which ways to
-//! schedule its threads were tried, and what came of it.
+//! The slices that were chosen for a program over a run: from when on, how long, and for which
+//! figures; and which ways to schedule its threads were tried, and what came of it.
 //!
-//! A policy that measures gives its figures with every slice that it chooses. A program whose figures go up and down may have
-//! hundreds; the sentences then tell the first ones and the last ones, the data all.
+//! A policy that measures gives its figures with every slice that it chooses. A program whose
+//! figures go up and down may have hundreds; the sentences then tell the first ones and the last
+//! ones, the data all.
 
 use cosched_core::result::{ProgramResult, RunResult};
 use cosched_core::{Actuator, Reason, Why};
@@ -12,7 +13,8 @@ use super::story::ProgramStory;
 use crate::history::nanos;
 use crate::{treatment, words};
 
-/// So many slices, and so many trials, are told in sentences at the beginning, and so many at the end.
+/// So many slices, and so many trials, are told in sentences at the beginning, and so many at the
+/// end.
 const TOLD: usize = 6;
 
 /// A slice that was chosen for a program.

@@ -1,4 +1,5 @@
-//! Whose CPUs were far apart although the others' were close together, and why: the policy chose so.
+//! Whose CPUs were far apart although the others' were close together, and why: the policy chose
+//! so.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;

@@ -28,8 +28,8 @@ pub struct Story {
     pub schema: &'static str,
     /// The policy's name.
     pub policy: String,
-    /// The way of a comparison that the run is of, where that is known: a policy, or a rival such as `split`, which runs
-    /// under `linux`.
+    /// The way of a comparison that the run is of, where that is known: a policy, or a rival such
+    /// as `split`, which runs under `linux`.
     pub way: Option<String>,
     /// From the start of the run to its end.
     pub total_seconds: f64,
@@ -37,7 +37,8 @@ pub struct Story {
     pub quanta: usize,
     /// How often one gang followed another.
     pub switches: usize,
-    /// How the programs were run, where the policy chose that by itself, in order of time; empty under other policies.
+    /// How the programs were run, where the policy chose that by itself, in order of time; empty
+    /// under other policies.
     pub choices: Vec<Choice>,
     /// The run as a whole, in words.
     pub sentences: Vec<String>,
@@ -80,9 +81,11 @@ pub struct ProgramStory {
     pub beside: Vec<Company>,
     /// The slices that it was given, in order of time; empty under policies that give none.
     pub slices: Vec<SliceChoice>,
-    /// The ways to schedule its threads that were tried, in order of time; empty under policies that try none.
+    /// The ways to schedule its threads that were tried, in order of time; empty under policies
+    /// that try none.
     pub trials: Vec<TriedWay>,
-    /// How its threads are scheduled best by what earlier runs or repetitions had shown, where that was taken.
+    /// How its threads are scheduled best by what earlier runs or repetitions had shown, where that
+    /// was taken.
     pub recalled: Option<Actuator>,
     /// How its threads were scheduled at last, where that was told.
     pub scheduled: Option<Actuator>,
@@ -315,7 +318,8 @@ fn turns(phases: &[Phase]) -> usize {
     (0..phases.len()).filter(|at| begins(*at)).count()
 }
 
-/// Another decision may be made in the midst of a wait: each part counts for the reason that was in force in it.
+/// Another decision may be made in the midst of a wait: each part counts for the reason that was in
+/// force in it.
 fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReason> {
     let mut reasons: Vec<WaitReason> = Vec::new();
     for (words, length) in waits.iter().flat_map(|wait| parts(history, slot, wait)) {
@@ -332,7 +336,8 @@ fn reasons(history: &History<'_>, slot: usize, waits: &[&Phase]) -> Vec<WaitReas
     reasons
 }
 
-/// The reasons that were in force in a wait, and how long each was; the same one twice in a row is one.
+/// The reasons that were in force in a wait, and how long each was; the same one twice in a row is
+/// one.
 fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str, Nanos)> {
     let mut parts: Vec<(&'static str, Nanos)> = Vec::new();
     let mut add = |told: Option<Told>, length: Nanos| {
@@ -356,7 +361,8 @@ fn parts(history: &History<'_>, slot: usize, wait: &Phase) -> Vec<(&'static str,
     parts
 }
 
-/// How long the others were allowed to run in these phases of a program, which are in order of time.
+/// How long the others were allowed to run in these phases of a program, which are in order of
+/// time.
 fn company(history: &History<'_>, slot: usize, phases: &[&Phase]) -> Vec<Company> {
     let mut together: BTreeMap<usize, Nanos> = BTreeMap::new();
     for (run, other) in history.running().filter(|(_, other)| *other != slot) {

@@ -139,7 +139,8 @@ fn a_programs_story_tells_its_turns_its_waits_with_reasons_and_its_company() {
 #[test]
 fn a_wait_counts_for_each_reason_as_long_as_it_was_in_force() {
     let mut outcome = outcome();
-    // Its own gang had the quantum from 100 ms on, and another one again from 150 ms: it started at 180 ms.
+    // Its own gang had the quantum from 100 ms on, and another one again from 150 ms: it started at
+    // 180 ms.
     outcome.programs[B].timeline[0].from = ms(180);
     let back = |at: u64, why| Decision {
         at: ms(at),

@@ -1,8 +1,9 @@
 //! A snapshot as data for the page: small, and drawn only when a user looks at it.
 //!
-//! Ten minutes of 100 ms quanta are 6000 turns and more; as shapes they would be megabytes, and slow. So a span
-//! is three whole numbers: tenths of a millisecond since the end of the one before, how long it is, and which of the
-//! sets of CPUs it has. Times are rounded before differences are taken, so errors do not add up.
+//! Ten minutes of 100 ms quanta are 6000 turns and more; as shapes they would be megabytes, and
+//! slow. So a span is three whole numbers: tenths of a millisecond since the end of the one before,
+//! how long it is, and which of the sets of CPUs it has. Times are rounded before differences are
+//! taken, so errors do not add up.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
-//! What changes over time of each program: two shares, a level, and which of several ways is in force or on trial.
+//! What changes over time of each program: two shares, a level, and which of several ways is in
+//! force or on trial.
 
 use super::Table;
 
@@ -14,7 +15,8 @@ pub struct Courses {
     pub shares: [&'static str; 2],
     /// The name of the level, and its unit.
     pub level: (&'static str, &'static str),
-    /// The names of the ways that one of the programs had or tried; none where nothing was to choose from.
+    /// The names of the ways that one of the programs had or tried; none where nothing was to
+    /// choose from.
     pub ways: Vec<&'static str>,
     /// One each, in the order in which they are shown.
     pub rows: Vec<Course>,

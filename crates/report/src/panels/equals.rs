@@ -1,4 +1,5 @@
-//! What `faithful` contributes: how much threads waited for locks and memory, and what was done about it.
+//! What `faithful` contributes: how much threads waited for locks and memory, and what was done
+//! about it.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Actuator, Why};
@@ -6,8 +7,9 @@ use cosched_core::{Actuator, Why};
 use super::{Course, Courses, Mark, Panel, Plot, Point};
 use crate::treatment::{self, Change};
 
-/// Lock contention, scaling factor and slice of each program, and how its threads were scheduled. The figures are those of
-/// the decisions: while they move by less than a row of the table, they stay as they were.
+/// Lock contention, scaling factor and slice of each program, and how its threads were scheduled.
+/// The figures are those of the decisions: while they move by less than a row of the table, they
+/// stay as they were.
 pub(super) fn treatment(run: &RunResult) -> Option<Panel> {
     let changes: Vec<(usize, Vec<Change>)> = (0..run.programs.len())
         .map(|slot| (slot, treatment::changes(run, slot)))

@@ -1,5 +1,5 @@
-//! What the policy contributes that estimates speeds alone: of how much of each program it came to know them, and what finding
-//! out has cost.
+//! What the policy contributes that estimates speeds alone: of how much of each program it came to
+//! know them, and what finding out has cost.
 
 use cosched_core::Why;
 use cosched_core::result::{DecisionResult, ProgramResult, RunResult};
@@ -8,7 +8,8 @@ use super::{Bar, Dot, Dots, Panel, Plot, Stack};
 use crate::history::nanos;
 use crate::words;
 
-/// The share of each program's quanta of which its speed alone was known in the end (valid data coverage).
+/// The share of each program's quanta of which its speed alone was known in the end (valid data
+/// coverage).
 pub(super) fn coverage(run: &RunResult) -> Option<Panel> {
     let last = |slot: usize| {
         whys(run).filter(|(of, _)| *of == slot).fold(None, |last, (_, why)| match why {

@@ -1,11 +1,13 @@
-//! What policies that give quanta to gangs contribute: how long a round is, and how long the chosen ones had waited.
+//! What policies that give quanta to gangs contribute: how long a round is, and how long the chosen
+//! ones had waited.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;
 
 use super::{Panel, Plot, Steps, over_time};
 
-/// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): that many quanta pass until it is a program's turn again.
+/// How many gangs a round has (`gang`, `greedy`, `cgreedy`, `bandwidth`): that many quanta pass
+/// until it is a program's turn again.
 pub(super) fn round(run: &RunResult) -> Option<Panel> {
     let gangs = figures(run, |why| match why {
         Why::Quantum { gangs, .. } => Some(f64::from(gangs)),

@@ -1,4 +1,5 @@
-//! What policies that decide on threads contribute: how many each malleable program had, of those that it asked for.
+//! What policies that decide on threads contribute: how many each malleable program had, of those
+//! that it asked for.
 
 use cosched_core::Why;
 use cosched_core::result::RunResult;

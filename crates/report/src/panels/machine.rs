@@ -4,7 +4,8 @@ use cosched_core::result::RunResult;
 
 use super::{Panel, Plot, Rows, Snapshot, Steps, over_time};
 
-/// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared CPUs: there is no telling.
+/// Threads that were allowed to run and had a CPU, at every time. Nothing where programs shared
+/// CPUs: there is no telling.
 pub(super) fn threads(run: &RunResult) -> Option<Panel> {
     (Snapshot::of(run).rows == Rows::Cpus).then_some(())?;
     let cpus = run.machine.cpus as f64;

@@ -1,4 +1,5 @@
-//! What barriers of cosched contribute: how the waits of threads that came before the last one ended.
+//! What barriers of cosched contribute: how the waits of threads that came before the last one
+//! ended.
 
 use cosched_core::result::{ProgramResult, RunResult};
 

@@ -1,4 +1,5 @@
-//! What `shuffling` contributes: how much threads waited at locks, how far those of a group were apart, and how many moved.
+//! What `shuffling` contributes: how much threads waited at locks, how far those of a group were
+//! apart, and how many moved.
 
 use cosched_core::result::RunResult;
 use cosched_core::{Reason, Why};
@@ -39,7 +40,8 @@ pub(super) fn shuffles(run: &RunResult) -> Option<Panel> {
     })
 }
 
-/// What a trial showed is only told by its reason: threads are elsewhere only if its groups are kept, or those of before not.
+/// What a trial showed is only told by its reason: threads are elsewhere only if its groups are
+/// kept, or those of before not.
 fn point(at: f64, why: &Why) -> Option<Point> {
     let (shares, level, in_force) = match *why {
         Why::Shuffled { moved, groups, lock_time, before, .. } => {

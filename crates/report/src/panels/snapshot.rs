@@ -12,7 +12,8 @@ const SHORTEST: f64 = 0.005;
 /// Times are rounded to microseconds: nearer spans are one.
 const ROUNDING: f64 = 2e-6;
 
-/// Programs that were on the same CPU for a smaller share of the run did so while one followed the other only.
+/// Programs that were on the same CPU for a smaller share of the run did so while one followed the
+/// other only.
 const SHARED: f64 = 0.01;
 
 /// Who ran where and when.
@@ -50,7 +51,8 @@ pub struct Lane {
     pub name: String,
     /// Its threads.
     pub threads: u16,
-    /// When it was allowed to run, in order of time, and where; `None`: on all CPUs. Its turns, where it has them by weight.
+    /// When it was allowed to run, in order of time, and where; `None`: on all CPUs. Its turns,
+    /// where it has them by weight.
     pub spans: Vec<TimelineEntry>,
 }
 
@@ -126,7 +128,8 @@ impl Snapshot {
         }
     }
 
-    /// The rows of a set of CPUs, as ranges of neighbours, first and last; all of them without a set.
+    /// The rows of a set of CPUs, as ranges of neighbours, first and last; all of them without a
+    /// set.
     pub fn ranges(&self, cpus: Option<&CpuSet>) -> Vec<(usize, usize)> {
         let Some(set) = cpus else { return vec![(0, self.cpus.len().saturating_sub(1))] };
         let mut ranges: Vec<(usize, usize)> = Vec::new();

@@ -34,8 +34,8 @@ const SWITCHES: usize = 9;
 const MEETINGS: usize = 10;
 const ASLEEP: usize = 11;
 const TURNS: usize = 12;
-/// In the place of gangs and turns, where the policy chooses slices, moves threads between groups of CPUs, or equalises
-/// slowdowns.
+/// In the place of gangs and turns, where the policy chooses slices, moves threads between groups
+/// of CPUs, or equalises slowdowns.
 const LOCKS: usize = 13;
 const SLICE: usize = 14;
 const MOVED: usize = 15;
@@ -306,8 +306,9 @@ fn state(program: &Standing) -> String {
     word.to_owned()
 }
 
-/// The gang that has the quantum, from 1, where the program is in it. The others' numbers are not known: the reason that
-/// tells one is as old as the program's last turn, and rounds are made anew meanwhile.
+/// The gang that has the quantum, from 1, where the program is in it. The others' numbers are not
+/// known: the reason that tells one is as old as the program's last turn, and rounds are made anew
+/// meanwhile.
 fn gang(now: &Snapshot, program: &Standing) -> String {
     let quantum = now.quantum.filter(|quantum| quantum.gangs > 1);
     match (program.why, quantum) {
@@ -329,7 +330,8 @@ fn span(seconds: f64) -> String {
     }
 }
 
-/// What fits, with no character that commands a terminal; the end of what does not is told by a mark.
+/// What fits, with no character that commands a terminal; the end of what does not is told by a
+/// mark.
 pub(super) fn fitted(text: &str, width: usize) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { '?' } else { c }).collect();
     if text.width() <= width {

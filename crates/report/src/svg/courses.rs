@@ -1,5 +1,5 @@
-//! What changes over time of each program: its shares in one band, its level in the next, and below these a lane for each
-//! way, with blocks where it was in force or on trial.
+//! What changes over time of each program: its shares in one band, its level in the next, and below
+//! these a lane for each way, with blocks where it was in force or on trial.
 
 use std::fmt::Write;
 
@@ -152,7 +152,8 @@ impl Bands<'_> {
     }
 }
 
-/// The changes with their places. Of those that fall together the last one stays, with the last finding among them.
+/// The changes with their places. Of those that fall together the last one stays, with the last
+/// finding among them.
 fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
     let mut apart: Vec<(Point, f64)> = Vec::new();
     for point in changes {
@@ -167,7 +168,8 @@ fn apart(changes: &[Point], along: Scale) -> Vec<(Point, f64)> {
     apart
 }
 
-/// A full dot for what was kept, a cross for what was put back, on paper so that what is below does not hide them.
+/// A full dot for what was kept, a cross for what was put back, on paper so that what is below does
+/// not hide them.
 fn draw_mark(drawing: &mut Drawing, (x, y): (f64, f64), mark: Mark, tip: &str) {
     drawing.circle(x, y, "under", tip);
     match mark {

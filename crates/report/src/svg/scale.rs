@@ -37,7 +37,8 @@ impl Scale {
         ((first..=last).map(|n| n as f64 * step).collect(), decimals)
     }
 
-    /// Draws lines from `top` to `bottom` at round numbers, writes these below, and the axis' name at its right end.
+    /// Draws lines from `top` to `bottom` at round numbers, writes these below, and the axis' name
+    /// at its right end.
     pub(super) fn draw_below(&self, drawing: &mut Drawing, top: f64, bottom: f64, name: &str) {
         let room = (self.places.1 - self.places.0) / 70.0;
         // One number alone does not tell how long the axis is.

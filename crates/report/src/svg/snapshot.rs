@@ -1,8 +1,10 @@
-//! Who had which CPU when: the thesis' snapshot of gangs (figures 5.11 and 5.12), time along, CPUs or programs up.
+//! Who had which CPU when: the thesis' snapshot of gangs (figures 5.11 and 5.12), time along, CPUs
+//! or programs up.
 //!
-//! *Size.* A hundred CPUs and fifty quanta are thousands of blocks. Each program's blocks are one path, and turns with less
-//! than half a pixel between them are one block. Where there are still too many, the picture is sampled: in columns of a
-//! pixel, or of two, four and so on, each row has the colour of who has it in the middle of the column.
+//! *Size.* A hundred CPUs and fifty quanta are thousands of blocks. Each program's blocks are one
+//! path, and turns with less than half a pixel between them are one block. Where there are still
+//! too many, the picture is sampled: in columns of a pixel, or of two, four and so on, each row has
+//! the colour of who has it in the middle of the column.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -197,7 +199,8 @@ mod tests {
         assert_eq!(counts, [1, 2]);
     }
 
-    /// Forty programs of 128 threads on half of 128 CPUs each, whose CPUs never lie side by side, in turns of this length.
+    /// Forty programs of 128 threads on half of 128 CPUs each, whose CPUs never lie side by side,
+    /// in turns of this length.
     fn pieces(turn: f64) -> Snapshot {
         let mut run = testkit::gang();
         (run.machine.cpus, run.total_seconds) = (128, 5.7);

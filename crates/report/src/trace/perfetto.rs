@@ -1,12 +1,14 @@
 //! Perfetto's own format for tracks and events.
 //!
-//! A file is a row of packets. One kind of packet describes a *track*: a line of the picture, with a name and a parent.
-//! The other kind is an *event* on a track: a slice begins or ends, something happens at an instant, a counter has a new
-//! value. Slices of one track are nested, never staggered. Events may carry *annotations*, names with texts, which are
-//! shown for what is selected and can be queried in SQL.
+//! A file is a row of packets. One kind of packet describes a *track*: a line of the picture, with
+//! a name and a parent. The other kind is an *event* on a track: a slice begins or ends, something
+//! happens at an instant, a counter has a new value. Slices of one track are nested, never
+//! staggered. Events may carry *annotations*, names with texts, which are shown for what is
+//! selected and can be queried in SQL.
 //!
-//! *Source.* Perfetto's `trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`, `counter_descriptor.proto`
-//! and `debug_annotation.proto`; the numbers below are theirs, and only fields of the stable interface are used.
+//! *Source.* Perfetto's `trace_packet.proto`, `track_event.proto`, `track_descriptor.proto`,
+//! `counter_descriptor.proto` and `debug_annotation.proto`; the numbers below are theirs, and only
+//! fields of the stable interface are used.
 
 use cosched_core::Nanos;
 
@@ -50,7 +52,8 @@ const CHILDREN_BY_RANK: u64 = 3;
 
 /// The one writer of the trace.
 const SEQUENCE: u64 = 1;
-/// Tracks are numbered from here ("cosched" in ASCII), so that traces of other tools can be appended to the file.
+/// Tracks are numbered from here ("cosched" in ASCII), so that traces of other tools can be
+/// appended to the file.
 const FIRST_TRACK: u64 = u64::from_be_bytes(*b"cosched\0");
 
 /// A track of the trace.
@@ -73,7 +76,8 @@ impl Writer {
         self.add(None, name, Message::default().number(field::TRACK_ORDERING, CHILDREN_BY_RANK))
     }
 
-    /// A track of slices and instants; those of one parent are shown in the order in which they are made.
+    /// A track of slices and instants; those of one parent are shown in the order in which they are
+    /// made.
     pub(super) fn track(&mut self, parent: Track, name: &str) -> Track {
         self.add(Some(parent), name, Message::default())
     }
@@ -142,8 +146,8 @@ impl Writer {
         (self.tracks.len(), self.events.len())
     }
 
-    /// The file: every track, then every event in order of time. Events of one instant stay in the order in which they
-    /// were given, so a slice ends before the next one of its track begins.
+    /// The file: every track, then every event in order of time. Events of one instant stay in the
+    /// order in which they were given, so a slice ends before the next one of its track begins.
     pub(super) fn into_bytes(mut self) -> Vec<u8> {
         self.events.sort_by_key(|(at, _)| *at);
         let events = self.events.into_iter().map(|(_, packet)| packet);

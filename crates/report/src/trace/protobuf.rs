@@ -1,8 +1,9 @@
 //! Messages of protocol buffers, written by hand.
 //!
-//! A message is a row of fields: a key (the field's number and the kind of its value), then the value. Four kinds of
-//! values are enough for a trace, and all of them are written either as a *varint* (seven bits per byte, lowest first;
-//! the top bit says that more follow) or as a length and so many bytes. That is simpler than a generator and its build.
+//! A message is a row of fields: a key (the field's number and the kind of its value), then the
+//! value. Four kinds of values are enough for a trace, and all of them are written either as a
+//! *varint* (seven bits per byte, lowest first; the top bit says that more follow) or as a length
+//! and so many bytes. That is simpler than a generator and its build.
 //!
 //! *Source.* Protocol buffers' description of the wire format.
 

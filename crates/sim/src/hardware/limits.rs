@@ -1,6 +1,7 @@
 //! What the values of a machine can be.
 //!
-//! Costs have to stay below what a thread has of a CPU at a stretch: there is a tick every 4 ms, and the shortest slice is
+//! Costs have to stay below what a thread has of a CPU at a stretch: there is a tick every 4 ms,
+//! and the shortest slice is
 //! 0.1 ms. On a machine where they take more, no program would ever end. Other values are bounded where nothing
 //! that can be built is near, so that a wrong unit is told.
 

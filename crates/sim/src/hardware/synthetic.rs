@@ -1,13 +1,16 @@
-//! hwloc's synthetic topologies: `package:4 l3:1 l2:3 core:2 pu:1`, how many of each are in one of the level before.
+//! hwloc's synthetic topologies: `package:4 l3:1 l2:3 core:2 pu:1`, how many of each are in one of
+//! the level before.
 //!
-//! Written as hwloc 2 reads and exports them: full and short names in any case (`Package`, `pack`, `L3Cache`, `L3`), attributes
-//! in parentheses and memory in brackets (`L3Cache:1(size=32MB)`, `[NUMANode(memory=1GB)]`), or numbers alone (`2 4 2`), to which
-//! hwloc gives types from wide to narrow: package, NUMA node, L3, L2, L1, core, PU, in the order of need that its
+//! Written as hwloc 2 reads and exports them: full and short names in any case (`Package`, `pack`,
+//! `L3Cache`, `L3`), attributes in parentheses and memory in brackets (`L3Cache:1(size=32MB)`,
+//! `[NUMANode(memory=1GB)]`), or numbers alone (`2 4 2`), to which hwloc gives types from wide to
+//! narrow: package, NUMA node, L3, L2, L1, core, PU, in the order of need that its
 //! `topology-synthetic.c` tells.
 //!
-//! The model knows packages, L3, L2, cores and PUs. What else there may be between them (machine, group, die, NUMA node,
-//! L1, L4, L5) divides the level that comes after it: `die:2 core:4` are eight cores. Attributes are skipped: the
-//! cache's size is `cache_mib`, and CPUs are numbered in their order. Without cores every PU is one.
+//! The model knows packages, L3, L2, cores and PUs. What else there may be between them (machine,
+//! group, die, NUMA node, L1, L4, L5) divides the level that comes after it: `die:2 core:4` are
+//! eight cores. Attributes are skipped: the cache's size is `cache_mib`, and CPUs are numbered in
+//! their order. Without cores every PU is one.
 
 use cosched_core::{MAX_CPUS, Topology};
 
@@ -32,7 +35,8 @@ enum Type {
 /// An hwloc synthetic string.
 ///
 /// # Errors
-/// When a word is no type with a count, a level comes twice or in the wrong order, or there are too many CPUs.
+/// When a word is no type with a count, a level comes twice or in the wrong order, or there are too
+/// many CPUs.
 pub fn topology(text: &str) -> Result<Topology, String> {
     let bare = without_attributes(text)?;
     let words: Vec<&str> = bare.split_whitespace().collect();
@@ -102,7 +106,8 @@ pub(super) fn without_attributes(text: &str) -> Result<String, String> {
     }
 }
 
-/// Of a name as hwloc reads it: at least two letters of it, in any case; a cache by its level and kind; a group may have a number.
+/// Of a name as hwloc reads it: at least two letters of it, in any case; a cache by its level and
+/// kind; a group may have a number.
 fn type_of(name: &str) -> Option<Type> {
     const NAMES: [(&str, Type); 9] = [
         ("package", Type::Known(0)),
@@ -135,8 +140,8 @@ fn cache(name: &str) -> Option<Type> {
     "cache".starts_with(rest).then(|| kind.map_or(Type::Between, Type::Known))
 }
 
-/// What hwloc makes of so many numbers without types: of PUs there are always some; NUMA nodes, packages, cores, up to four
-/// caches and groups come in as there are more.
+/// What hwloc makes of so many numbers without types: of PUs there are always some; NUMA nodes,
+/// packages, cores, up to four caches and groups come in as there are more.
 fn types_of(numbers: usize) -> Vec<Type> {
     let more = numbers.saturating_sub(1);
     let caches = more.saturating_sub(3).min(4);

@@ -1,7 +1,9 @@
-//! A computer in a few words: `package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20 bus=package:40`.
+//! A computer in a few words: `package:2 l3:1 core:8 pu:2 gigahertz=2.6 cache_mib=20
+//! bus=package:40`.
 //!
-//! Words with a colon are hwloc's [synthetic topology](super::synthetic); those with an equals sign are keys of a machine's file,
-//! all that are numbers, and `bus`. What is not said is that of no machine in particular: [`DEFAULTS`].
+//! Words with a colon are hwloc's [synthetic topology](super::synthetic); those with an equals sign
+//! are keys of a machine's file, all that are numbers, and `bus`. What is not said is that of no
+//! machine in particular: [`DEFAULTS`].
 
 use super::synthetic::without_attributes;
 use super::{Bus, Description, Hardware, HardwareError, Scope};

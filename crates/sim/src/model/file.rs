@@ -1,13 +1,14 @@
 //! Models as they are written down: the `[program.model]` table of a workload file.
 //!
 //! It describes a program by its phases, one after another; each is a loop of the same steps:
-//! thread 0 does the serial part alone, then all threads compute their shares in so many parts with a barrier after
-//! each, entering critical sections now and then; then they sleep. Or a phase is a [pipeline](super::pipeline). Before
-//! the first phase, thread 0 may be alone for a while, and then make the others.
+//! thread 0 does the serial part alone, then all threads compute their shares in so many parts with
+//! a barrier after each, entering critical sections now and then; then they sleep. Or a phase is a
+//! [pipeline](super::pipeline). Before the first phase, thread 0 may be alone for a while, and then
+//! make the others.
 //!
-//! In a malleable program the parallel part of each phase is a [region](crate::region): it asks for threads, and those that it
-//! gets share its instructions. With fewer threads there are fewer critical sections, and longer ones: as many instructions
-//! under the lock as with all.
+//! In a malleable program the parallel part of each phase is a [region](crate::region): it asks for
+//! threads, and those that it gets share its instructions. With fewer threads there are fewer
+//! critical sections, and longer ones: as many instructions under the lock as with all.
 
 mod script;
 
@@ -58,7 +59,8 @@ struct Description {
     /// How often all phases are gone through.
     #[serde(default = "once")]
     repeat: u32,
-    /// What thread 0 does before it makes the others, a cycle each; if not said, all are there from the beginning.
+    /// What thread 0 does before it makes the others, a cycle each; if not said, all are there from
+    /// the beginning.
     startup_instructions: Option<f64>,
     phase: Vec<Phase>,
 }
@@ -112,7 +114,8 @@ struct Critical {
     lines: u32,
 }
 
-/// With a sleep that never ends, neither does a run: policies that take turns always have another one to give.
+/// With a sleep that never ends, neither does a run: policies that take turns always have another
+/// one to give.
 const LONGEST_SLEEP: Nanos = Nanos::from_secs(24 * 3600);
 
 fn once() -> u32 {

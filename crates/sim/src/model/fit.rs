@@ -1,21 +1,22 @@
 //! Models from what programs do alone: thread counts, speedups, misses.
 //!
-//! A table of solo runs says little of a program, so only one number of its model is fitted, and the rest is
-//! given. Which one is chosen by the figures: the program may stop scaling because
+//! A table of solo runs says little of a program, so only one number of its model is fitted, and
+//! the rest is given. Which one is chosen by the figures: the program may stop scaling because
 //!
 //! * one thread does a share of the work alone ([`Free::Serial`]),
 //! * one thread has more to do than the others ([`Free::Imbalance`]),
 //! * its threads have so many misses on their way at once that the memory's bandwidth ends
 //!   ([`Free::InFlight`]).
 //!
-//! Each is tried: the value with the least squared logarithmic error of all speedups is looked for, and
-//! the explanation with the least error wins. Where several give the speedups within 5 %, what is known of
-//! the whole curve ("80 % of the best speedup is reached with 12 threads") decides between them. A program
-//! known by its share of another one's memory traffic gets the cycles per instruction that lead to
-//! it ([`Free::Cycles`]).
+//! Each is tried: the value with the least squared logarithmic error of all speedups is looked for,
+//! and the explanation with the least error wins. Where several give the speedups within 5 %, what
+//! is known of the whole curve ("80 % of the best speedup is reached with 12 threads") decides
+//! between them. A program known by its share of another one's memory traffic gets the cycles per
+//! instruction that lead to it ([`Free::Cycles`]).
 //!
-//! Every error that is left is told. Nothing that was measured in company goes in. Memory traffic is counted in the
-//! runs: how often a program misses depends on how much of the cache its threads have where they run.
+//! Every error that is left is told. Nothing that was measured in company goes in. Memory traffic
+//! is counted in the runs: how often a program misses depends on how much of the cache its threads
+//! have where they run.
 
 mod table;
 
@@ -127,7 +128,8 @@ impl<E> From<TableError> for FitError<E> {
     }
 }
 
-/// Fits every program of a table; `run` runs a model alone on the machine, which has so many `cpus`.
+/// Fits every program of a table; `run` runs a model alone on the machine, which has so many
+/// `cpus`.
 ///
 /// # Errors
 /// When a value makes no sense, or a run fails.
@@ -233,7 +235,8 @@ impl<E, R: FnMut(&Model) -> Result<Alone, E>> Bench<'_, R> {
         Ok(self.residuals(draft, all)?.iter().map(Residual::error).sum())
     }
 
-    /// Of all figures; those of the whole curve only where asked, for they take a run per thread count.
+    /// Of all figures; those of the whole curve only where asked, for they take a run per thread
+    /// count.
     fn residuals(&mut self, draft: Draft, all: bool) -> Result<Vec<Residual>, FitError<E>> {
         let mut residuals = Vec::new();
         let alone = self.seconds(self.known, draft, 1)?;

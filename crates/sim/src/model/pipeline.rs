@@ -1,8 +1,8 @@
 //! Pipelines: stages with threads of their own, and bounded queues between them.
 //!
-//! Each item goes through all stages in their order. A stage's threads share the items evenly; where that leaves
-//! some over, its first threads take one more each. A thread that finds the queue before it empty, or the
-//! one after it full, waits as the program waits at barriers.
+//! Each item goes through all stages in their order. A stage's threads share the items evenly;
+//! where that leaves some over, its first threads take one more each. A thread that finds the queue
+//! before it empty, or the one after it full, waits as the program waits at barriers.
 
 use serde::Deserialize;
 

@@ -10,7 +10,8 @@ pub(crate) struct Kind {
     pub(super) cache: u16,
     pub(super) program: u16,
     pub(super) mix: Mix,
-    /// It [brings back](crate::cache) what it had in the cache, and misses as without one until then.
+    /// It [brings back](crate::cache) what it had in the cache, and misses as without one until
+    /// then.
     pub(super) refills: bool,
     /// The bytes of cache that one thread can use.
     pub(super) footprint: f64,
@@ -25,7 +26,8 @@ pub(crate) struct Kind {
     pub(super) holds: f64,
     /// Instructions per nanosecond.
     pub(super) rate: f64,
-    /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss waits.
+    /// Nanoseconds per instruction without waiting for a bus, and for each nanosecond that a miss
+    /// waits.
     pub(super) base: f64,
     pub(super) slope: f64,
     /// What its misses wait at all its buses together, nanoseconds.

@@ -1,4 +1,5 @@
-//! A simulated machine without an engine: programs come at given times, and who ran when is told as a table.
+//! A simulated machine without an engine: programs come at given times, and who ran when is told as
+//! a table.
 
 #![allow(dead_code, reason = "each test uses its part")]
 
@@ -102,7 +103,8 @@ impl Stage {
         self.events.iter().filter_map(end).collect()
     }
 
-    /// Who ran on a CPU from when to when (microseconds): programs are letters, threads numbers where there are several.
+    /// Who ran on a CPU from when to when (microseconds): programs are letters, threads numbers
+    /// where there are several.
     pub(crate) fn table(&self, cpu: u16) -> String {
         let mut rows: Vec<String> = Vec::new();
         let mut last: Option<(Nanos, (ProgramId, u16))> = None;

@@ -1,7 +1,8 @@
-//! The runs: every training program with the kernel's own slice and with each of the others, round by round.
+//! The runs: every training program with the kernel's own slice and with each of the others, round
+//! by round.
 //!
-//! All runs of a program in a round follow each other, so that what is compared happened close together; each round
-//! begins with the next slice. A round that is not complete does not count.
+//! All runs of a program in a round follow each other, so that what is compared happened close
+//! together; each round begins with the next slice. A round that is not complete does not count.
 
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
@@ -156,7 +157,8 @@ impl Lab<'_> {
     }
 }
 
-/// What the rounds tell of each program; those that were never seen at work (in runs too short) are left out.
+/// What the rounds tell of each program; those that were never seen at work (in runs too short) are
+/// left out.
 fn programs(trainees: Vec<Trainee>, notes: Vec<Vec<Round>>) -> Vec<Program> {
     let program = |(trainee, rounds): (Trainee, Vec<Round>)| {
         let shares: Vec<(f64, Option<f64>)> =

@@ -11,7 +11,8 @@ pub(super) struct Trainee {
     pub(super) spec: ProgramSpec,
 }
 
-/// Every program with every thread count; those that name theirs have that one only. `loads` are threads per CPU.
+/// Every program with every thread count; those that name theirs have that one only. `loads` are
+/// threads per CPU.
 pub(super) fn trainees(
     workload: &Workload,
     only: &[String],
@@ -39,8 +40,8 @@ pub(super) fn trainees(
 }
 
 impl Trainee {
-    /// The same with so much work that a run takes about `wanted` seconds, if one with the present work takes `taken`. A
-    /// program that is not told its work stays as it is.
+    /// The same with so much work that a run takes about `wanted` seconds, if one with the present
+    /// work takes `taken`. A program that is not told its work stays as it is.
     pub(super) fn scaled(&self, taken: f64, wanted: f64) -> Trainee {
         let mut scaled = self.clone();
         let command = &mut scaled.spec.command;

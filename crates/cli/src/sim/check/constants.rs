@@ -1,8 +1,9 @@
-//! What a step of each kernel takes on this machine: from runs of each kernel alone, with other parameters than those
-//! that are checked.
+//! What a step of each kernel takes on this machine: from runs of each kernel alone, with other
+//! parameters than those that are checked.
 //!
-//! Every constant is a difference between two runs that differ in one thing (whether there is any work, or how much), so
-//! that what both have in common falls out. None comes from a run beside another program.
+//! Every constant is a difference between two runs that differ in one thing (whether there is any
+//! work, or how much), so that what both have in common falls out. None comes from a run beside
+//! another program.
 
 use cosched_core::Nanos;
 use cosched_core::statistics::median;
@@ -16,10 +17,11 @@ use crate::sim::measure;
 
 /// Bytes of a cache line.
 const LINE: f64 = 64.0;
-/// Differences of times that are mostly noise can come out negative, and nothing takes less than nothing.
+/// Differences of times that are mostly noise can come out negative, and nothing takes less than
+/// nothing.
 const LEAST: f64 = 1e-3;
-/// How busy one thread can keep a bus, and which share of its time it waits for memory at least: what keeps nonsense
-/// from busy machines within what the simulator can price.
+/// How busy one thread can keep a bus, and which share of its time it waits for memory at least:
+/// what keeps nonsense from busy machines within what the simulator can price.
 const FULLEST: f64 = 0.95;
 const LEAST_WAITING: f64 = 0.1;
 
@@ -44,7 +46,8 @@ pub(super) struct Constants {
     line: f64,
     /// Of a waiting thread, to look once.
     pub(super) spin_turn: f64,
-    /// Switches of a program that does nothing else: it waits for its own pages, and for its end to be noticed.
+    /// Switches of a program that does nothing else: it waits for its own pages, and for its end to
+    /// be noticed.
     pub(super) switches: f64,
     /// How often others interrupt a program that never waits, per second of its CPU time.
     pub(super) interruptions: f64,
@@ -109,7 +112,8 @@ impl Runs {
         let empty = times[EMPTY];
         // What a run takes beside its start, over its rounds.
         let round = |i: usize| (times[i] - empty) / self.programs[i].rounds();
-        // From two programs that differ in how many steps a round has: what a round takes without any, and one step.
+        // From two programs that differ in how many steps a round has: what a round takes without
+        // any, and one step.
         let line = |[few, many]: [usize; 2]| {
             let steps = |i: usize| self.programs[i].steps().iter().sum::<f64>();
             let step = (round(many) - round(few)) / (steps(many) - steps(few));
@@ -119,7 +123,8 @@ impl Runs {
         let more = BLOCK.map(|i| (switches[i] - switches[EMPTY]).max(0.0));
         let cpu_time = BLOCK.map(|i| (times[i] - empty) * f64::from(self.programs[i].threads));
         let block = BLOCK.map(|i| round(i) * f64::from(self.programs[i].threads));
-        // From two programs that differ in how often they go over the same arrays: once over, and the first touch.
+        // From two programs that differ in how often they go over the same arrays: once over, and
+        // the first touch.
         let [few, many] = STREAMS.map(|i| (times[i], self.programs[i].rounds()));
         let sweep = (many.0 - few.0) / (many.1 - few.1);
         let touched = few.0 - sweep * few.1 - empty;
@@ -150,7 +155,8 @@ impl Constants {
         steps.iter().chain(&self.block).any(|nanos| *nanos <= LEAST)
     }
 
-    /// What a program does before its own work, beside what the simulator has for a start: alone, programs run in cgroups.
+    /// What a program does before its own work, beside what the simulator has for a start: alone,
+    /// programs run in cgroups.
     pub(super) fn start_nanos(&self, hardware: &Hardware) -> f64 {
         self.empty - (hardware.own.start + hardware.own.join).0 as f64
     }
@@ -181,8 +187,8 @@ impl Constants {
         self.block[usize::from(threads > 1)]
     }
 
-    /// How triad's lines behave: in the cache one takes its base time, and from memory as much longer as was seen with
-    /// one thread; that gives how many accesses are on their way at once.
+    /// How triad's lines behave: in the cache one takes its base time, and from memory as much
+    /// longer as was seen with one thread; that gives how many accesses are on their way at once.
     pub(super) fn line(&self, hardware: &Hardware) -> Mix {
         let bus = hardware.buses.iter().map(|bus| bus.bytes_per_nano).fold(f64::INFINITY, f64::min);
         let service = LINE / bus;

@@ -1,8 +1,9 @@
 //! The live side of the check: rounds of every program alone and every mixture under every policy.
 //!
-//! These are not the rounds of [`crate::experiment`], which run one workload and count only whole: here a round has many
-//! mixtures, the runs that calibrate the model, and times alone that it shares among mixtures, and what a round has when it
-//! is interrupted counts. The order of turns is the same.
+//! These are not the rounds of [`crate::experiment`], which run one workload and count only whole:
+//! here a round has many mixtures, the runs that calibrate the model, and times alone that it
+//! shares among mixtures, and what a round has when it is interrupted counts. The order of turns is
+//! the same.
 
 use std::path::Path;
 
@@ -22,11 +23,13 @@ use crate::failure::Failure;
 use crate::profile::{self, Alone};
 use crate::session::{Origins, Request, Session, say};
 
-/// How often each calibrating program runs in a round: everything hangs on them, and they are short.
+/// How often each calibrating program runs in a round: everything hangs on them, and they are
+/// short.
 const REPEATS: usize = 3;
 
-/// What every program is told. How waiting threads wait is the default of libgomp, said explicitly. Large pages
-/// keep first touches of memory, which the simulator knows nothing of, few; `malloc` of glibc 2.35 and later asks for them.
+/// What every program is told. How waiting threads wait is the default of libgomp, said explicitly.
+/// Large pages keep first touches of memory, which the simulator knows nothing of, few; `malloc` of
+/// glibc 2.35 and later asks for them.
 pub(super) fn environment() -> [(String, String); 2] {
     [
         ("GOMP_SPINCOUNT".to_owned(), SPINS.to_string()),
@@ -112,7 +115,8 @@ impl<'a> Live<'a> {
             let workload = workload(&mixture.programs, self.folder)?;
             let profiles: Vec<Profile> =
                 mixture.programs.iter().map(|program| self.profile(program)).collect();
-            // Each policy begins in turn: who comes first gets memory that the host of a virtual machine has to find first.
+            // Each policy begins in turn: who comes first gets memory that the host of a virtual
+            // machine has to find first.
             for which in order(self.policies.len(), round) {
                 let policy = self.policies[which];
                 match together(self.session, self.how, &workload, policy, &profiles)? {

@@ -1,8 +1,9 @@
 //! The kernels of `workloads/src` as commands and as models.
 //!
-//! A model says what the source says: how many rounds of how many steps, with a barrier or a lock after each, and how
-//! waiting threads wait. What a step takes on this machine is a [constant](super::constants), from runs
-//! alone. The figures that sources and models share stand here once more, each with the place where it is defined.
+//! A model says what the source says: how many rounds of how many steps, with a barrier or a lock
+//! after each, and how waiting threads wait. What a step takes on this machine is a
+//! [constant](super::constants), from runs alone. The figures that sources and models share stand
+//! here once more, each with the place where it is defined.
 
 use std::path::Path;
 
@@ -15,12 +16,13 @@ const STEPS_PER_MICROSECOND: f64 = 700.0;
 /// common.h: `MEBIBYTES` of the three arrays of triad; bytes of a number in each of them.
 const MEBIBYTE: f64 = 1_048_576.0;
 const BYTES_PER_NUMBER: f64 = 24.0;
-/// triad.c: `LINE`, the numbers that are worked on at once, and how many lines of memory that moves: two are read, one
-/// is fetched before it is written, and written back.
+/// triad.c: `LINE`, the numbers that are worked on at once, and how many lines of memory that
+/// moves: two are read, one is fetched before it is written, and written back.
 const NUMBERS_PER_LINE: f64 = 8.0;
 pub(super) const MISSES_PER_LINE: f64 = 4.0;
-/// libgomp (env.c): how often a waiting thread looks before it sleeps, where `OMP_WAIT_POLICY` is not set and threads are
-/// not more than CPUs. Set explicitly, so that no setting of the user's changes it.
+/// libgomp (env.c): how often a waiting thread looks before it sleeps, where `OMP_WAIT_POLICY` is
+/// not set and threads are not more than CPUs. Set explicitly, so that no setting of the user's
+/// changes it.
 pub(super) const SPINS: u32 = 300_000;
 
 /// One of the kernels, with its knobs.
@@ -70,7 +72,8 @@ impl Program {
         [folder.join(self.name()).display().to_string()].into_iter().chain(words).collect()
     }
 
-    /// How often its loop is gone through, by each thread: rounds, turns, sweeps; of compute the blocks of all threads.
+    /// How often its loop is gone through, by each thread: rounds, turns, sweeps; of compute the
+    /// blocks of all threads.
     pub(super) fn rounds(&self) -> f64 {
         let size = f64::from(self.threads);
         let rounds = match self.kernel {
@@ -106,8 +109,8 @@ impl Program {
         }
     }
 
-    /// What the simulator takes it for on this machine. Instructions are such that one takes a cycle, but for triad's
-    /// lines.
+    /// What the simulator takes it for on this machine. Instructions are such that one takes a
+    /// cycle, but for triad's lines.
     pub(super) fn model(
         &self,
         constants: &Constants,
@@ -145,8 +148,9 @@ impl Program {
                 let touch = instructions(constants.touch * mebibytes) / size;
                 let (lines, mix) = (self.lines(), constants.line(hardware));
                 let (cycles, misses) = (mix.base_cpi, 1e3 * mix.misses);
-                // One "instruction" for each line. A parallel loop: everybody waits for everybody at its end, and for
-                // the master, which has one line more to do, at the start of the next one.
+                // One "instruction" for each line. A parallel loop: everybody waits for everybody
+                // at its end, and for the master, which has one line more to do, at the start of
+                // the next one.
                 let (serial, in_flight) = (1.0 / lines, mix.parallelism);
                 format!(
                     "instructions = {touch:e}\n\n[[phase]]\nrepeat = {rounds}\ninstructions = {lines:e}\n\

@@ -62,8 +62,8 @@ struct Cell {
     error: f64,
     /// Whether it lies within the live interval.
     within: bool,
-    /// Whether the live runs differ so much among themselves that their median says little: the interval is wider than
-    /// half of it.
+    /// Whether the live runs differ so much among themselves that their median says little: the
+    /// interval is wider than half of it.
     scattered: bool,
 }
 
@@ -84,7 +84,8 @@ struct Section {
     wrong: Vec<WrongOrder>,
 }
 
-/// Two policies that the model puts in another order than the live runs, whose intervals do not overlap.
+/// Two policies that the model puts in another order than the live runs, whose intervals do not
+/// overlap.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 struct WrongOrder {
     metric: &'static str,
@@ -128,7 +129,8 @@ pub(super) struct Report {
     worst_error: f64,
     /// For each metric, its median error.
     median_error_of: Vec<(&'static str, f64)>,
-    /// Of all cells, the share within the live interval; and the worst error of those whose live runs agree.
+    /// Of all cells, the share within the live interval; and the worst error of those whose live
+    /// runs agree.
     within: f64,
     worst_settled_error: f64,
     told_apart: usize,
@@ -280,7 +282,8 @@ fn cell(metric: usize, samples: &Samples) -> Option<Cell> {
     Some(Cell { metric: METRICS[metric], live, simulated, error, within, scattered })
 }
 
-/// Of what was found, as a share of what is true; a truth of zero is missed by all of whatever was found.
+/// Of what was found, as a share of what is true; a truth of zero is missed by all of whatever was
+/// found.
 fn relative_error(truth: f64, found: f64) -> f64 {
     match truth == found {
         true => 0.0,
@@ -289,8 +292,8 @@ fn relative_error(truth: f64, found: f64) -> f64 {
     }
 }
 
-/// How many pairs of policies the live runs tell apart in a metric, and those of them that the model puts in another
-/// order, or makes equal.
+/// How many pairs of policies the live runs tell apart in a metric, and those of them that the
+/// model puts in another order, or makes equal.
 fn orders(metric: &'static str, rows: &[Row]) -> (usize, Vec<WrongOrder>) {
     let of = |row: &Row| row.cells.iter().find(|cell| cell.metric == metric).cloned();
     let known: Vec<(&str, Cell)> =

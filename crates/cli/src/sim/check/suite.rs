@@ -1,4 +1,5 @@
-//! The workloads of the check: each stands for one way in which programs hinder each other, from barely to badly.
+//! The workloads of the check: each stands for one way in which programs hinder each other, from
+//! barely to badly.
 
 use super::program::{Kernel, Program};
 

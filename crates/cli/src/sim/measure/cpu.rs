@@ -10,7 +10,8 @@ use cosched_core::{Level, Topology};
 use super::{Effort, median, on_each};
 use crate::failure::Failure;
 
-/// Of one step of [`chain`]: three operations of one cycle each, every one of which needs the result of the one before.
+/// Of one step of [`chain`]: three operations of one cycle each, every one of which needs the
+/// result of the one before.
 const CYCLES_PER_STEP: f64 = 3.0;
 const STEPS: usize = 4_000_000;
 /// Chains in [`chains`]: as many as a core can work on at once.
@@ -33,8 +34,8 @@ pub(super) fn gigahertz(cpus: &[usize], effort: Effort) -> Result<f64, Failure> 
     Ok(speeds.iter().sum::<f64>() / speeds.len() as f64)
 }
 
-/// What one of two SMT siblings gets done while both are busy, over what it does alone; `None` where no core
-/// shows two of its siblings.
+/// What one of two SMT siblings gets done while both are busy, over what it does alone; `None`
+/// where no core shows two of its siblings.
 pub(super) fn smt_share(topology: &Topology, effort: Effort) -> Result<Option<f64>, Failure> {
     let cpus = topology.cpus();
     let sibling = |cpu: &cosched_core::Cpu| {
@@ -61,7 +62,8 @@ pub(super) fn smt_share(topology: &Topology, effort: Effort) -> Result<Option<f6
     Ok(Some((time(&pair[..1])? / time(&pair)?).min(1.0)))
 }
 
-/// What one turn of a loop takes that looks whether a value has changed and tells the CPU that it is waiting, nanoseconds.
+/// What one turn of a loop takes that looks whether a value has changed and tells the CPU that it
+/// is waiting, nanoseconds.
 pub(crate) fn spin_turn() -> f64 {
     const TURNS: usize = 200_000;
     let value = AtomicU64::new(0);
@@ -87,7 +89,8 @@ fn chain(steps: usize) -> u64 {
     x
 }
 
-/// Several chains that do not need each other, so that a core is busy and not only waiting for results.
+/// Several chains that do not need each other, so that a core is busy and not only waiting for
+/// results.
 fn chains(steps: usize) -> [u64; SIDE_BY_SIDE] {
     let (mut all, key) = (black_box([1_u64; SIDE_BY_SIDE]), black_box(0x9e37_79b9_7f4a_7c15));
     for _ in 0..steps / SIDE_BY_SIDE {

@@ -1,9 +1,9 @@
 //! What memory gives: how long one access takes, and how much all CPUs get together.
 //!
-//! The latency is that of a chain of reads, each of which needs the one before, over much more than the cache
-//! holds. The limit of a bus cannot be seen directly: few CPUs may never reach it. So the STREAM triad runs on one
-//! CPU and then on all CPUs of a package, and the limit is the one at which the simulator's
-//! own queue (see `contention` there) slows them down as much as was seen.
+//! The latency is that of a chain of reads, each of which needs the one before, over much more than
+//! the cache holds. The limit of a bus cannot be seen directly: few CPUs may never reach it. So the
+//! STREAM triad runs on one CPU and then on all CPUs of a package, and the limit is the one at
+//! which the simulator's own queue (see `contention` there) slows them down as much as was seen.
 
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -19,7 +19,8 @@ const MIB: usize = 1 << 20;
 /// Bytes of a cache line, and how many numbers it holds.
 const LINE: f64 = 64.0;
 const NUMBERS_PER_LINE: usize = 8;
-/// Of a line of each of three arrays: two are read, one is fetched before it is written, and written back.
+/// Of a line of each of three arrays: two are read, one is fetched before it is written, and
+/// written back.
 const LINES_MOVED: f64 = 4.0;
 /// Where the CPUs do not slow each other down, the bus is given this many times what they move.
 pub(super) const FAR_ABOVE: f64 = 16.0;
@@ -58,7 +59,8 @@ pub(super) fn measure(topology: &Topology, effort: Effort) -> Result<Memory, Fai
     Ok(Memory { cache_mib, nanos, triad, cpus: package.len(), bus })
 }
 
-/// The most that memory carries to as many of these CPUs as move most, bytes per nanosecond, and how many these are.
+/// The most that memory carries to as many of these CPUs as move most, bytes per nanosecond, and
+/// how many these are.
 pub(crate) fn peak(cpus: &[usize]) -> Result<(f64, usize), Failure> {
     let cache = cpus.first().and_then(|cpu| cache_mib(*cpu)).unwrap_or(8.0) as usize * MIB;
     let doublings = (0..16).map(|power| 1 << power).filter(|count| *count < cpus.len());
@@ -138,11 +140,13 @@ fn triad(cpus: &[usize], bytes: usize, effort: Effort) -> Result<f64, Failure> {
     Ok(times.iter().map(|time| moved / time).sum())
 }
 
-/// The limit of a bus, bytes per nanosecond, on which one CPU alone gets `one` and `cpus` CPUs get `all`.
+/// The limit of a bus, bytes per nanosecond, on which one CPU alone gets `one` and `cpus` CPUs get
+/// `all`.
 ///
-/// With s the time of one line on the bus, u its utilisation, m the latency of the idle machine and p how many
-/// accesses are on their way at once, a CPU takes (m + s/2 u/(1-u)) / p for a line. In the ratio of the two times p falls out, and
-/// both utilisations are known from s; so s is found by halving an interval.
+/// With s the time of one line on the bus, u its utilisation, m the latency of the idle machine and
+/// p how many accesses are on their way at once, a CPU takes (m + s/2 u/(1-u)) / p for a line. In
+/// the ratio of the two times p falls out, and both utilisations are known from s; so s is found by
+/// halving an interval.
 fn bus_limit(one: f64, all: f64, cpus: usize, memory_nanos: f64) -> f64 {
     let slowed = one * cpus as f64 / all;
     let ratio = |line: f64| {
@@ -169,7 +173,8 @@ mod tests {
 
     #[test]
     fn a_bus_is_found_from_what_it_gives_to_one_cpu_and_to_several() {
-        // A CPU with 8 accesses on their way, on a bus of 20 bytes per nanosecond: what the simulator's queue gives.
+        // A CPU with 8 accesses on their way, on a bus of 20 bytes per nanosecond: what the
+        // simulator's queue gives.
         let (memory, parallelism, bus) = (100.0, 8.0, 20.0);
         let together = |cpus: f64| {
             let (mut low, mut high) = (0.0, 1.0);

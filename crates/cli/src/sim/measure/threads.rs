@@ -43,8 +43,8 @@ fn switches_so_far() -> u64 {
     lines.filter_map(|line| line.split_whitespace().last()?.parse::<u64>().ok()).sum()
 }
 
-/// From waking a thread that sleeps on an idle CPU until it runs, nanoseconds: the median, and what one in ten stays
-/// below and above. Where there is one CPU, nothing.
+/// From waking a thread that sleeps on an idle CPU until it runs, nanoseconds: the median, and what
+/// one in ten stays below and above. Where there is one CPU, nothing.
 pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Failure> {
     let cpus = topology.cpus();
     let Some(other) = cpus.get(1) else { return Ok([0.0; 3]) };
@@ -73,7 +73,8 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
                 std::hint::spin_loop();
             }
             for round in 1..=rounds {
-                // Long enough to be asleep, and no longer than programs sleep at their barriers and locks.
+                // Long enough to be asleep, and no longer than programs sleep at their barriers and
+                // locks.
                 let since = Instant::now();
                 while since.elapsed() < Duration::from_micros(100) {
                     std::hint::spin_loop();
@@ -94,9 +95,9 @@ pub(super) fn wake(topology: &Topology, effort: Effort) -> Result<[f64; 3], Fail
     Ok([median(&all), all[all.len() / 10], all[all.len() * 9 / 10]])
 }
 
-/// How often the kernel moves a thread that waits for a CPU although all CPUs have as many, per second and CPU; `None`
-/// where it does not tell. Two threads for each CPU never wait for anything; every move is made good by another one
-/// later, which does not count.
+/// How often the kernel moves a thread that waits for a CPU although all CPUs have as many, per
+/// second and CPU; `None` where it does not tell. Two threads for each CPU never wait for anything;
+/// every move is made good by another one later, which does not count.
 pub(super) fn strays(cpus: usize, effort: Effort) -> Result<Option<f64>, Failure> {
     let settle = Duration::from_millis(300) / effort.less as u32;
     let time = Duration::from_secs(8) / effort.less as u32;
@@ -115,7 +116,8 @@ pub(super) fn strays(cpus: usize, effort: Effort) -> Result<Option<f64>, Failure
     Ok(moves.map(|moves| moves as f64 / 2.0 / time.as_secs_f64() / cpus as f64))
 }
 
-/// How often others interrupt a busy CPU, per second: the switches of a thread on each CPU that never waits.
+/// How often others interrupt a busy CPU, per second: the switches of a thread on each CPU that
+/// never waits.
 pub(super) fn interruptions(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
     let time = Duration::from_secs(3) / effort.less as u32;
     let switches = on_each(cpus, |_| {
@@ -128,8 +130,9 @@ pub(super) fn interruptions(cpus: &[usize], effort: Effort) -> Result<f64, Failu
     Ok(switches.iter().sum::<u64>() as f64 / time.as_secs_f64() / cpus.len() as f64)
 }
 
-/// What a tick takes of a thread that runs, nanoseconds: how long one that does nothing but look at the clock stands still
-/// at a time. Most of these times are ticks; the rare long ones, others' turns, do not move the median.
+/// What a tick takes of a thread that runs, nanoseconds: how long one that does nothing but look at
+/// the clock stands still at a time. Most of these times are ticks; the rare long ones, others'
+/// turns, do not move the median.
 pub(super) fn tick(cpus: &[usize], effort: Effort) -> Result<f64, Failure> {
     const SEEN: Duration = Duration::from_micros(1);
     let time = Duration::from_secs(1) / effort.less as u32;
@@ -155,8 +158,9 @@ fn migrations() -> Option<u64> {
     line.split_whitespace().last()?.parse().ok()
 }
 
-/// Until a spinning thread sees what another CPU has written, nanoseconds: on the same core, in the same package,
-/// across packages. Where the machine has no such pair, the next nearer one counts, or else the next wider one.
+/// Until a spinning thread sees what another CPU has written, nanoseconds: on the same core, in the
+/// same package, across packages. Where the machine has no such pair, the next nearer one counts,
+/// or else the next wider one.
 pub(super) fn signals(topology: &Topology, effort: Effort) -> Result<[f64; 3], Failure> {
     let cpus = topology.cpus();
     let kinds = [[true, true], [false, true], [false, false]];

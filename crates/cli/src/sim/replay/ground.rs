@@ -9,8 +9,8 @@ use crate::sim::{hardware as named_hardware, this};
 
 /// The machine, and what had to be assumed about it.
 ///
-/// A recorded CPU second is a CPU second: what siblings and memory cost is in it already, so a core's siblings do not
-/// slow each other down once more.
+/// A recorded CPU second is a CPU second: what siblings and memory cost is in it already, so a
+/// core's siblings do not slow each other down once more.
 pub(super) fn hardware(
     record: &RunResult,
     named: Option<Hardware>,

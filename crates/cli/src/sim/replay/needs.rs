@@ -1,7 +1,7 @@
 //! What a policy has to know of programs, and a record may not tell.
 //!
-//! Programs of a record stand in no workload file and on no command line that could be mended. What helps is another
-//! record, of a workload that says more.
+//! Programs of a record stand in no workload file and on no command line that could be mended. What
+//! helps is another record, of a workload that says more.
 
 use cosched_core::Profile;
 use cosched_core::result::RunResult;

@@ -1,14 +1,16 @@
 //! From what a record tells of a program to a model of it.
 //!
-//! Two numbers decide: W, the CPU time of one run, and T, how long one run takes alone. On m CPUs (its threads, or all
-//! there are) a share s of the work done by one thread alone makes the two fit (Amdahl):
+//! Two numbers decide: W, the CPU time of one run, and T, how long one run takes alone. On m CPUs
+//! (its threads, or all there are) a share s of the work done by one thread alone makes the two fit
+//! (Amdahl):
 //!
 //! T = W (s + (1 - s) / m)
 //!
-//! Where even s = 1 is too quick, the program sleeps for the rest. Serial work and sleep are spread evenly
-//! over the run, a piece every 10 ms. Barriers, locks, imbalance and memory traffic are not in a record: the model's
-//! threads meet once in each piece, and sleep while they wait. CPU time that spinning threads wasted in the recorded run is
-//! cut off where it is seen, that is where it is more than the program can use alone.
+//! Where even s = 1 is too quick, the program sleeps for the rest. Serial work and sleep are spread
+//! evenly over the run, a piece every 10 ms. Barriers, locks, imbalance and memory traffic are not
+//! in a record: the model's threads meet once in each piece, and sleep while they wait. CPU time
+//! that spinning threads wasted in the recorded run is cut off where it is seen, that is where it
+//! is more than the program can use alone.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -47,8 +49,8 @@ pub(super) struct Replayed {
     pub(super) spec: ProgramSpec,
     pub(super) job: Job,
     pub(super) profile: Profile,
-    /// Where it was started with fewer threads than it asks for: how many these are, and its time alone with all of them against
-    /// that with the fewer.
+    /// Where it was started with fewer threads than it asks for: how many these are, and its time
+    /// alone with all of them against that with the fewer.
     molded: Option<(u16, f64)>,
     /// Its position in the record.
     pub(super) position: usize,
@@ -62,8 +64,8 @@ pub(super) struct Replayed {
 }
 
 impl Replayed {
-    /// The same, of which one run takes so long alone in the model. How much sooner it were done with the threads that it was
-    /// not started with is taken from the record.
+    /// The same, of which one run takes so long alone in the model. How much sooner it were done
+    /// with the threads that it was not started with is taken from the record.
     pub(super) fn profile_of(&self, alone: Nanos) -> Profile {
         let (asked, share) = self.molded.unzip();
         let all = alone.as_secs_f64() * share.unwrap_or(1.0);

@@ -69,7 +69,8 @@ impl Key {
         matches!(self, Key::Quantum | Key::Placement | Key::MaxFrozen)
     }
 
-    /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor do those in parentheses.
+    /// The values. In a machine's words the two commas of `signal_nanos=1,2,3` do not divide, nor
+    /// do those in parentheses.
     fn split(self, values: &str) -> Vec<&str> {
         let (mut all, mut from, mut depth) = (Vec::new(), 0, 0);
         for (at, sign) in values.char_indices() {

@@ -27,7 +27,8 @@ pub(crate) struct Cosched {
 }
 
 impl Cosched {
-    /// Starts it; its outputs go to files, so that a program that outlives it does not hold a pipe of the test's.
+    /// Starts it; its outputs go to files, so that a program that outlives it does not hold a pipe
+    /// of the test's.
     pub(crate) fn start(mut command: Command, place: &Place) -> Cosched {
         let file = |name: &str| Stdio::from(File::create(place.path(name)).unwrap());
         for name in UNWANTED {

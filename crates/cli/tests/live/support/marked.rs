@@ -15,7 +15,8 @@ use rustix::process::Signal;
 
 /// The variable that marks them.
 pub(crate) const MARK: &str = "COSCHED_TEST_PLACE";
-/// The names of cosched's own processes: a helper is called `exe` until it has given itself its name.
+/// The names of cosched's own processes: a helper is called `exe` until it has given itself its
+/// name.
 const OWN: [&str; 5] = ["cosched", "exe", "csentinel", "shim", "setpriv"];
 
 /// Finds marked processes.

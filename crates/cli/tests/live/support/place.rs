@@ -26,7 +26,8 @@ pub(crate) enum User {
 }
 
 impl User {
-    /// A user without rights: the caller, or if that is root an account that is made for the purpose, and stays.
+    /// A user without rights: the caller, or if that is root an account that is made for the
+    /// purpose, and stays.
     pub(crate) fn ordinary() -> User {
         if !rustix::process::geteuid().is_root() {
             return User::Caller;
@@ -67,8 +68,8 @@ impl User {
     }
 }
 
-/// Copies by a process of its own: a copy that this one has open for writing while another test forks could not be
-/// executed until that child executes something itself.
+/// Copies by a process of its own: a copy that this one has open for writing while another test
+/// forks could not be executed until that child executes something itself.
 pub(crate) fn copy_file(from: &Path, to: &Path) {
     assert!(Command::new("cp").args([from, to]).status().unwrap().success());
 }
@@ -180,7 +181,8 @@ impl Place {
             .unwrap()
     }
 
-    /// Starts `cosched run` on the programs of a workload file that is made of `tables`. Results go to `out`.
+    /// Starts `cosched run` on the programs of a workload file that is made of `tables`. Results go
+    /// to `out`.
     pub(crate) fn run(&self, tables: &[String], options: &str) -> Cosched {
         self.write("jobs.toml", tables.concat());
         let fixed = ["run", "jobs.toml", "--out", "out"];
@@ -221,7 +223,8 @@ impl Place {
         Log::leftovers(&self.path("run/cosched"), &Proc::default()).unwrap_or_default()
     }
 
-    /// No process, no cgroup, no undo log and no socket is left of a cosched that has ended by itself.
+    /// No process, no cgroup, no undo log and no socket is left of a cosched that has ended by
+    /// itself.
     pub(crate) fn nothing_is_left_of(&self, cosched: &Ended) {
         eventually("the end of every process", || self.marked().all().is_empty());
         assert_eq!(self.sockets(), Vec::<PathBuf>::new());

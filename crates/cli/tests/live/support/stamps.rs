@@ -1,13 +1,12 @@
 //! Telling from a program's own output when it ran.
 //!
-//! A program that writes the time of day in a loop leaves stamps only while it runs. Put
-//! in order with those of another program they form *blocks*: stamps of one without a stamp of the other
-//! between. Programs that never run at the same time leave no more blocks
-//! than they had turns, however fast or slow they are. Programs that run side by side
-//! leave hundreds.
+//! A program that writes the time of day in a loop leaves stamps only while it runs. Put in order
+//! with those of another program they form *blocks*: stamps of one without a stamp of the other
+//! between. Programs that never run at the same time leave no more blocks than they had turns,
+//! however fast or slow they are. Programs that run side by side leave hundreds.
 
-/// A script that leaves stamps on its standard output: some hundred milliseconds of work in which it forks
-/// without end.
+/// A script that leaves stamps on its standard output: some hundred milliseconds of work in which
+/// it forks without end.
 pub(crate) const STAMPS: &str = "i=0; while [ $i -lt 150 ]; do date +%s%N; i=$((i+1)); done";
 
 /// The number of blocks of each program, from their outputs.

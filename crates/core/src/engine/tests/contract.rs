@@ -195,8 +195,9 @@ fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
     assert!(outcome.programs[0].completions.is_empty());
 }
 
-/// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the number of rules times
-/// the number of threads does not end before the test runner loses its patience.
+/// Twenty thousand threads, each with a rule, of which one changes per quantum. What costs the
+/// number of rules times the number of threads does not end before the test runner loses its
+/// patience.
 #[test]
 fn of_thousands_of_threads_only_those_are_told_whose_rules_change() {
     const PROGRAMS: u16 = 4;

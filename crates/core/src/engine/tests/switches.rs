@@ -60,7 +60,8 @@ fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
 
 #[test]
 fn a_promise_that_the_engine_keeps_against_the_policy_is_no_switch() {
-    // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all the same.
+    // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all
+    // the same.
     let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
         if causes.iter().any(|cause| matches!(cause, Cause::Arrived(_))) {
             world.programs.iter().for_each(|program| plan.run(program.id, Settings::default()));

@@ -57,7 +57,8 @@ impl Linux {
         result
     }
 
-    /// Counts a program that runs already from now on, if that is wanted and it was not counted from its start.
+    /// Counts a program that runs already from now on, if that is wanted and it was not counted
+    /// from its start.
     pub(in crate::machine) fn count_if_wanted(&mut self, id: ProgramId) {
         if !self.observer.wants(id, Measure::Counters) {
             return;

@@ -74,8 +74,8 @@ impl Quanta {
         Quanta::new(file.row.iter().enumerate().map(row).collect::<Result<_, _>>()?)
     }
 
-    /// The file of a derived table, with what each row is based on. `machine` and `made` are for people: on what, and how
-    /// and when.
+    /// The file of a derived table, with what each row is based on. `machine` and `made` are for
+    /// people: on what, and how and when.
     pub fn file(rows: &[Row], machine: &str, made: &str) -> String {
         let mut text = format!(
             "{} on one machine, by `cosched calibrate quanta`; docs/quanta.md describes this file.\n# {}\n\

@@ -1,6 +1,9 @@
-//! `cosched sim`, from outside: the same table and document as a real run, and errors that say where.
+//! `cosched sim`, from outside: the same table and document as a real run, and errors that say
+//! where.
 
 #![allow(clippy::unwrap_used)]
+
+mod sweep;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -211,7 +214,8 @@ const MANY: &str = "[[program]]\ncommand = 'cg'\nthreads = 8\nmisses_per_kilo_in
 
 #[test]
 fn a_run_has_the_same_bytes_every_time_and_on_every_machine() {
-    // A hash that changes on purpose: run this test, look at what has changed and why, and take over what it tells.
+    // A hash that changes on purpose: run this test, look at what has changed and why, and take
+    // over what it tells.
     let goldens: [(&str, &str); 5] = [
         ("--machine r905-24 --kernel cfs --policy gang --quantum 20ms", "b0f753aaedd083f3"),
         (
@@ -233,120 +237,6 @@ fn a_run_has_the_same_bytes_every_time_and_on_every_machine() {
     }
     let expected = goldens.map(|(options, hash)| (options, hash.to_owned()));
     assert_eq!(found, expected);
-}
-
-fn sweep(workload: &str, options: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("jobs.toml"), workload).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    command.current_dir(folder.path()).args(["sim", "jobs.toml"]).args(options).output().unwrap()
-}
-
-#[test]
-fn a_sweep_gives_a_row_for_every_combination_with_the_figures_of_single_runs() {
-    let machine = "package:1 core:24 gigahertz=2";
-    let options = [
-        "--machine",
-        machine,
-        "--sweep",
-        "policy=linux,gang",
-        "--sweep",
-        "quantum=20ms,50ms",
-        "--sweep",
-        "seed=1,2",
-        "--json",
-    ];
-    let output = sweep(WORKLOAD, &options);
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(told["schema"], "cosched-sweep/1");
-    assert_eq!(told["keys"], serde_json::json!(["policy", "quantum", "seed"]));
-    let points = told["points"].as_array().unwrap();
-    // Quanta mean nothing to linux: two seeds; gang: two quanta and two seeds.
-    let row = |point: &serde_json::Value| {
-        (
-            point["policy"].as_str().unwrap().to_owned(),
-            point["quantum_seconds"].as_f64(),
-            point["seed"].as_u64(),
-        )
-    };
-    let rows: Vec<_> = points.iter().map(row).collect();
-    let gang = |quantum, seed| ("gang".to_owned(), Some(quantum), Some(seed));
-    let linux = |seed| ("linux".to_owned(), None, Some(seed));
-    assert_eq!(
-        rows,
-        [linux(1), linux(2), gang(0.02, 1), gang(0.02, 2), gang(0.05, 1), gang(0.05, 2)]
-    );
-    let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("jobs.toml"), WORKLOAD).unwrap();
-    let mut one = Command::new(env!("CARGO_BIN_EXE_cosched"));
-    one.current_dir(folder.path()).args(["sim", "jobs.toml", "--machine", machine]);
-    one.args("--policy gang --quantum 50ms --seed 2 --out out".split(' '));
-    assert_eq!(one.output().unwrap().status.code(), Some(0));
-    let one = RunResult::load(&folder.path().join("out/run.json")).unwrap();
-    let same = &points[5];
-    assert_eq!(same["total_seconds"].as_f64(), Some(one.total_seconds));
-    assert_eq!(same["unfairness"].as_f64(), one.metrics.unfairness);
-    let alone: f64 = one.programs.iter().map(|program| program.solo_seconds.unwrap()).sum();
-    let ratio = same["ratio_to_solo_sum"].as_f64().unwrap();
-    assert!((ratio - one.total_seconds / alone).abs() < 1e-9);
-}
-
-#[test]
-fn a_sweep_shows_a_table_with_a_column_for_each_key() {
-    let output = sweep(
-        WORKLOAD,
-        &[
-            "--policy",
-            "gang",
-            "--sweep",
-            "machine=dunnington-24,package:1 core:32",
-            "--sweep",
-            "kernel=cfs,eevdf",
-        ],
-    );
-    let table = String::from_utf8(output.stdout).unwrap();
-    let rows: Vec<&str> =
-        table.lines().filter(|line| line.contains("cfs") || line.contains("eevdf")).collect();
-    assert_eq!(rows.len(), 4, "{table}");
-    assert!(table.contains("machine") && table.contains("total / alone"), "{table}");
-    assert!(rows[2].contains("package:1 core:32"), "{table}");
-}
-
-#[test]
-fn a_wrong_sweep_is_told_before_anything_is_simulated() {
-    let refused = |options: &[&str]| {
-        let output = sweep(WORKLOAD, options);
-        assert_eq!(output.status.code(), Some(2), "{options:?}");
-        assert!(output.stdout.is_empty());
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let on = |sweep| refused(&["--machine", "dunnington-24", "--policy", "gang", "--sweep", sweep]);
-    let told = on("quanta=20ms");
-    assert!(told.contains("'quanta'") && told.contains("max-frozen"), "{told}");
-    assert!(on("quantum").contains("key=a,b,c"));
-    let told = on("quantum=20ms,5");
-    assert!(told.contains("'5'") && told.contains("100ms"), "{told}");
-    assert!(on("quantum=20ms,20ms").contains("every value once"));
-    assert!(on("seed=1,x").contains("'x'"));
-    assert!(on("kernel=bsd").contains("balance"));
-    assert!(on("machine=dunnington-24,cray").contains("--machine is given as well"));
-    assert!(on("policy=linux,gang").contains("--policy is given as well"));
-    let told = refused(&["--policy", "gang", "--sweep", "machine=dunnington-24,cray"]);
-    assert!(told.contains("cray") && told.contains("opteron-64"), "{told}");
-    let told = refused(&["--sweep", "seed=1,2"]);
-    assert!(told.contains("--sweep machine=A,B"), "{told}");
-    let told = refused(&[
-        "--machine",
-        "dunnington-24",
-        "--policy",
-        "linux",
-        "--sweep",
-        "quantum=20ms,40ms",
-    ]);
-    assert!(told.contains("gang") && told.contains("quantum"), "{told}");
-    let told = refused(&["--policy", "gang", "--sweep", "machine=core:24 gigaherz=2,core:24"]);
-    assert!(told.contains("gigaherz=2"), "{told}");
 }
 
 #[test]
@@ -404,7 +294,8 @@ fn a_limit_to_the_size_of_files_is_told_and_nothing_is_left_of_the_file() {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 }
 
-/// What `--watch` tells of a program that fights for a lock, with half as many threads more than CPUs, on Solaris.
+/// What `--watch` tells of a program that fights for a lock, with half as many threads more than
+/// CPUs, on Solaris.
 fn watched(policy: &str) -> (RunResult, Vec<serde_json::Value>) {
     let workload = "[[program]]\ncommand = 'a'\nthreads = 36\n[program.model]\nadaptive = '10us'\n\
         [[program.model.phase]]\nrepeat = 20\ninstructions = 2e10\nbarriers = 1\n\
