@@ -14,6 +14,7 @@ use clap_complete::Shell;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 use cosched_core::whole_file;
+use cosched_core::workload::shown_path;
 
 use crate::args::Cli;
 use crate::failure::{EXIT_CODES, Failure};
@@ -47,7 +48,8 @@ pub(crate) fn manual(args: &ManualArgs) -> Result<ExitCode, Failure> {
 
 fn write(share: &Path) -> io::Result<()> {
     let pages = share.join("man/man1");
-    fs::create_dir_all(&pages)?;
+    fs::create_dir_all(share)?;
+    make_below(share, Path::new("man/man1"))?;
     let mut command = Cli::command().disable_help_subcommand(true);
     // The generators of completions do not ask what is hidden.
     let mut complete = Command::new(NAME)
@@ -57,11 +59,28 @@ fn write(share: &Path) -> io::Result<()> {
     command.build();
     write_pages(&command, &pages)?;
     for (shell, file) in COMPLETIONS {
+        Path::new(file).parent().map_or(Ok(()), |folder| make_below(share, folder))?;
         let file = share.join(file);
-        file.parent().map_or(Ok(()), fs::create_dir_all)?;
         let mut script = Vec::new();
         clap_complete::generate(shell, &mut complete, NAME, &mut script);
         whole_file::write(&file, &script)?;
+    }
+    Ok(())
+}
+
+/// Makes folders below one, and follows no link there: others may be able to write to it.
+fn make_below(share: &Path, folders: &Path) -> io::Result<()> {
+    let mut path = share.to_owned();
+    for folder in folders {
+        path.push(folder);
+        match path.symlink_metadata() {
+            Ok(found) if found.is_symlink() => {
+                let what = format!("{} is a link, which is not followed", shown_path(&path));
+                return Err(io::Error::other(what));
+            }
+            Ok(_) => {}
+            Err(_) => fs::create_dir(&path)?,
+        }
     }
     Ok(())
 }
@@ -256,6 +275,16 @@ mod tests {
         for subcommand in shown(command) {
             leaves(subcommand, &format!("{name} {}", subcommand.get_name()), into);
         }
+    }
+
+    #[test]
+    fn a_link_in_the_place_of_a_folder_is_not_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), folder.path().join("fish")).unwrap();
+        let error = write(folder.path()).unwrap_err().to_string();
+        assert!(error.contains("fish is a link, which is not followed"), "{error}");
+        assert_eq!(fs::read_dir(elsewhere.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use std::fmt::Display;
 use std::fs::{self, Metadata};
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cosched_core::Exit;
@@ -18,9 +19,12 @@ use tempfile::TempDir;
 
 use crate::failure::Failure;
 
+/// The name of the result.
+pub(crate) const RESULT: &str = "run.json";
+
 /// Where the result of a run goes.
 pub(crate) fn result(out: &Path) -> PathBuf {
-    out.join("run.json")
+    out.join(RESULT)
 }
 
 /// The result of an earlier run, by its folder or by its file.
@@ -115,6 +119,37 @@ pub(crate) fn prepare(out: &Path, workload: &Workload) -> Result<(), Failure> {
     tempfile::tempfile_in(out)
         .map_err(|error| refused(out, &format!("nothing can be written there: {error}")))?;
     Ok(())
+}
+
+/// An output folder that is held open. What a run writes goes into this folder, also if another one,
+/// or a link, has taken its name meanwhile.
+#[derive(Debug)]
+pub(crate) struct Folder {
+    shown: PathBuf,
+    open: fs::File,
+}
+
+impl Folder {
+    /// Opens a folder that is [prepared](prepare).
+    pub(crate) fn open(out: &Path) -> Result<Folder, Failure> {
+        let open = fs::File::open(out).map_err(|error| refused(out, &error.to_string()))?;
+        Ok(Folder { shown: out.to_owned(), open })
+    }
+
+    /// Where a file of this name is, for this process alone.
+    pub(crate) fn place(&self, file: &Path) -> PathBuf {
+        self.path().join(file.file_name().unwrap_or_default())
+    }
+
+    /// An error about such a file, with the name that the user knows.
+    pub(crate) fn failure(&self, error: &dyn Display) -> Failure {
+        let (own, shown) = (self.path(), shown_path(&self.shown).to_string());
+        Failure::broken(error.to_string().replace(&*own.to_string_lossy(), &shown))
+    }
+
+    fn path(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/self/fd/{}", self.open.as_raw_fd()))
+    }
 }
 
 /// A folder for what the user did not ask to keep; it is removed when this is dropped.

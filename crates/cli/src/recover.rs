@@ -139,8 +139,11 @@ impl Report {
 pub(crate) fn offer() {
     // What is wrong with the folder is told by the commands that need it.
     let (Ok(proc), folders) = (Proc::own(), undo::possible_log_folders()) else { return };
-    let left = |folder: &PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| !logs.is_empty());
-    if folders.iter().any(left) || !undo::kept_by_shims(&folders, &proc).is_empty() {
+    let owes = |log: &PathBuf| Log::load(log, &proc).is_ok_and(|book| !book.owes_nothing());
+    let left =
+        |folder: &&PathBuf| Log::leftovers(folder, &proc).is_ok_and(|logs| logs.iter().any(owes));
+    let mut own = folders.iter().filter(|folder| undo::is_own_folder(folder));
+    if own.any(|folder| left(&folder)) || !undo::kept_by_shims(&folders, &proc).is_empty() {
         say(format_args!(
             "a killed cosched may have left something behind: `cosched recover` puts it back as it was"
         ));

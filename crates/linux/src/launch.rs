@@ -239,7 +239,16 @@ fn open(output: &Output) -> Result<Option<(PathBuf, File)>, LaunchError> {
     };
     match open_file(path, *append) {
         Ok(file) => Ok(Some((path.clone(), file))),
-        Err(source) => Err(LaunchError::Output { path: path.clone(), source }),
+        Err(source) => Err(LaunchError::Output { path: shown(path), source }),
+    }
+}
+
+/// A file in a folder that is held open, by the name that the folder has now.
+fn shown(path: &Path) -> PathBuf {
+    let folder = path.parent().filter(|folder| folder.starts_with("/proc/self/fd"));
+    match folder.and_then(|folder| folder.read_link().ok()).zip(path.file_name()) {
+        Some((folder, name)) => folder.join(name),
+        None => path.to_owned(),
     }
 }
 

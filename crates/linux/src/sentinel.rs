@@ -265,6 +265,8 @@ fn undo_all(log: &Kept) -> io::Result<()> {
     if !restored.failed.is_empty() {
         return log.keep_memory();
     }
+    // Shims may hold it open, and its name may be gone.
+    let _ = log.file.set_len(0);
     Log::delete_at(&log.path).map_err(io::Error::other)
 }
 

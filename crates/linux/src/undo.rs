@@ -32,6 +32,6 @@ pub use held::{AttachLock, Held};
 pub use kept::{KeptLog, kept_by_shims};
 pub(crate) use log::open;
 pub use log::{Log, LogError};
-pub use place::{log_folder, log_folders, own_log_folders, possible_log_folders};
+pub use place::{is_own_folder, log_folder, log_folders, own_log_folders, possible_log_folders};
 pub use record::{CgroupKind, Move, Record};
 pub use restore::{NotRestored, Restored, restore, thaw};

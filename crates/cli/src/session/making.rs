@@ -2,6 +2,7 @@
 //! the end.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::mpsc::channel;
 use std::time::SystemTime;
 
@@ -17,7 +18,7 @@ use cosched_linux::hook::{self, BARRIER_WAY, Hook, Uses};
 use cosched_linux::launch::{Order, Output};
 use cosched_linux::machine::{Config, Job, Linux, MachineError, Origin};
 use cosched_linux::met::Met;
-use cosched_linux::undo;
+use cosched_linux::{signals, undo};
 use cosched_policy::{Kind, Turns, binds_by_weight};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -26,7 +27,7 @@ use super::{HEARTBEAT, Molded, Origins, Planned, Ran, Request, Session, between,
 use crate::args::HowArgs;
 use crate::failure::Failure;
 use crate::live::Live;
-use crate::out;
+use crate::out::{self, Folder};
 use crate::progress::{Progress, Telling};
 use crate::store::{Peak, Store};
 
@@ -42,6 +43,8 @@ pub(crate) struct Checked {
     sources: Option<Vec<Source>>,
     /// The measured peak of memory, where it is of use.
     peak: Option<Peak>,
+    /// Where outputs go.
+    folder: Option<Folder>,
 }
 
 /// So many decisions are kept of a run: of the last half hour, where turns last 100 ms.
@@ -69,12 +72,15 @@ impl Session {
         let sources = request.kind.equalises().then(|| sources::find(request)).transpose()?;
         let barriers = Session::barriers(request);
         let job = |(slot, spec)| self.job(request.origins.of(slot), spec, barriers[slot], request);
-        let jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
-        if let Some(out) = request.out {
-            out::prepare(out, request.workload)?;
+        let mut jobs = programs.iter().enumerate().map(job).collect::<Result<Vec<_>, _>>()?;
+        let open = |out| out::prepare(out, request.workload).and_then(|()| Folder::open(out));
+        let folder = request.out.map(open).transpose()?;
+        for output in jobs.iter_mut().flat_map(|job| [&mut job.stdout, &mut job.stderr]) {
+            if let (Output::File { path, .. }, Some(folder)) = (output, &folder) {
+                *path = folder.place(path);
+            }
         }
-
-        Ok(Checked { planned, molded, barriers, jobs, sources, peak })
+        Ok(Checked { planned, molded, barriers, jobs, sources, peak, folder })
     }
 
     /// How much memory carries, as it was measured. `None` unless the policy asks for it, no option
@@ -106,7 +112,10 @@ impl Session {
 
     /// Checks, and runs while clients may watch.
     pub(crate) fn show(&self, request: &Request<'_>, mut live: Live) -> Result<Ran, Failure> {
-        self.run(request, self.check(request)?, Some(&mut live))
+        let ran = self.run(request, self.check(request)?, Some(&mut live));
+        // From here on nothing is left to be undone, and a signal ends cosched at once.
+        signals::unblock().map_err(Failure::broken)?;
+        ran
     }
 
     fn run(
@@ -115,7 +124,7 @@ impl Session {
         checked: Checked,
         live: Option<&mut Live>,
     ) -> Result<Ran, Failure> {
-        let Checked { planned, molded, barriers, jobs, sources, peak } = checked;
+        let Checked { planned, molded, barriers, jobs, sources, peak, folder } = checked;
         let Planned { threads, mut policy, without_weights } = planned;
         let request = &Molded::instead(molded.as_ref(), request);
         let programs = &request.workload.programs;
@@ -212,8 +221,11 @@ impl Session {
             }
         }
         let result = RunResult::new(&outcome, &context);
-        let saved = request.out.map_or(Ok(()), |out| result.save(&out::result(out)));
-        let mut troubles: Vec<Failure> = saved.err().map(Failure::broken).into_iter().collect();
+        let save = |folder: &Folder| {
+            let file = folder.place(Path::new(out::RESULT));
+            result.save(&file).err().map(|error| folder.failure(&error))
+        };
+        let mut troubles: Vec<Failure> = folder.as_ref().and_then(save).into_iter().collect();
         if let Some(first) = restored.failed.first() {
             troubles.push(Failure::Broken(format!(
                 "{} thing(s) could not be put back as found: {first}; `cosched recover` tries again",

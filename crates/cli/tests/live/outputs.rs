@@ -135,6 +135,18 @@ fn a_link_that_appears_in_the_output_folder_is_not_followed() {
 }
 
 #[test]
+fn what_takes_the_name_of_the_output_folder_gets_nothing() {
+    let place = Place::new();
+    let swap = "mkdir elsewhere; mv out moved; ln -s elsewhere out";
+    let [first, second] =
+        [("a", swap), ("b", "echo b")].map(|(name, script)| program(name, "", script));
+    let ended = place.run(&[first, second], "--policy fcfs").ended().with(0);
+    assert_eq!(place.read("moved/b.stdout"), "b\n", "{}", ended.stderr);
+    assert!(place.read("moved/run.json").contains("cosched-run"));
+    assert_eq!(std::fs::read_dir(place.path("elsewhere")).unwrap().count(), 0);
+}
+
+#[test]
 fn the_command_that_measures_what_is_missing_is_printed_and_works() {
     let place = Place::new();
     let ended = place.cosched(&["run", "-p", "fcfs", "--out", "out", "--", "true"]).ended().with(0);

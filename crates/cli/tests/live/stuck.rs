@@ -119,7 +119,10 @@ fn whoever_ends_while_cosched_is_stopped_is_told_to_have_ended_then() {
         let at = told.expect("the stop is told").at_seconds.to_string();
         let moment = place.cosched(&["explain", "out", "--at", &at]).ended().with(0).stdout;
         assert!(!moment.contains("about to be frozen"), "{}: {moment}", rung.0);
-        assert!(moment.contains("cosched itself was stopped"), "{}: {moment}", rung.0);
+        // It may have been stopped in the middle of a switch: then the program that runs is in turn.
+        let reasons = ["cosched itself was stopped", "its gang has the quantum"];
+        let is_told = reasons.iter().any(|reason| moment.contains(reason));
+        assert!(is_told, "{}: {moment}", rung.0);
         place.nothing_is_left_of(&ended);
     }
 }

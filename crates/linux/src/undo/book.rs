@@ -24,6 +24,15 @@ impl Book {
         &self.records
     }
 
+    /// Whether nothing was changed that is to be undone.
+    pub fn owes_nothing(&self) -> bool {
+        self.records.iter().all(|record| match record {
+            Record::Program { stopped_by_signal, .. } => !stopped_by_signal,
+            Record::Boot { .. } | Record::Main { .. } | Record::Orphan { .. } => true,
+            _ => false,
+        })
+    }
+
     /// Whether the record would change the book.
     pub fn is_news(&self, record: &Record) -> bool {
         match record {
@@ -137,6 +146,18 @@ mod tests {
         book.add(pinned(P, 2));
         assert!(!book.is_news(&pinned(P, 2)));
         assert!(book.is_news(&pinned(P, 4)) && book.is_news(&pinned(Q, 2)));
+    }
+
+    #[test]
+    fn a_program_of_which_nothing_was_changed_is_owed_nothing() {
+        let process = Process { pid: 7, start_time: 1 };
+        let main = Record::Main { program: P, process };
+        let started =
+            |stopped_by_signal| Record::Program { program: P, shim: process, stopped_by_signal };
+        let book = |records: Vec<Record>| records.into_iter().collect::<Book>();
+        assert!(book(vec![started(false), main.clone()]).owes_nothing());
+        assert!(!book(vec![started(true), main.clone()]).owes_nothing());
+        assert!(!book(vec![main, pinned(P, 2)]).owes_nothing());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::io;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::log::owner;
+use super::log::{is_in_use, owner};
 use super::{Book, Log};
 use crate::helper::Helper;
 use crate::procfs::Proc;
@@ -83,5 +83,5 @@ fn own_file(descriptor: &Path, user: u32) -> Option<((u64, u64), File)> {
     let found = file.metadata().ok()?;
     let is_own = found.is_file() && found.uid() == user && found.mode() & 0o022 == 0;
     let holds = found.nlink() == 0 && found.len() > 0;
-    (is_own && holds).then_some(((found.dev(), found.ino()), file))
+    (is_own && holds && !is_in_use(&file)).then_some(((found.dev(), found.ino()), file))
 }

@@ -15,7 +15,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::fs::{FlockOperation, MemfdFlags, flock, memfd_create};
+use rustix::io::Errno;
 
 use super::{Book, Record};
 use crate::procfs::Proc;
@@ -263,13 +264,16 @@ impl Log {
         book(&bytes(file, 0, most)?, proc)
     }
 
-    /// The logs in a folder whose cosched is no longer there, and left work behind. That of a dying
-    /// one is among them while its sentinel is at work; both may undo it.
+    /// The logs in a folder that neither a cosched nor a sentinel uses any more, also in a container
+    /// that shares the folder.
     ///
     /// # Errors
     /// When the folder cannot be listed.
     pub fn leftovers(folder: &Path, proc: &Proc) -> Result<Vec<PathBuf>, LogError> {
-        let gone = |path: &PathBuf| owner(path).is_some_and(|owner| owner.look(proc).is_none());
+        let gone = |path: &PathBuf| {
+            owner(path).is_some_and(|owner| owner.look(proc).is_none())
+                && open(path).is_ok_and(|file| !is_in_use(&file))
+        };
         Ok(Log::all(folder)?.into_iter().filter(gone).collect())
     }
 
@@ -300,6 +304,7 @@ impl Log {
             .collect::<Result<_, _>>()
             .map_err(|e| error(e.into()))?;
         let mut file = for_appending().create(true).truncate(true).open(&fresh).map_err(error)?;
+        lock(&file);
         let written = file.write_all(text.as_bytes()).and_then(|()| fs::rename(&fresh, &self.path));
         if let Err(source) = written {
             // A full disk has no room for it.
@@ -362,13 +367,33 @@ pub(crate) fn open(path: &Path) -> io::Result<File> {
     }
 }
 
+/// Tells others that the log is in use. The lock is on the open file, which cosched shares with its
+/// sentinel: the kernel lifts it when both are gone, whatever other processes can see of them.
+fn lock(file: &File) {
+    // Where a file system has no locks, only the owner's number tells.
+    let _ = flock(file, FlockOperation::NonBlockingLockShared);
+}
+
+/// Whether a cosched or its sentinel uses the log.
+pub(super) fn is_in_use(file: &File) -> bool {
+    let is_locked = flock(file, FlockOperation::NonBlockingLockExclusive);
+    if is_locked.is_ok() {
+        let _ = flock(file, FlockOperation::Unlock);
+    }
+    is_locked == Err(Errno::WOULDBLOCK)
+}
+
 /// The first log of its owner that is not there yet.
 fn begin(folder: &Path, owner: Process) -> io::Result<(PathBuf, File)> {
     for number in 1.. {
         let path = folder.join(format!("{}-{}-{number}.undo", owner.pid, owner.start_time));
         match for_appending().create_new(true).open(&path) {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            other => return other.map(|file| (path, file)),
+            other => {
+                let file = other?;
+                lock(&file);
+                return Ok((path, file));
+            }
         }
     }
     unreachable!("a folder cannot hold a file for every number")

@@ -63,6 +63,11 @@ pub fn possible_log_folders() -> Vec<PathBuf> {
     all.into_iter().collect()
 }
 
+/// Whether it is a folder that belongs to this user, and in which only this user may write.
+pub fn is_own_folder(folder: &Path) -> bool {
+    is_private(folder, own_uid())
+}
+
 fn own_uid() -> u32 {
     rustix::process::geteuid().as_raw()
 }

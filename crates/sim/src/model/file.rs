@@ -98,6 +98,19 @@ struct Phase {
     sleep: String,
 }
 
+impl Phase {
+    /// Whether it takes no time: nothing would count how often it is repeated.
+    fn is_empty(&self) -> bool {
+        let sections = self.critical.as_ref().map_or(0, |critical| critical.sections);
+        let sleeps = time("phase.sleep", &self.sleep).is_ok_and(|sleep| sleep > Nanos::ZERO);
+        self.instructions == 0.0
+            && self.barriers == 0
+            && sections == 0
+            && self.pipeline.is_none()
+            && !sleeps
+    }
+}
+
 /// Critical sections, all under one lock; another may be nested in it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -139,6 +152,11 @@ impl Model {
         let read: Description = table.clone().try_into()?;
         check("imbalance", read.imbalance, "from 0 to 1", |x| (0.0..=1.0).contains(&x))?;
         check("repeat", f64::from(read.repeat), "1 or more", |x| x >= 1.0)?;
+        let is_empty = read.repeat > 1 && read.phase.iter().all(Phase::is_empty);
+        if is_empty || read.phase.iter().any(|phase| phase.repeat > 1 && phase.is_empty()) {
+            let wanted = "more than 0, where what is repeated does nothing else";
+            check("phase.instructions", 0.0, wanted, |instructions| instructions > 0.0)?;
+        }
         let mut writer = Writer { threads, malleable: read.malleable, ..Writer::default() };
         if let Some(instructions) = read.startup_instructions {
             writer.startup(instructions)?;

@@ -176,6 +176,21 @@ fn only_logs_of_those_that_are_gone_are_left_over() {
 }
 
 #[test]
+fn a_log_that_is_in_use_is_not_left_over_whatever_its_name_says() {
+    let (folder, log) = log();
+    // In a container that shares the folder, the owner's number means no process.
+    let path = folder.path().join("2147483647-5-1.undo");
+    fs::rename(log.path(), &path).unwrap();
+    let left = || Log::leftovers(folder.path(), &Proc::default()).unwrap();
+    let sentinels = log.file().unwrap();
+    assert_eq!(left(), Vec::<PathBuf>::new());
+    drop(log);
+    assert_eq!(left(), Vec::<PathBuf>::new(), "the sentinel has it still");
+    drop(sentinels);
+    assert_eq!(left(), [path]);
+}
+
+#[test]
 fn nothing_is_to_be_undone_after_a_reboot() {
     let (folder, mut log) = log();
     log.note(pinned(1)).unwrap();

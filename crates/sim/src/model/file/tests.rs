@@ -95,6 +95,27 @@ fn the_parallel_part_of_a_malleable_phase_is_a_region_that_asks_for_threads() {
 }
 
 #[test]
+fn what_does_nothing_is_not_repeated() {
+    let told =
+        |text: &str| Model::read(&text.parse().unwrap(), 2).map(drop).map_err(|e| e.to_string());
+    for idle in [
+        "repeat = 9\n[[phase]]",
+        "[[phase]]\nrepeat = 9",
+        "[[phase]]\ninstructions = 1\n[[phase]]\nrepeat = 9",
+    ] {
+        let error = told(idle).unwrap_err();
+        assert!(error.contains("phase.instructions") && error.contains("repeated"), "{error}");
+    }
+    for busy in [
+        "[[phase]]",
+        "repeat = 9\n[[phase]]\n[[phase]]\nsleep = '1us'",
+        "[[phase]]\nrepeat = 9\nbarriers = 1",
+    ] {
+        told(busy).unwrap();
+    }
+}
+
+#[test]
 fn what_is_wrong_is_named_with_its_key_and_what_would_be_right() {
     let told = |text: &str| read(text).unwrap_err().to_string();
     assert!(told("").contains("phase"));
