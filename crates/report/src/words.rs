@@ -306,8 +306,8 @@ pub fn cpu_use(result: &RunResult) -> String {
 pub fn kept_from(result: &RunResult) -> Option<String> {
     let from = result.kept_from_seconds?;
     Some(format!(
-        "Decisions, turns and complete runs before {from:.0} s are not kept one by one, since the run was long; \
-         all sums have them."
+        "Decisions, turns and complete runs before {from:.0} s are not kept one by one, \
+         since the run was long; all sums have them."
     ))
 }
 

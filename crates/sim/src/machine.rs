@@ -73,8 +73,8 @@ pub enum Halted {
     },
     /// It took more events than it may take.
     #[error(
-        "after {events} events the simulation is at {at} and has not ended: does a model repeat something too often? \
-         `cosched sim --max-events` allows more"
+        "after {events} events the simulation is at {at} and has not ended: \
+         does a model repeat something too often? `cosched sim --max-events` allows more"
     )]
     TooLong {
         /// How far it came.

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use cosched_core::Refusal;
-use cosched_linux::cgroup::{FreezeSwitch, Hierarchies};
+use cosched_linux::cgroup::{Dir, FreezeSwitch, Hierarchies};
 use cosched_linux::procfs::Proc;
 use rustix::fs::{CWD, FileType, mknodat};
 use rustix::process::Signal;
@@ -59,22 +59,32 @@ fn whoever_runs_while_cosched_is_stopped_is_told_to_have_run() {
 
 #[test]
 fn whoever_runs_while_somebody_freezes_cosched_is_told_to_have_run() {
-    let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
-        return skip("no cgroup can be frozen here");
-    };
-    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
-        return skip("this user may make no cgroup");
-    };
+    let Some((own, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     while_held_up_programs_run(|cosched, stopped| {
         dir.add(cosched.pid()).unwrap();
         switch.freeze().unwrap();
         std::thread::sleep(stopped);
         switch.thaw().unwrap();
-        tree.own.add(cosched.pid()).unwrap();
+        own.add(cosched.pid()).unwrap();
     });
     eventually("an empty cgroup", || dir.remove().is_ok());
+}
+
+/// The cgroup of this test, and a new one that can be frozen; `None`, and says so, where there is none.
+fn freezable_group() -> Option<(Dir, Dir)> {
+    let trees = Hierarchies::find(&Proc::default()).unwrap();
+    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
+        skip("no cgroup can be frozen here");
+        return None;
+    };
+    match tree.own.create_child(&format!("test-freezes-{}", std::process::id())) {
+        Ok(dir) => Some((tree.own.clone(), dir)),
+        Err(_) => {
+            skip("this user may make no cgroup");
+            None
+        }
+    }
 }
 
 /// Holds up cosched for some time, on every way of freezing; no program is frozen for long
@@ -150,13 +160,7 @@ fn whoever_runs_while_cosched_is_traced_is_told_to_have_run() {
 
 #[test]
 fn a_frozen_sentinel_is_replaced_and_undoes_nothing_when_it_is_thawed() {
-    let trees = Hierarchies::find(&Proc::default()).unwrap();
-    let Some(tree) = trees.v1("freezer").or(trees.v2()) else {
-        return skip("no cgroup can be frozen here");
-    };
-    let Ok(dir) = tree.own.create_child(&format!("test-freezes-{}", std::process::id())) else {
-        return skip("this user may make no cgroup");
-    };
+    let Some((_, dir)) = freezable_group() else { return };
     let switch = FreezeSwitch::open(&dir).unwrap();
     let place = Place::new();
     let cosched = start(&place, Rung("signals"));

@@ -122,7 +122,8 @@ fn lack_of_room(tree: &Hierarchy, cgroups: usize) -> Option<String> {
         let path = dir.path().display();
         match (left, most("cgroup.max.depth")) {
             (Some(left), _) if left < cgroups => Some(format!(
-                "{left} further cgroups may be made below {path} (cgroup.max.descendants), and {cgroups} are needed"
+                "{left} further cgroups may be made below {path} (cgroup.max.descendants), \
+                 and {cgroups} are needed"
             )),
             (_, Some(depth)) if depth < above + 2 => {
                 Some(format!("cgroups may be {depth} deep below {path} (cgroup.max.depth)"))

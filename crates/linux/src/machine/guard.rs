@@ -1,5 +1,5 @@
-//! What cosched hears of its sentinel and its log: when programs were thawed meanwhile, when another
-//! sentinel is needed, and when the disk takes no more of the log.
+//! What cosched hears of its sentinel and its log: when programs were thawed meanwhile, when
+//! another sentinel is needed, and when the disk takes no more of the log.
 
 use std::os::fd::AsFd;
 

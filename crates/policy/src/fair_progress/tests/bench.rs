@@ -1,4 +1,4 @@
-//! A machine for the tests of fair progress: programs that slow each other down as their traffic with memory says.
+//! A machine for the tests of fair progress: programs slow each other down by their memory traffic.
 
 use cosched_core::{Exit, IpBin, Program, ProgramState, Quality, Sample};
 
