@@ -23,6 +23,7 @@
 #                CELLS="numpy x4,single" HALF=tuning WAYS=linux,fcfs,turns choose, RESUME=1 goes on; target/bench/kernels.json and .md
 #   make bench-real  policies on mixes of real programs from PyPI and Debian: three hours; chosen like those of
 #                bench-kernels; target/bench/real.json and .md
+#   make bench-foreign  what a process outside the run gets beside it: five minutes; target/bench/foreign.json
 #   make bench-policies-sim  policies on modelled machines of 24, 64 and 128 CPUs: some minutes; experiments/policies/results.md
 #   make bench-progress  which figure of the kernel tells how fast a program is: some minutes; on the idle machine
 #   make bench-sim  how many events the simulator works off per second: target/bench/sim.json
@@ -49,7 +50,7 @@ RUST       := 1.85
 CARGO_DENY := 0.18.3
 TARGET     := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package test-package setup build kernels lint clean
+.PHONY: help demo test bench bench-lock bench-barrier bench-fairness bench-shuffling bench-kernels bench-real bench-foreign bench-policies-sim bench-malleable bench-progress bench-sim scaff experiments fuzz soak test-aa test-report test-guest package test-package setup build kernels lint clean
 help:
 	@sed -n '/^$$/q; s/^# \{0,1\}//p' Makefile
 
@@ -150,6 +151,10 @@ bench-kernels: PACKAGES += libomp5 python3-sklearn
 bench-kernels: setup build kernels
 	PYTHONDONTWRITEBYTECODE=1 python3 bench/policies.py --set kernels --cosched $(TARGET)/release/cosched \
 	    --out $(TARGET)/bench $(POLICIES_OPTIONS)
+
+bench-foreign: build kernels
+	PYTHONDONTWRITEBYTECODE=1 python3 bench/foreign.py --cosched $(TARGET)/release/cosched --out $(TARGET)/bench \
+	    --runs $(or $(RUNS),3)
 
 # The programs from PyPI are in an environment of their own. A program that cannot be made is left out.
 bench-real: PACKAGES += libomp5 python3-venv python3-torch gromacs openmpi-bin libopenmpi-dev golang-go default-jdk-headless ffmpeg zstd

@@ -43,18 +43,14 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// Bad input, in the words of an error.
+    /// Bad input, in the words of an error, with the remedy if a limit was reached.
     pub(crate) fn input(error: impl std::fmt::Display) -> Failure {
-        Failure::Input(error.to_string())
+        Failure::Input(with_remedy(error.to_string()))
     }
 
     /// Something that broke, in the words of an error, with the remedy if a limit was reached.
     pub(crate) fn broken(error: impl std::fmt::Display) -> Failure {
-        let text = error.to_string();
-        Failure::Broken(match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
-            Some((_, remedy)) => format!("{text}; {remedy}"),
-            None => text,
-        })
+        Failure::Broken(with_remedy(error.to_string()))
     }
 
     /// A place that cannot be written. Another one has to be named; but a full disk shows only on
@@ -83,6 +79,13 @@ impl Failure {
         match self {
             Failure::Input(text) | Failure::Broken(text) => text,
         }
+    }
+}
+
+fn with_remedy(text: String) -> String {
+    match LIMITS.iter().find(|(number, _)| text.ends_with(number)) {
+        Some((_, remedy)) => format!("{text}; {remedy}"),
+        None => text,
     }
 }
 

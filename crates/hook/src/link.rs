@@ -96,6 +96,15 @@ pub(crate) fn tally(thread: usize) -> Option<&'static Tally> {
     unsafe { PAGE.load(Relaxed).as_ref() }.and_then(|page| page.tally(thread))
 }
 
+/// Runs `f`, which moves this thread to another CPU, and says on the page that it does, if cosched
+/// was ever there.
+pub(crate) fn moving(f: impl FnOnce() -> bool) -> bool {
+    match connected() {
+        Some(page) => page.moving(f),
+        None => f(),
+    }
+}
+
 /// Whether cosched says that the barriers of this program are ours.
 pub(crate) fn donates() -> bool {
     page().is_some_and(|page| page.rule().donate)

@@ -119,7 +119,8 @@ pub(crate) fn go_where_fewer_are(on: &[u8; 64]) -> bool {
     siblings.saturating_sub(*others) >= 2 && go_to(least)
 }
 
-/// Goes to a CPU, and may run anywhere from there on; says whether it went.
+/// Goes to a CPU, and may run anywhere from there on; says whether it went. cosched is told on the
+/// page, since it may look at the mask meanwhile.
 ///
 /// Only a thread goes that may use every CPU, so that the mask that is left, of every CPU, says
 /// what it said before, whatever becomes of its cpuset.

@@ -12,6 +12,9 @@
 //! So whenever CPUs have gone or come, everybody is bound anew to what was his
 //! ([`Pinning::renew`]), whatever a policy makes of the CPUs there are.
 //!
+//! A thread of a program with cosched's library moves itself to another CPU by a mask that it has for
+//! a moment ([`Place::seen`]).
+//!
 //! A cpuset, where there is one, does all this in the kernel: it filters masks
 //! instead of replacing them.
 
@@ -38,6 +41,29 @@ pub enum Pinning {
     Masks(Box<Masks>),
     /// By a cpuset of its own.
     Cpuset(Dir),
+}
+
+/// Where a program's threads are found.
+#[derive(Clone, Copy)]
+pub struct Place<'a> {
+    /// Its processes.
+    pub tree: &'a Tree,
+    /// The system's processes.
+    pub proc: &'a Proc,
+    /// How many moves of its own threads the program says that it has begun; `None`: one is under
+    /// way.
+    pub moves: &'a dyn Fn() -> Option<u32>,
+}
+
+impl Place<'_> {
+    /// The mask of a thread. While the library in the program may be moving it, a mask of one CPU
+    /// is not its own: only threads that may use every CPU are moved.
+    fn seen(&self, tid: i32) -> Result<Seen, AffinityError> {
+        let before = (self.moves)();
+        let seen = Seen::of(tid)?;
+        let is_its_own = seen.mask.len() > 1 || before.is_some() && before == (self.moves)();
+        Ok(if is_its_own { seen } else { seen.freed() })
+    }
 }
 
 /// Why a program is not bound as wanted.
@@ -81,10 +107,10 @@ impl Masks {
     fn bind(
         &mut self,
         cpus: Option<CpuSet>,
-        tree: &Tree,
-        proc: &Proc,
+        place: Place<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
+        let Place { tree, proc, .. } = place;
         let target = cpus.unwrap_or(self.found);
         if cpus.is_none() && self.is_untouched() {
             return Ok(());
@@ -100,7 +126,7 @@ impl Masks {
                     let Ok(stat) = proc.thread_stat(process.pid, tid) else { continue };
                     let thread = Process::from(stat);
                     if met.insert(thread) {
-                        news.push((thread, Seen::of(thread.pid).ok()));
+                        news.push((thread, place.seen(thread.pid).ok()));
                     }
                 }
             }
@@ -112,7 +138,7 @@ impl Masks {
             let ours = [self.found, self.last, given];
             for (thread, before) in news {
                 // Others were looked at since, and it may have bound itself meanwhile.
-                let bound = outcome(Seen::of(thread.pid)).and_then(|seen| match seen {
+                let bound = outcome(place.seen(thread.pid)).and_then(|seen| match seen {
                     Some(seen) => {
                         let is_known = ours.iter().any(|mask| seen.shows(mask))
                             || self.apart.gave(thread.pid, &seen, &self.last);
@@ -136,10 +162,10 @@ impl Masks {
         refused.map_or(Ok(()), |why| Err(PinError::Refused(why)))
     }
 
-    fn renew(&mut self, tree: &Tree, proc: &Proc, log: &mut Log) -> Result<(), PinError> {
+    fn renew(&mut self, place: Place<'_>, log: &mut Log) -> Result<(), PinError> {
         let bound = Some(self.last).filter(|last| *last != self.found);
         match bound.is_some() || !self.apart.is_new() {
-            true => self.bind(bound, tree, proc, log),
+            true => self.bind(bound, place, log),
             false => Ok(()),
         }
     }
@@ -149,13 +175,13 @@ impl Masks {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
-        (tree, proc): (&Tree, &Proc),
+        place: Place<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         if self.apart.is_new() {
-            self.meet_strangers(tree, proc);
+            self.meet_strangers(place);
         }
-        let Some(seen) = outcome(Seen::of(thread.pid))? else { return Ok(()) };
+        let Some(seen) = outcome(place.seen(thread.pid))? else { return Ok(()) };
         if !self.is_ours(thread.pid, &seen) {
             self.meet(thread, seen.mask, log)?;
             return Err(PinError::Refused(Refusal::ChangedByOther));
@@ -189,10 +215,11 @@ impl Masks {
     }
 
     /// Remembers which threads other software has bound, before any thread has such a mask from us.
-    fn meet_strangers(&mut self, tree: &Tree, proc: &Proc) {
+    fn meet_strangers(&mut self, place: Place<'_>) {
+        let Place { tree, proc, .. } = place;
         for process in tree.members(proc) {
             for tid in proc.threads(process.pid).unwrap_or_default() {
-                let known = proc.thread_stat(process.pid, tid).ok().zip(Seen::of(tid).ok());
+                let known = proc.thread_stat(process.pid, tid).ok().zip(place.seen(tid).ok());
                 let stranger = known.filter(|(_, seen)| !self.is_ours(tid, seen));
                 if let Some((stat, seen)) = stranger {
                     self.apart.meets(stat.into(), seen.mask);
@@ -273,11 +300,11 @@ impl Pinning {
         cpus: Option<CpuSet>,
         everywhere: &CpuSet,
         nodes: Option<&[u16]>,
-        (tree, proc): (&Tree, &Proc),
+        place: Place<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         match self {
-            Pinning::Masks(masks) => masks.bind(cpus, tree, proc, log),
+            Pinning::Masks(masks) => masks.bind(cpus, place, log),
             Pinning::Cpuset(dir) => {
                 // Version 2 moves a program's pages along with its nodes, which no user asked for.
                 let nodes = nodes.filter(|_| dir.version() == Version::V1);
@@ -301,7 +328,7 @@ impl Pinning {
         &mut self,
         thread: Process,
         cpus: Option<CpuSet>,
-        place: (&Tree, &Proc),
+        place: Place<'_>,
         log: &mut Log,
     ) -> Result<(), PinError> {
         match self {
@@ -317,9 +344,9 @@ impl Pinning {
     /// # Errors
     /// When a change could not be announced. Whose CPUs are offline stays as the kernel has left
     /// him.
-    pub fn renew(&mut self, tree: &Tree, proc: &Proc, log: &mut Log) -> Result<(), LogError> {
+    pub fn renew(&mut self, place: Place<'_>, log: &mut Log) -> Result<(), LogError> {
         let Pinning::Masks(masks) = self else { return Ok(()) };
-        match masks.renew(tree, proc, log) {
+        match masks.renew(place, log) {
             Ok(()) | Err(PinError::Refused(_)) => Ok(()),
             Err(PinError::Log(error)) => Err(error),
         }
@@ -336,12 +363,17 @@ impl Pinning {
     ///
     /// # Errors
     /// When it could not be written down that other software decides.
-    pub fn owner(&mut self, tid: i32, proc: &Proc, log: &mut Log) -> Result<MaskOwner, LogError> {
+    pub fn owner(
+        &mut self,
+        tid: i32,
+        place: Place<'_>,
+        log: &mut Log,
+    ) -> Result<MaskOwner, LogError> {
         let Pinning::Masks(masks) = self else { return Ok(MaskOwner::Cosched) };
-        match Seen::of(tid) {
+        match place.seen(tid) {
             Ok(seen) if !masks.is_ours(tid, &seen) => {
                 // A thread that has ended meanwhile has no owner.
-                if let Ok(thread) = Process::find(proc, tid) {
+                if let Ok(thread) = Process::find(place.proc, tid) {
                     masks.meet(thread, seen.mask, log)?;
                 }
                 Ok(MaskOwner::User)

@@ -11,7 +11,7 @@
 //!   version and size                        progress: ticks so far
 //!   heartbeat: when cosched was alive
 //!   rule: managed, barriers, counting,      passages: regions and barriers so far
-//!     grant, CPUs
+//!     grant, CPUs                           moves: of threads between CPUs, begun and under way
 //!   answer: number of the last request that is answered
 //!
 //! then 32 lines of 64 bytes, which the program's threads write: what they did at barriers of ours ([`Tally`])
@@ -44,7 +44,7 @@ pub const BARRIER_WAY: &str = "COSCHED_BARRIER_WAY";
 /// The size of the shared memory, bytes.
 pub const SIZE: usize = 4096;
 /// The version of everything here; other versions have nothing to do with each other.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 5;
 /// How often cosched renews the heartbeat, milliseconds.
 pub const BEAT: u64 = 1000;
 /// How old a heartbeat may be before cosched counts as gone, milliseconds.
@@ -77,6 +77,8 @@ struct OfProgram {
     request: AtomicU64,
     progress: AtomicU64,
     passages: AtomicU64,
+    /// How many have begun, in the upper half; how many are under way, in the lower.
+    moves: AtomicU64,
 }
 
 /// What cosched does.
@@ -115,6 +117,13 @@ impl Page {
     /// What the program's threads have done at barriers of ours.
     pub fn meetings(&self) -> Meetings {
         self.threads.iter().map(Tally::read).fold(Meetings::default(), Meetings::add)
+    }
+
+    /// How many moves of threads to other CPUs have begun; `None`: one is under way, and a thread
+    /// may have a mask of one CPU that is not its own.
+    pub fn moves(&self) -> Option<u32> {
+        let moves = self.program.moves.load(Ordering::SeqCst);
+        (moves as u32 == 0).then_some((moves >> 32) as u32)
     }
 
     /// How many regions it has begun and barriers it has passed, while they were counted.
@@ -164,6 +173,14 @@ impl Page {
     #[inline]
     pub fn pass(&self) {
         self.program.passages.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Runs `f`, which moves a thread to another CPU by a mask that it has for a moment.
+    pub fn moving<T>(&self, f: impl FnOnce() -> T) -> T {
+        self.program.moves.fetch_add(1 << 32 | 1, Ordering::SeqCst);
+        let result = f();
+        self.program.moves.fetch_sub(1, Ordering::SeqCst);
+        result
     }
 
     /// Tells of progress.
@@ -328,6 +345,18 @@ mod tests {
         page.pass();
         page.pass();
         assert_eq!((page.progress(), page.passages()), (7, 2));
+    }
+
+    #[test]
+    fn moves_are_counted_and_not_told_while_one_is_under_way() {
+        let page = Page::default();
+        assert_eq!(page.moves(), Some(0));
+        page.moving(|| {
+            assert_eq!(page.moves(), None);
+            page.moving(|| ());
+            assert_eq!(page.moves(), None);
+        });
+        assert_eq!(page.moves(), Some(2));
     }
 
     #[test]

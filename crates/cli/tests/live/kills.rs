@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cosched_linux::affinity;
+use cosched_linux::procfs::Proc;
 use cosched_linux::tree::Process;
 use rustix::process::Signal;
 use serde_json::Value;
@@ -225,7 +226,8 @@ impl Way {
     }
 }
 
-/// Threads have a slice and a class from us, are always being born, and get back what was found.
+/// Threads have a slice and a class from us, are always being born, and get back what was found:
+/// from the sentinel, or where that is killed with cosched, from `recover`.
 fn scheduling_is_put_back(way: Way, user: &User) {
     if !Locker::can_be_changed() {
         return;
@@ -246,7 +248,16 @@ fn scheduling_is_put_back(way: Way, user: &User) {
             std::thread::sleep(moment(kill) / 10);
             Some(locker)
         };
+        let with_its_sentinel = kill % 3 == 2;
+        let marked = place.marked();
+        let sentinels = if with_its_sentinel { marked.named("csentinel") } else { Vec::new() };
         cosched.kill();
+        for sentinel in sentinels {
+            let _ = sentinel.signal(&Proc::default(), Signal::KILL);
+        }
+        if with_its_sentinel {
+            place.cosched(&["recover"]).ended().with(0);
+        }
         let since = Instant::now();
         let started = !place.marked().named("trap").is_empty();
         let locker = locker.or_else(|| started.then(|| Locker::in_place(&place)));

@@ -57,6 +57,20 @@ fn too_few_open_files_are_refused_at_the_start_with_the_number_that_is_enough() 
     }
 }
 
+/// Also where no folder for the undo log is known, which is looked for then.
+#[test]
+fn too_few_open_files_to_begin_with_are_named_as_the_reason() {
+    let place = Place::new();
+    for limit in 4..12 {
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={limit}:{limit}")).arg(&place.executable);
+        command.args(["run", "--", "true"]).env_remove("XDG_RUNTIME_DIR");
+        let ended = command.output().unwrap();
+        let said = String::from_utf8(ended.stderr).unwrap();
+        assert!(!ended.status.success() && said.contains("open files"), "{limit}: {said}");
+    }
+}
+
 #[test]
 fn programs_get_the_limit_of_open_files_that_cosched_was_given() {
     let place = Place::new();

@@ -21,6 +21,7 @@ mod faithful;
 mod faults;
 mod hostile;
 mod input;
+mod killed_together;
 mod kills;
 mod limits;
 mod lives;

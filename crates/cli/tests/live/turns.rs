@@ -23,7 +23,7 @@ const IN_TURN: [&str; 2] = ["10000", "262144"];
 const ORDINARY: [&str; 2] = ["100", "1024"];
 
 /// Three programs, each of which can use all CPUs and tells its first process.
-fn three() -> [String; 3] {
+pub(super) fn three() -> [String; 3] {
     let threads = format!("threads = {}", cpus().len());
     NAMES.map(|name| program(name, &threads, &format!("echo $$ > {name}; {BUSY}")))
 }
@@ -33,7 +33,7 @@ fn cpus() -> CpuSet {
 }
 
 /// Whether this user has CPU groups that can be idle; says so if not.
-fn has_groups(place: &Place) -> bool {
+pub(super) fn has_groups(place: &Place) -> bool {
     let report = place.cosched(&["doctor", "--json"]).ended().with(0).stdout;
     let report: Value = serde_json::from_str(&report).unwrap();
     let rights = report["rights"].as_array().unwrap();

@@ -56,7 +56,7 @@ impl Waiting for Kernel {
 
     fn join(&self, tid: u32) {
         if let Some(entry) = link::threads().and_then(|table| table.entry(tid)) {
-            sys::go_to(entry.cpu.into());
+            link::moving(|| sys::go_to(entry.cpu.into()));
         }
     }
 
@@ -68,7 +68,7 @@ impl Waiting for Kernel {
                 *count = count.saturating_add(1);
             }
         }
-        sys::go_where_fewer_are(&on)
+        link::moving(|| sys::go_where_fewer_are(&on))
     }
 
     #[inline]

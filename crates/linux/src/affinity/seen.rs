@@ -41,6 +41,11 @@ impl Seen {
         }
     }
 
+    /// The same thread, if it may use every CPU that is there.
+    pub fn freed(self) -> Seen {
+        Seen { mask: CpuSet::first(MAX_CPUS).difference(&self.gone), ..self }
+    }
+
     /// Whether a thread with this mask looks like that.
     pub fn shows(&self, mask: &CpuSet) -> bool {
         let left = mask.difference(&self.gone);

@@ -334,6 +334,15 @@ impl Door {
         self.guests.values().map(Guest::meetings).fold(self.meetings, |sum, its| sum + its)
     }
 
+    /// How many moves of threads between CPUs have begun in the processes that are there; `None`:
+    /// one is under way.
+    pub fn moves(&self) -> Option<u32> {
+        self.guests
+            .values()
+            .map(Guest::moves)
+            .try_fold(0, |sum: u32, its| Some(sum.wrapping_add(its?)))
+    }
+
     /// All that was ever told of progress.
     pub fn told(&self) -> Told {
         self.guests.values().map(Guest::told).fold(self.told, Told::plus)

@@ -183,6 +183,11 @@ impl Guest {
         Told { ticks: page.progress(), passages }
     }
 
+    /// How many moves of its threads have begun; `None`: one is under way.
+    pub(super) fn moves(&self) -> Option<u32> {
+        self.shared.page().moves()
+    }
+
     /// What its threads have done at barriers. May go back, if it lies.
     pub(super) fn meetings(&self) -> Meetings {
         self.shared.page().meetings()

@@ -308,7 +308,9 @@ impl Observer {
                     program: id,
                     cpu: thread.cpu.unwrap_or_default(),
                     on_cpu: thread.in_activity(Activity::Running),
-                    mask_owner: live.pinning.owner(thread.thread, &proc, log)?,
+                    mask_owner: live.binding(&proc, |pinning, place| {
+                        pinning.owner(thread.thread, place, log)
+                    })?,
                 }),
                 Some(_) => {}
             }

@@ -11,8 +11,9 @@ use crate::freezer::{Freezer, Stopper};
 use crate::ground::{FreezerRung, Plot};
 use crate::hook::Door;
 use crate::launch::Launched;
-use crate::pinning::{Masks, Pinning};
+use crate::pinning::{Masks, Pinning, Place};
 use crate::pointers::Pointers;
+use crate::procfs::Proc;
 use crate::scheduling::Scheduling;
 use crate::tree::{Process, Tree};
 use crate::undo::Record;
@@ -52,6 +53,19 @@ pub(super) struct Live {
     /// Whether its last process is known to have ended.
     pub(super) gone: bool,
     plot: Plot,
+}
+
+impl Live {
+    /// What binds it, and where its threads are found.
+    pub(super) fn binding<T>(
+        &mut self,
+        proc: &Proc,
+        bind: impl FnOnce(&mut Pinning, Place<'_>) -> T,
+    ) -> T {
+        let door = &self.door;
+        let moves = || door.as_ref().map_or(Some(0), Door::moves);
+        bind(&mut self.pinning, Place { tree: &self.tree, proc, moves: &moves })
+    }
 }
 
 /// How a program's command ended.

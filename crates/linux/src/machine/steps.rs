@@ -210,8 +210,10 @@ impl Linux {
     pub(super) fn bind(&mut self, live: &mut Live, settings: Settings) -> Result<(), MachineError> {
         let nodes = self.topology.nodes(&settings.cpus.unwrap_or(self.cpus));
         let nodes = Some(nodes).filter(|_| self.topology.nodes(&self.topology.all()).len() > 1);
-        let place = (&live.tree, &self.proc);
-        match live.pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log) {
+        let bound = live.binding(&self.proc, |pinning, place| {
+            pinning.bind(settings.cpus, &self.cpus, nodes.as_deref(), place, &mut self.log)
+        });
+        match bound {
             Ok(()) => Ok(()),
             Err(PinError::Refused(why)) => {
                 self.look_at_cpus();
@@ -225,7 +227,7 @@ impl Linux {
     /// CPUs have gone or come, and the kernel may have let bound threads run anywhere.
     pub(super) fn renew_bindings(&mut self) -> Result<(), MachineError> {
         for live in self.live.values_mut() {
-            live.pinning.renew(&live.tree, &self.proc, &mut self.log)?;
+            live.binding(&self.proc, |pinning, place| pinning.renew(place, &mut self.log))?;
         }
         Ok(())
     }
@@ -240,8 +242,9 @@ impl Linux {
             self.tell(Happening::Refused(program, Aspect::Slice, Refusal::NotSupported));
         }
         let bind = |linux: &mut Linux, live: &mut Live| {
-            let place = (&live.tree, &linux.proc);
-            live.pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
+            live.binding(&linux.proc, |pinning, place| {
+                pinning.bind_one(stat.into(), rule.cpus, place, &mut linux.log)
+            })
         };
         match self.with(program, bind).unwrap_or(Ok(())) {
             Ok(()) => Ok(()),

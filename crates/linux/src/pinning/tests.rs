@@ -33,15 +33,26 @@ impl Sleeper {
     }
 
     fn bind(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
+        self.bind_while(cpus, &|| Some(0))
+    }
+
+    /// The program says this of moves of its own.
+    fn bind_while(
+        &mut self,
+        cpus: Option<CpuSet>,
+        moves: &dyn Fn() -> Option<u32>,
+    ) -> Result<(), Refusal> {
         let (tree, proc) = (self.tree(), Proc::default());
-        refusal(self.masks.bind(cpus, &tree, &proc, &mut self.log))
+        let place = Place { tree: &tree, proc: &proc, moves };
+        refusal(self.masks.bind(cpus, place, &mut self.log))
     }
 
     /// Its only thread gets CPUs of its own.
     fn rule(&mut self, cpus: Option<CpuSet>) -> Result<(), Refusal> {
         let (tree, proc) = (self.tree(), Proc::default());
         let thread = Process::find(&proc, self.pid()).unwrap();
-        refusal(self.masks.bind_one(thread, cpus, (&tree, &proc), &mut self.log))
+        let place = Place { tree: &tree, proc: &proc, moves: &|| Some(0) };
+        refusal(self.masks.bind_one(thread, cpus, place, &mut self.log))
     }
 
     fn tree(&self) -> Tree {
@@ -107,6 +118,27 @@ fn what_somebody_else_bound_is_not_widened() {
     assert_eq!(program.cpus(), second);
     assert_eq!(program.bind(None), Ok(()));
     assert_eq!(program.cpus(), second);
+}
+
+/// The library moves a thread by a mask that the thread has for a moment.
+#[test]
+fn a_mask_of_a_moment_is_not_given_back_as_the_threads_own() {
+    let Some((all, first, second)) = two_cpus() else { return };
+    let every = Seen::of(0).unwrap().freed().mask;
+    let count = std::cell::Cell::new(0);
+    let under_way = || None;
+    let between = || Some(count.replace(count.get() + 1));
+    let over = || Some(1);
+    let moments: [(&dyn Fn() -> Option<u32>, bool); 3] =
+        [(&under_way, true), (&between, true), (&over, false)];
+    for (moves, is_of_a_moment) in moments {
+        let mut program = Sleeper::start(every);
+        program.is_bound_to(second);
+        let bound = program.bind_while(Some(first), moves);
+        assert_eq!(bound, if is_of_a_moment { Ok(()) } else { Err(Refusal::NoCpuLeft) });
+        assert_eq!(program.bind(None), Ok(()));
+        assert_eq!(program.cpus(), if is_of_a_moment { all } else { second });
+    }
 }
 
 #[test]
@@ -195,7 +227,9 @@ fn what_somebody_else_bound_to_another_threads_cpus_is_left_there_by_whoever_rea
     program.is_bound_to(second);
     let masks = Masks::new(id, all, None);
     let mut pinning = Pinning::Masks(Box::new(std::mem::replace(&mut program.masks, masks)));
-    let owner = pinning.owner(pid, &Proc::default(), &mut program.log).unwrap();
+    let (tree, proc) = (program.tree(), Proc::default());
+    let place = Place { tree: &tree, proc: &proc, moves: &|| Some(0) };
+    let owner = pinning.owner(pid, place, &mut program.log).unwrap();
     assert_eq!(owner, MaskOwner::User);
     assert_eq!(undo::restore(program.log.book(), &Proc::default()).masks, 0);
     assert_eq!(program.cpus(), second);

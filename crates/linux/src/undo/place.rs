@@ -129,6 +129,14 @@ pub enum PlaceError {
         /// What the system said.
         source: io::Error,
     },
+    /// It cannot be seen which folders are there.
+    #[error("cannot look into {} for a folder for the undo log: {source}", folder.display())]
+    Look {
+        /// Where it would be.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// Others may write to it, or it is another user's.
     #[error("{} is not a private folder of this user, so no undo log can be kept there; set XDG_RUNTIME_DIR to one that is", folder.display())]
     NotPrivate {
@@ -169,6 +177,7 @@ fn in_runtime_folder(folder: &Path, uid: u32) -> Result<PathBuf, PlaceError> {
 /// Makes a folder in `/tmp`. Where the first name is taken, it gets a name that no user can have
 /// guessed.
 fn make_in_tmp(uid: u32, tmp: &Path) -> Result<PathBuf, PlaceError> {
+    fs::read_dir(tmp).map_err(|source| PlaceError::Look { folder: tmp.to_owned(), source })?;
     let first = tmp.join(first_name(uid));
     let failed = |source| PlaceError::Make { folder: first.clone(), source };
     if let Err(taken) = DirBuilder::new().mode(0o700).create(&first) {

@@ -1,0 +1,137 @@
+//! Any of `cosched`, its sentinel and its shims are killed at the same moment. Either what is left
+//! of them undoes everything, or the next command says that `recover` does.
+//!
+//! `COSCHED_KILLS` says how often on each way of scheduling.
+
+use std::time::{Duration, Instant};
+
+use cosched_linux::tree::Process;
+use rustix::process::Signal;
+
+use super::kills::{kills, moment, start, wrongs};
+use super::support::{Cosched, Marked, Place, Rung, eventually};
+use super::turns;
+
+/// How long an undoing may take that has only begun with the kills.
+const BOUND: Duration = Duration::from_secs(2);
+
+/// What is killed, by the bits of a number: cosched, its sentinel, and each of three shims.
+#[derive(Clone, Copy, Debug)]
+struct Victims(u64);
+
+impl Victims {
+    /// Every combination in turn, but for the empty one.
+    fn of(kill: u64) -> Victims {
+        Victims(1 + kill * 7 % 31)
+    }
+
+    fn cosched(self) -> bool {
+        self.0 & 1 != 0
+    }
+
+    fn sentinel(self) -> bool {
+        self.0 & 2 != 0
+    }
+
+    fn shims(self) -> u64 {
+        self.0 >> 2
+    }
+
+    /// The processes that there are of them, in an order that differs from kill to kill.
+    fn found(self, marked: &Marked, cosched: &Cosched, kill: u64) -> Vec<Process> {
+        let mut all = Vec::new();
+        if self.cosched() {
+            all.push(cosched.process());
+        }
+        if self.sentinel() {
+            all.extend(marked.named("csentinel"));
+        }
+        let shims = marked.named("shim").into_iter().enumerate();
+        all.extend(shims.filter(|(i, _)| self.shims() >> i & 1 != 0).map(|(_, shim)| shim));
+        let middle = kill as usize % all.len().max(1);
+        all.rotate_left(middle);
+        all
+    }
+}
+
+/// Waits for what is left of the helpers to undo everything; what is still wrong in the end.
+fn wrongs_in_the_end(place: &Place, cosched: i32) -> Vec<String> {
+    let since = Instant::now();
+    loop {
+        let wrongs = wrongs(place, cosched);
+        if wrongs.is_empty() || since.elapsed() > BOUND {
+            return wrongs;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn killed_together(start: impl Fn(&Place) -> Option<Cosched>) {
+    let (mut recovered, mut undone) = (0, 0);
+    for kill in 0..kills() {
+        let place = Place::new();
+        let Some(cosched) = start(&place) else { return };
+        let (pid, victims) = (cosched.pid(), Victims::of(kill));
+        std::thread::sleep(moment(kill));
+        let marked = place.marked();
+        for process in victims.found(&marked, &cosched, kill) {
+            // It may have ended with the one before.
+            let _ = process.signal(&Default::default(), Signal::KILL);
+        }
+        // Without the others, it goes on; then it is the last to be killed.
+        let went_on = !victims.cosched();
+        if went_on {
+            std::thread::sleep(moment(kill) / 10);
+        }
+        cosched.kill();
+        let left = wrongs_in_the_end(&place, pid);
+        if !left.is_empty() {
+            // A sentinel that was killed cannot have undone it.
+            assert!(victims.sentinel(), "{victims:?} at {:?}: {left:?}", moment(kill));
+            let offered = place.cosched(&["top", "--once"]).ended();
+            assert!(offered.stderr.contains("cosched recover"), "{}", offered.stderr);
+        }
+        place.cosched(&["recover"]).ended().with(0);
+        eventually("the end of what recovers", || wrongs(&place, pid).is_empty());
+        match left.is_empty() {
+            true => undone += 1,
+            false => recovered += 1,
+        }
+        // The kernel ends a stopped program whose shim and cosched are killed; the others go on.
+        let programs = marked.programs();
+        let before: Vec<_> = programs.iter().map(|one| (*one, marked.ticks(*one))).collect();
+        eventually("programs that go on", || {
+            before.iter().all(|(one, ticks)| {
+                !marked.lives(*one) || !marked.is_stopped(*one) && marked.ticks(*one) >= *ticks
+            })
+        });
+        place.no_trace_is_left_of(pid);
+    }
+    eprintln!("{} kills: undone {undone} times, recovered {recovered} times", kills());
+}
+
+#[test]
+fn all_is_undone_after_kills_of_any_of_them_by_cgroup_v2() {
+    killed_together(|place| by(place, "cgroup-v2"));
+}
+
+#[test]
+fn all_is_undone_after_kills_of_any_of_them_by_cgroup_v1() {
+    killed_together(|place| by(place, "cgroup-v1"));
+}
+
+#[test]
+fn all_is_undone_after_kills_of_any_of_them_by_signals() {
+    killed_together(|place| by(place, "signals"));
+}
+
+#[test]
+fn all_is_undone_after_kills_of_any_of_them_by_weight() {
+    killed_together(|place| {
+        turns::has_groups(place).then(|| place.run(&turns::three(), "--quantum 5ms"))
+    });
+}
+
+fn by(place: &Place, rung: &'static str) -> Option<Cosched> {
+    Rung(rung).is_here().then(|| start(place, Rung(rung)))
+}
