@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn each_asks_for_what_its_name_says() {
+    fn actuators_set_what_their_names_say() {
         let slice = Nanos::from_millis(20);
         let asked = |actuator: Actuator| {
             let settings = actuator.settings(slice, None);

@@ -115,8 +115,9 @@ mod tests {
         [Why::Tried { actuator, against }, came]
     }
 
+    /// What was kept last counts as best. What was put back counts as tried.
     #[test]
-    fn what_was_kept_last_is_known_to_be_best_and_what_was_put_back_is_known_as_well() {
+    fn what_was_kept_is_best_and_what_was_undone_is_tried() {
         let told =
             [trial(Slice, None, 0.9), trial(Batch, None, 1.2), trial(BatchSlice, Batch, 0.8)];
         let known = Experience::default().after(told.concat());

@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_of_all_waits_and_nobody_divides_by_none() {
+    fn shares_of_no_waits_do_not_divide_by_zero() {
         let met = Meetings { glanced: 6, looked_on: 1, slept: 3, ..Meetings::default() };
         assert_eq!((met.waits(), met.long_waits(), met.share(met.slept)), (10, 4, 0.3));
         assert_eq!(Meetings::default().share(0), 0.0);

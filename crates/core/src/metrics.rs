@@ -215,8 +215,10 @@ mod tests {
         close(shared.fairness(), 0.6);
     }
 
+    /// What a program takes longer because it runs with fewer threads alone is not caused by its
+    /// co-runners.
     #[test]
-    fn what_a_program_takes_longer_alone_with_fewer_threads_is_not_its_companys_doing() {
+    fn a_lower_thread_count_is_not_counted_as_interference() {
         let [_, shared] = pair();
         let molded = ProgramTimes { molded_solo: Some(Nanos::from_millis(6500)), ..shared };
         close(molded.interference_seconds(), 0.5);
@@ -247,8 +249,9 @@ mod tests {
         close(metrics.mean_turnaround_seconds, 9.0);
     }
 
+    /// A mean over programs that include such a program does not exist either.
     #[test]
-    fn a_program_that_was_never_done_has_no_slowdown_and_leaves_no_mean() {
+    fn a_program_that_never_finished_has_no_slowdown() {
         let [gang, shared] = pair();
         let unfinished = ProgramTimes { turnaround: None, ..shared };
         let metrics = Metrics::of(&[gang, unfinished], Nanos::from_secs(10), 2);

@@ -331,14 +331,15 @@ mod tests {
     };
 
     #[test]
-    fn misses_are_told_per_thousand_instructions() {
+    fn misses_are_per_thousand_instructions() {
         assert_eq!(COUNTED.misses_per_kilo_instruction(), Some(2.5));
         let none = Counts { llc_misses: Some(0), ..COUNTED };
         assert_eq!(none.misses_per_kilo_instruction(), Some(0.0));
     }
 
+    /// Without references, there is no miss ratio.
     #[test]
-    fn the_miss_ratio_is_of_references_and_there_is_none_without_them() {
+    fn the_miss_ratio_is_per_reference() {
         assert_eq!(COUNTED.miss_ratio(), Some(10.0 / 90.0));
         for counts in [
             Counts { llc_references: Some(0), llc_misses: Some(0), ..COUNTED },

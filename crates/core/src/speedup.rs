@@ -79,8 +79,9 @@ mod tests {
         );
     }
 
+    /// A curve of more points than needed keeps its first and last.
     #[test]
-    fn what_makes_no_sense_is_no_speedup_and_too_much_keeps_its_ends() {
+    fn impossible_speedups_are_refused() {
         assert_eq!(speedup(&[]), None);
         assert_eq!(speedup(&[(0, 5)]), None);
         assert_eq!(speedup(&[(1, 5), (2, 0)]), None);

@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn the_interval_of_a_median_holds_the_true_one_in_95_of_100_cases() {
+    fn the_interval_of_a_median_covers_95_of_100_cases() {
         let mut random = fastrand::Rng::with_seed(3);
         let truth = median(&noisy(&mut random, 100_001)).unwrap();
         for n in [6, 7, 8, 10, 20] {
@@ -233,8 +233,9 @@ mod tests {
         }
     }
 
+    /// The ends are those that tables of the sign test give.
     #[test]
-    fn the_ends_of_a_median_s_interval_are_those_of_the_tables_of_the_sign_test() {
+    fn ends_of_the_medians_interval_match_the_sign_test() {
         // The critical values for two sides of 5 % in all: 0 for 6 to 8 measurements, 1 for 9 to
         // 11, 5 for 20.
         for (n, few) in [(6, 0), (8, 0), (9, 1), (11, 1), (20, 5)] {
@@ -269,15 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn one_pair_out_of_line_hardly_moves_a_ratio() {
+    fn one_outlying_pair_hardly_changes_a_ratio() {
         let b = [1.0; 8];
         let a = [1.01, 1.0, 1.02, 0.99, 1.01, 1.0, 1.4, 1.01];
         let estimate = ratio_estimate(&a, &b).unwrap();
         assert!((1.0..1.02).contains(&estimate.value), "{estimate:?}");
     }
 
+    /// As many averages are left out at each end as tables of the signed-rank test give.
     #[test]
-    fn as_many_averages_are_left_out_as_in_the_tables_of_the_signed_rank_test() {
+    fn left_out_averages_match_the_signed_rank_test() {
         // The critical values for two sides of 5 % in all, such as 0 for 6 pairs and 8 for 10, and
         // the one after.
         let table =
@@ -315,8 +317,10 @@ mod tests {
         assert_eq!(ratio_estimate(&[1.0, 0.0], &[1.0, 1.0]), None);
     }
 
+    /// The error is that of a median of normally distributed samples, and one outlier hardly
+    /// changes it.
     #[test]
-    fn the_error_of_a_median_is_that_of_normal_samples_and_a_hiccup_hardly_moves_it() {
+    fn the_error_of_a_median_resists_an_outlier() {
         let mut random = fastrand::Rng::with_seed(5);
         let mut normal = |n: usize| -> Vec<f64> {
             (0..n).map(|_| (0..12).map(|_| random.f64()).sum::<f64>() - 6.0).collect()

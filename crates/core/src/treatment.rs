@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_stays_until_the_next_one_or_the_next_run_of_the_program() {
+    fn a_slice_stays_until_the_next_slice_or_run() {
         let treatment = after(&[Why::LeftToKernel, SLICE]);
         assert_eq!((treatment.in_force, treatment.tried), (None, None));
         assert_eq!(treatment.chosen.map(|chosen| chosen.slice), Some(Nanos::from_millis(200)));
@@ -89,8 +89,9 @@ mod tests {
         assert!(!Treatment::default().learn(&Why::Turn));
     }
 
+    /// Until then, and if it is not kept, the earlier treatment counts.
     #[test]
-    fn what_was_tried_is_in_force_once_it_is_kept_and_else_what_was_before() {
+    fn a_trial_takes_effect_only_once_it_is_kept() {
         use Actuator::{Batch, None as AsFound, Slice};
         let given = Why::Given { actuator: AsFound };
         let tried = Why::Tried { actuator: Slice, against: AsFound };

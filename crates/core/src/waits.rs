@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_have_more_than_one_cpu() {
+    fn a_thread_never_has_more_than_one_cpu() {
         assert_eq!(share(3.0, 16.0, 0.25), 3.0);
     }
 

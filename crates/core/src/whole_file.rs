@@ -89,8 +89,9 @@ mod tests {
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 
+    /// A temporary file that a crash left behind does not keep the next file from being written.
     #[test]
-    fn no_link_is_followed_and_what_a_crash_has_left_is_in_nobodys_way() {
+    fn links_are_not_followed_and_crash_leftovers_do_not_matter() {
         let folder = tempfile::tempdir().unwrap();
         let (file, foreign) = (folder.path().join("run.json"), folder.path().join("foreign"));
         fs::write(&foreign, "precious").unwrap();

@@ -137,8 +137,9 @@ fn the_file_has_the_fields_that_scripts_rely_on() {
     assert_eq!(file["metrics"]["responsiveness_max_seconds"], json!(2.0));
 }
 
+/// The sum is left out where no program reported its waiting.
 #[test]
-fn what_waiting_cost_is_summed_over_runs_and_left_out_where_nobody_told() {
+fn waiting_costs_are_summed_over_runs_where_known() {
     let mut told = outcome();
     let mut completion = told.programs[0].completions[0];
     completion.usage.waits = Some(Waits {
@@ -167,8 +168,9 @@ fn work_that_was_not_done_is_held_against_no_time_alone() {
     assert_eq!(file["metrics"]["weighted_speedup"], json!(null));
 }
 
+/// Such a program has no complete run either.
 #[test]
-fn a_program_that_could_not_be_started_took_no_time_and_has_no_complete_run() {
+fn a_program_that_did_not_start_took_no_time() {
     let mut unstarted = outcome();
     unstarted.programs[0].started = None;
     unstarted.programs[0].completions[0].exit = Exit::Failed(28);
@@ -181,8 +183,9 @@ fn a_program_that_could_not_be_started_took_no_time_and_has_no_complete_run() {
     assert_eq!(program["exit"], json!({"failed": 28}));
 }
 
+/// The own costs are what cosched itself used.
 #[test]
-fn the_file_tells_decisions_deviations_and_what_cosched_itself_cost() {
+fn the_file_has_decisions_deviations_and_own_costs() {
     let file = written(&outcome());
     let quantum =
         json!({"why": "quantum", "round": 1, "gang": 0, "gangs": 2, "length": 100_000_000});
@@ -286,7 +289,7 @@ fn every_time_is_rounded_to_microseconds() {
 }
 
 #[test]
-fn a_full_disk_is_told_as_such() {
+fn a_full_disk_is_reported_as_such() {
     let source = std::io::Error::from(std::io::ErrorKind::StorageFull);
     let refusal = ResultError::Unwritable { file: "run.json".into(), source }.to_string();
     assert!(
@@ -333,7 +336,7 @@ fn what_is_no_result_at_all_is_not_called_damaged() {
 }
 
 #[test]
-fn a_result_without_permission_is_told_as_such() {
+fn a_result_without_permission_is_reported_as_such() {
     let denied = io::Error::from(io::ErrorKind::PermissionDenied);
     let refusal = ResultError::Unreadable { file: "run.json".into(), source: denied }.to_string();
     assert!(

@@ -33,7 +33,7 @@ fn what_falls_due_during_a_measurement_pause_waits_for_its_end() {
 }
 
 #[test]
-fn nothing_is_decided_and_nobody_starts_during_a_measurement_pause() {
+fn nothing_is_decided_or_started_in_a_measurement_pause() {
     let mut fake = Fake::new([MS(500), MS(500)]);
     fake.freeze_latency = MS(2);
     let mut programs = setup(vec![Entry::new(1), Entry::new(1)]);
@@ -53,7 +53,7 @@ fn nothing_is_decided_and_nobody_starts_during_a_measurement_pause() {
 }
 
 #[test]
-fn a_policy_is_told_when_a_stopped_program_goes_on() {
+fn the_policy_learns_when_a_stopped_program_goes_on() {
     let mut fake = Fake::new([MS(500), MS(200)]);
     fake.script(MS(30), Happening::StoppedByOther(p(1)));
     fake.script(MS(330), Happening::ContinuedByOther(p(1)));
@@ -89,8 +89,9 @@ fn a_program_that_was_let_go_can_be_taken_again() {
     );
 }
 
+/// A program that waits for threads gets an answer, even if the number is the one that it has.
 #[test]
-fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() {
+fn every_request_for_threads_is_answered() {
     let mut fake = Fake::new([MS(500)]);
     let request = Happening::Requested { program: p(0), threads: 2, blocked: true };
     fake.script(MS(10), request);
@@ -105,8 +106,9 @@ fn every_program_that_waits_for_threads_is_answered_even_with_the_same_number() 
     assert_eq!(answers.map(|(at, _)| *at).collect::<Vec<_>>(), [MS(10), MS(20)]);
 }
 
+/// A region gets no more threads than it requests, even if the limit is higher.
 #[test]
-fn a_grant_stands_until_the_next_one_and_a_region_gets_no_more_of_it_than_it_asks_for() {
+fn a_thread_limit_stands_until_the_next_one() {
     let mut fake = Fake::new([MS(500)]);
     for (at, threads) in [(10, 1), (20, 4), (30, 9)] {
         let request = Happening::Requested { program: p(0), threads, blocked: true };
@@ -132,7 +134,7 @@ fn a_grant_stands_until_the_next_one_and_a_region_gets_no_more_of_it_than_it_ask
 }
 
 #[test]
-fn a_grant_of_no_thread_is_a_mistake() {
+fn a_limit_of_no_threads_is_a_mistake() {
     let policy = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings { grant: Some(0), ..Settings::default() });
@@ -170,8 +172,9 @@ fn a_program_that_runs_already_is_not_started() {
     assert_eq!(outcome.programs[0].ran, MS(35));
 }
 
+/// This is about a program that the user takes out of the run.
 #[test]
-fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
+fn a_detached_program_runs_on_and_is_not_waited_for() {
     let mut fake = Fake::new([MS(100), MS(4000)]);
     fake.script(MS(50), Happening::Commanded(crate::Command::Detach(p(1))));
     let (fake, outcome) = run(fake, in_turn(), setup(vec![Entry::new(2), Entry::new(2)]));
@@ -180,8 +183,10 @@ fn a_program_that_the_user_takes_out_runs_on_and_is_not_waited_for() {
     assert_eq!(outcome.programs[1].done, None);
 }
 
+/// After Ctrl-C, programs that ran before cosched are detached, and programs that cosched started
+/// are ended.
 #[test]
-fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
+fn ctrl_c_detaches_attached_and_ends_started_programs() {
     let mut attached = Entry::new(1);
     attached.runs_already = true;
     let mut fake = Fake::new([MS(4000), MS(4000)]);
@@ -199,7 +204,7 @@ fn on_ctrl_c_who_ran_before_is_let_go_and_who_was_started_is_ended() {
 /// number of rules times the number of threads does not end before the test runner loses its
 /// patience.
 #[test]
-fn of_thousands_of_threads_only_those_are_told_whose_rules_change() {
+fn only_threads_whose_rules_change_are_set() {
     const PROGRAMS: u16 = 4;
     const THREADS: u32 = 20_000;
     const QUANTA: usize = 20;

@@ -17,7 +17,7 @@ fn a_switch_that_starts_a_program_or_follows_an_end_counts_too() {
 }
 
 #[test]
-fn a_gang_that_goes_on_an_end_and_the_first_start_are_no_switches() {
+fn a_continued_gang_an_end_or_a_first_start_is_no_switch() {
     let together = Ask(|_: &[Cause], world: &World<'_>, plan: &mut Plan| {
         for program in world.programs {
             plan.run(program.id, Settings::default());
@@ -48,8 +48,10 @@ fn in_line() -> impl Policy {
     })
 }
 
+/// A program that starts again while it runs alone is no switch. A start after another program has
+/// run is one.
 #[test]
-fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
+fn a_restart_alone_is_no_switch_and_after_another_it_is() {
     let again = |asked| Entry { repeat: Repeat::Times(2), ..Entry::new(asked) };
     let (_, alone) = run(Fake::new([MS(100)]), in_line(), setup(vec![again(2)]));
     assert_eq!((at(&alone), alone.total), (vec![], MS(200)));
@@ -58,8 +60,9 @@ fn a_program_that_begins_anew_alone_is_no_switch_and_after_another_it_is() {
     assert_eq!((at(&both), both.total), (vec![100, 200, 300], MS(400)));
 }
 
+/// The engine thaws a program that was frozen for the allowed time, against the policy's plan.
 #[test]
-fn a_promise_that_the_engine_keeps_against_the_policy_is_no_switch() {
+fn a_thaw_forced_by_the_engine_is_no_switch() {
     // The first is frozen for ever, as far as the policy is concerned; the engine lets it run all
     // the same.
     let unjust = Ask(|causes: &[Cause], world: &World<'_>, plan: &mut Plan| {
