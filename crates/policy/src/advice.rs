@@ -347,8 +347,9 @@ pub(crate) mod tests {
         predict(GREEDY, programs, counts, 2).total_seconds
     }
 
+    /// Each of the four scripts is hardly faster with two threads.
     #[test]
-    fn the_four_scripts_of_which_each_is_hardly_faster_with_two_threads_get_one_each() {
+    fn four_scripts_that_hardly_scale_get_one_thread_each() {
         // Measured: 3.5 s one after another with two threads, 2.75 s with one thread each.
         let script = candidate(&[(1, 1375), (2, 875)]);
         let four = vec![script; 4];
@@ -365,7 +366,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn whoever_stays_alone_gets_on_at_full_speed() {
+    fn the_last_program_left_runs_at_full_speed() {
         let (short, long) = (candidate(&[(1, 100)]), candidate(&[(2, 400)]));
         let both = predict(GREEDY, &[short, long], &[1, 2], 2);
         assert!((both.turnaround_seconds[0] - 0.2).abs() < 1e-9, "{both:?}");
@@ -394,7 +395,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn counts_that_the_runs_cannot_tell_apart_are_decided_by_fewer_threads() {
+    fn fewer_threads_win_where_runs_show_no_difference() {
         // In turn with two threads: 1.22 s; side by side with one: 1.24 s. Single runs differ by a
         // tenth.
         let noisy = measured([1240, 1180, 1350, 1210, 1290], [610, 640, 590, 670, 600]);
@@ -407,8 +408,9 @@ pub(crate) mod tests {
         assert_eq!(advise(GREEDY, &vec![once; 2], 2), [2, 2]);
     }
 
+    /// Noise that slows all runs of a round by the same factor does not change the decision.
     #[test]
-    fn noise_that_slows_all_runs_of_a_round_alike_hides_no_difference() {
+    fn noise_common_to_a_round_hides_no_difference() {
         let slow = [100, 150, 120, 200, 110];
         let program = measured(slow.map(|part| 12 * part), slow.map(|part| 5 * part));
         assert_eq!(advise(GREEDY, &vec![program; 2], 2), [2, 2]);
@@ -422,8 +424,9 @@ pub(crate) mod tests {
         assert_eq!(advise(GREEDY, &vec![program; 2], 2), [1, 1]);
     }
 
+    /// With many programs, not every combination is tried.
     #[test]
-    fn many_programs_are_searched_and_the_search_is_near_the_exhaustive_one() {
+    fn the_search_comes_close_to_an_exhaustive_one() {
         let curve = |serial: f64| {
             let time = |n: u16| (n, (1000.0 * (serial + (1.0 - serial) / f64::from(n))) as u64);
             candidate(&[1, 2, 3, 4, 5, 6, 7, 8].map(time))

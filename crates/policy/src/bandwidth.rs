@@ -189,16 +189,19 @@ mod tests {
         assert_eq!(gangs(&quiet, 6), [vec![3], vec![0, 2], vec![1]]);
     }
 
+    /// A program that would be slower together with the others than after them gets a gang of its
+    /// own.
     #[test]
-    fn who_would_be_slower_together_than_one_after_another_gets_a_gang_of_its_own() {
+    fn programs_slower_together_get_gangs_of_their_own() {
         // Two with all of the traffic: each is slowed threefold, so together they are worth two
         // thirds.
         assert_eq!(gangs(&[(2, 10.0), (2, 10.0)], 8), [[0], [1]]);
         assert_eq!(gangs(&[(2, 10.0), (2, 2.0)], 8), [vec![0, 1]]);
     }
 
+    /// Two programs with much traffic change places with quiet ones that came later.
     #[test]
-    fn two_with_much_traffic_change_places_with_quiet_ones_that_came_later() {
+    fn a_high_traffic_program_swaps_places_with_a_quiet_one() {
         // By threads the two loud ones of 4 meet before the quiet ones of 3 come, as atax and
         // gemver do in table 5.2.
         let gangs = gangs(&[(4, 8.0), (4, 8.0), (4, 0.0), (4, 0.0)], 8);
@@ -213,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_a_figure_counts_as_one_with_the_most_traffic() {
+    fn a_program_of_unknown_traffic_counts_as_the_highest() {
         let mut units = units(&[(5, 10.0), (5, 0.0), (3, 0.0)]);
         units[2].traffic = None;
         assert_eq!(gang_slots(&cut(&units, 8, &slowdowns())), [vec![0], vec![1, 2]]);
     }
 
     #[test]
-    fn everybody_is_told_by_how_much_it_is_predicted_to_be_slowed() {
+    fn the_predicted_slowdown_is_reported_for_each_program() {
         let gangs = cut(&units(&[(4, 0.0), (4, 10.0)]), 8, &slowdowns());
         let told: Vec<Why> = gangs[0].iter().map(|(_, why)| *why).collect();
         assert_eq!(told, [Why::LeastLost { slowdown: 1.0 }, Why::LeastLost { slowdown: 1.0 }]);
@@ -229,8 +232,10 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// Each program is in exactly one gang. A quantum of a gang is worth no less than one of a
+        /// single program.
         #[test]
-        fn everybody_is_in_one_gang_and_a_quantum_is_worth_no_less_than_one_program_alone(
+        fn every_program_is_in_a_gang_that_is_worth_its_quantum(
             programs in prop::collection::vec((1usize..=8, 0.0..12.0), 1..20),
         ) {
             let units = units(&programs);

@@ -246,8 +246,9 @@ mod tests {
         assert_eq!(turns(&lab), [(2, InTurn)]);
     }
 
+    /// Programs that share a turn are bound to CPUs where the machine has several caches.
     #[test]
-    fn programs_in_turn_together_are_bound_where_there_are_several_caches() {
+    fn co_runners_in_turn_are_bound_on_several_caches() {
         let cpus = |lab: &Lab<ByWeight>| -> Vec<(u16, Turn, Option<CpuSet>)> {
             let settings = |(id, directive): &(ProgramId, Directive)| match directive {
                 Directive::Run(Settings { turn: Some(turn), cpus, .. }) => (id.slot, *turn, *cpus),

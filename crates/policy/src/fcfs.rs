@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_run_one_after_another_in_the_order_in_which_they_came() {
+    fn programs_run_one_after_another_in_order_of_arrival() {
         let mut lab = lab(vec![program(2, 2), program(3, 1)]);
         lab.pass(Nanos::from_millis(1));
         lab.arrive(program(0, 8));
@@ -82,8 +82,9 @@ mod tests {
         assert_eq!(lab.next_wake(), None, "nothing is timed");
     }
 
+    /// A stopped program does.
     #[test]
-    fn descendants_in_the_background_do_not_hold_the_queue_and_a_stopped_program_does() {
+    fn background_descendants_do_not_hold_the_queue() {
         let mut lab = lab(vec![program(0, 1), program(1, 1), program(2, 1)]);
         lab.set_state(0, ProgramState::Exiting);
         assert_eq!(lab.running(), [1]);
@@ -93,8 +94,9 @@ mod tests {
         assert_eq!(lab.running(), [2]);
     }
 
+    /// This holds even when one of them arrives later.
     #[test]
-    fn programs_of_one_group_start_together_even_when_one_comes_later() {
+    fn programs_of_one_group_start_together() {
         let grouped = |slot| Program { group: Some(GroupId(1)), ..program(slot, 1) };
         let mut lab = lab(vec![grouped(0), program(1, 1), grouped(2)]);
         assert_eq!(lab.running(), [0, 2]);

@@ -83,7 +83,7 @@ mod tests {
     use crate::testkit::{TABLE_5_2, gang_names, table_5_2};
 
     #[test]
-    fn the_number_of_gangs_can_be_told_without_making_them() {
+    fn gangs_can_be_counted_without_making_them() {
         assert_eq!(turns(&[3, 2, 2, 1], 4), 2.0);
         assert_eq!(turns(&[], 4), 0.0);
         let sizes: Vec<usize> = table_5_2().iter().map(|unit| unit.threads).collect();

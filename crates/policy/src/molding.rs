@@ -89,8 +89,9 @@ mod tests {
     use super::*;
     use crate::advice::tests::candidate;
 
+    /// The comparison is with taking turns.
     #[test]
-    fn fewer_threads_are_given_only_where_all_end_sooner_than_turns_could_end_them() {
+    fn fewer_threads_are_given_only_where_all_end_sooner() {
         let script = candidate(&[(1, 1375), (2, 875)]);
         assert_eq!(mold(&vec![script.clone(); 4], 2), Some(vec![1; 4]));
         assert_eq!(mold(std::slice::from_ref(&script), 2), None, "alone it is faster with both");
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_whose_cpus_are_of_no_use_to_others_are_kept() {
+    fn threads_whose_cpus_help_no_other_program_are_kept() {
         // One needs both CPUs at once, so the other one has them in its turns, whether it uses one
         // or two.
         let (wide, half) = (candidate(&[(2, 800)]), candidate(&[(1, 800), (2, 500)]));

@@ -30,8 +30,9 @@ fn run(kind: Kind, weights: &[f64], max_frozen: Nanos, until: Nanos) -> (Fake, O
     (fake, outcome.unwrap())
 }
 
+/// It also takes two reasons.
 #[test]
-fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
+fn a_switch_takes_two_steps_for_any_number_of_programs() {
     for (kind, programs) in [(Kind::Gang, 20), (Kind::Gang, 500), (Kind::Minwait, 500)] {
         // So many programs need a long time for their first turns, and here they may take it.
         let began = MS(110) * programs as u64;
@@ -48,8 +49,9 @@ fn a_switch_takes_two_steps_and_two_reasons_however_many_programs_wait() {
     }
 }
 
+/// Each program that waits longer than allowed is told so.
 #[test]
-fn programs_that_wait_for_longer_than_allowed_are_each_told_so_once_a_round() {
+fn programs_waiting_too_long_are_told_once_a_round() {
     for kind in [Kind::Gang, Kind::Minwait] {
         // A round takes 300 ms, and after 100 everybody is let run for 10.
         let (fake, outcome) = run(kind, &[1.0; 300], MS(100), MS(3000));
@@ -69,7 +71,7 @@ proptest! {
     #![proptest_config(cases(60))]
 
     #[test]
-    fn whatever_the_weights_nobody_is_frozen_for_too_long(
+    fn no_program_is_frozen_too_long_whatever_the_weights(
         kind in prop_oneof![Just(Kind::Gang), Just(Kind::Greedy), Just(Kind::Minwait)],
         powers in prop::collection::vec(-2.0..2.0f64, 2..40),
     ) {

@@ -165,8 +165,9 @@ fn plain_programs() -> impl Strategy<Value = Vec<Program>> {
 proptest! {
     #![proptest_config(cases(300))]
 
+    /// This holds for any arrivals and ends.
     #[test]
-    fn nobody_waits_more_quanta_than_there_were_programs_whatever_comes_and_goes(
+    fn waits_are_at_most_as_many_quanta_as_programs(
         (kind, options) in kinds(),
         at_start in prop::collection::vec(any_program(), 0..8),
         story in prop::collection::vec(happens(), 1..60),
@@ -192,8 +193,9 @@ proptest! {
         }
     }
 
+    /// No CPU is given twice, and each program in a gang has as many as it requested.
     #[test]
-    fn no_cpu_is_given_twice_and_everybody_in_a_gang_has_as_many_as_asked(
+    fn every_program_in_a_gang_has_its_own_cpus(
         (kind, options) in kinds(),
         at_start in plain_programs(),
         story in prop::collection::vec(happens(), 1..40),
@@ -222,8 +224,9 @@ proptest! {
         }
     }
 
+    /// This holds while nothing changes.
     #[test]
-    fn while_nothing_changes_every_program_has_exactly_one_turn_in_a_round(
+    fn each_program_has_one_turn_per_round(
         kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         rounds_before in 0usize..3,
@@ -237,8 +240,9 @@ proptest! {
         prop_assert_eq!(served, all);
     }
 
+    /// The two rounds are those before and after the change.
     #[test]
-    fn one_change_lets_nobody_wait_longer_than_the_rounds_before_and_after_it(
+    fn one_change_makes_no_wait_longer_than_two_rounds(
         kind in (0..IN_ROUNDS).prop_map(|kind| GANG_POLICIES[kind]),
         programs in plain_programs(),
         quanta_before in 0usize..12,
@@ -282,8 +286,9 @@ proptest! {
         }
     }
 
+    /// They hold two programs at most, or three with fill.
     #[test]
-    fn cgreedy_gangs_fit_and_hold_two_programs_at_most_or_three_with_fill(
+    fn cgreedy_gangs_fit_and_hold_at_most_three_programs(
         programs in prop::collection::vec((1usize..=24, prop::option::of(0.0..50.0)), 0..30),
     ) {
         let units: Vec<_> = programs

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_weights_give_the_quantum_that_was_asked() {
+    fn equal_weights_give_the_requested_quantum() {
         let mut quantum = Quantum::new(ASKED);
         assert_eq!(lengths(&mut quantum, &[3.0; 9]), (vec![100_000; 9], 0));
     }
@@ -167,8 +167,9 @@ mod tests {
         assert_eq!(lengths(&mut quantum, &[1.0; 19]).1, 1);
     }
 
+    /// One that is absurdly late hardly does.
     #[test]
-    fn late_wake_ups_shorten_it_further_and_one_that_is_absurdly_late_hardly() {
+    fn late_wake_ups_shorten_the_quantum() {
         let mut quantum = Quantum::new(ASKED);
         for _ in 0..100 {
             quantum.ended_late(Nanos::from_millis(2));
@@ -179,8 +180,9 @@ mod tests {
         assert!(after[0] > 46_000, "{after:?}");
     }
 
+    /// All quanta fit the limit together.
     #[test]
-    fn a_gangs_quantum_grows_with_its_weight_and_all_fit_the_limit_together() {
+    fn a_gangs_quantum_grows_with_its_weight() {
         let mut quantum = Quantum::new(ASKED);
         assert_eq!(lengths(&mut quantum, &[1.0, 2.0, 0.5]).0, [200_000, 400_000, 100_000]);
         let (long, reasons) = lengths(&mut quantum, &[1.0, 17.0, 2.0]);
@@ -189,8 +191,9 @@ mod tests {
         assert!(long[1] + long[2] > 890_000, "{long:?}");
     }
 
+    /// A gang that is too light for its share waits no longer for that.
     #[test]
-    fn a_gang_too_light_for_its_share_gets_the_shortest_quantum_and_waits_no_longer() {
+    fn a_very_light_gang_gets_the_shortest_quantum() {
         let (lengths, _) = lengths(&mut Quantum::new(ASKED), &[0.01, 100.0, 50.0]);
         assert_eq!(lengths[0], 1000);
         assert!(lengths[1] + lengths[2] <= 899_000, "{lengths:?}");
@@ -213,8 +216,9 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// The wait is that for all other gangs.
         #[test]
-        fn whatever_the_weights_nobody_waits_longer_for_all_others_than_the_limit(
+        fn no_wait_is_longer_than_the_limit_whatever_the_weights(
             weights in prop::collection::vec(-2.0..2.0f64, 2..500),
         ) {
             let weights: Vec<f64> = weights.into_iter().map(|power| 10f64.powf(power)).collect();

@@ -376,8 +376,9 @@ mod tests {
         sort_out(&Scene::new(cpus, programs).world())
     }
 
+    /// Misses are averaged by thread.
     #[test]
-    fn programs_of_a_group_add_their_threads_and_average_their_misses_by_thread() {
+    fn a_group_adds_threads_and_averages_misses() {
         let mut programs = vec![program(0, 1), program(1, 2), program(2, 3)];
         for (p, misses) in programs.iter_mut().zip([10.0, 1.0, 2.0]) {
             p.profile.misses_per_kilo_instruction = Some(misses);
@@ -432,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_known_to_live_from_memory_is_spread_where_that_is_asked_for() {
+    fn memory_bound_programs_are_spread_where_requested() {
         let mut programs = vec![program(0, 3), program(1, 2)];
         let mut given = |misses, mut places: Places| {
             programs[1].profile.misses_per_kilo_instruction = misses;
@@ -463,8 +464,9 @@ mod tests {
         }
     }
 
+    /// These are CPUs that the topology does not have.
     #[test]
-    fn on_cpus_that_the_topology_does_not_know_programs_run_unplaced() {
+    fn programs_on_unknown_cpus_run_unplaced() {
         let mut scene = Scene::new(2, vec![program(0, 2), program(1, 2)]);
         scene.cpus = CpuSet::first(4);
         let (world, mut plan) = (scene.world(), Plan::default());

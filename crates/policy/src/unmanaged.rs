@@ -45,8 +45,9 @@ mod tests {
     use crate::testkit::{Lab, program};
     use cosched_core::Directive;
 
+    /// The policy plans nothing for it afterwards.
     #[test]
-    fn everybody_starts_on_arrival_as_found_and_never_hears_of_us_again() {
+    fn every_program_starts_on_arrival_unchanged() {
         let mut lab = Lab::new(Unmanaged::together(), 2, vec![program(0, 2), program(1, 4)]);
         assert_eq!(lab.running(), [0, 1]);
         assert!(lab.plan.programs.iter().all(|(_, d)| *d == Directive::Run(Settings::default())));

@@ -188,8 +188,9 @@ mod tests {
         assert!((lent.busy(8) - 2.5).abs() < 1e-9, "two threads at work, and half a CPU");
     }
 
+    /// No sample counts twice.
     #[test]
-    fn an_interval_may_consist_of_several_samples_and_no_sample_counts_twice() {
+    fn an_interval_may_have_several_samples() {
         let (id, second) = (ProgramId::first(0), Nanos::from_secs(1));
         let sample = |from| {
             let empty = Sample::empty(id, second * from, second * (from + 1));

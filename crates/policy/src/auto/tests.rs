@@ -99,8 +99,9 @@ fn in_turns(programs: Vec<Program>) -> Lab<Auto> {
     lab
 }
 
+/// Samples are taken only where taking turns could win something.
 #[test]
-fn it_begins_as_linux_does_and_samples_only_where_something_can_be_won() {
+fn auto_starts_like_linux_and_samples_where_it_can_help() {
     let mut four = lab(2, of_two_threads(4));
     assert_eq!(four.running(), [0, 1, 2, 3]);
     assert_eq!(chosen(&four), Some((Manner::SideBySide, Ground::Begins)));
@@ -132,8 +133,9 @@ fn programs_that_may_not_be_frozen_count_and_take_no_turns() {
     assert_eq!(ground(single.to_vec()), Ground::NobodyWide);
 }
 
+/// Each program has a solo probe; if all of them fill the CPUs, they take turns.
 #[test]
-fn each_runs_alone_for_a_moment_and_if_all_fill_the_cpus_they_take_turns() {
+fn programs_that_fill_all_cpus_alone_take_turns() {
     let mut lab = lab(2, of_two_threads(4));
     sample_alike(&mut lab, 0.5, 1.0);
     assert!(probes(&lab));
@@ -144,8 +146,9 @@ fn each_runs_alone_for_a_moment_and_if_all_fill_the_cpus_they_take_turns() {
     assert_eq!(lab.quantum().map(|quantum| quantum.3), Some(QUANTUM));
 }
 
+/// This holds whatever number of threads they request.
 #[test]
-fn programs_that_use_one_cpu_each_run_together_whatever_they_ask_for() {
+fn programs_that_use_one_cpu_each_run_together() {
     let mut lab = lab(2, of_two_threads(4));
     sample_alike(&mut lab, 0.5, 1.0);
     sample_alike(&mut lab, 1.0, 0.25);
@@ -194,8 +197,9 @@ fn more_may_be_lost_where_two_programs_never_sleep_alone() {
     }
 }
 
+/// The pause before the next solo probes then doubles.
 #[test]
-fn turns_that_do_less_end_and_the_pause_before_other_solo_probes_doubles() {
+fn turns_that_do_less_work_end() {
     let mut lab = in_turns(of_two_threads(4));
     let began = lab.scene.now;
     sample_alike(&mut lab, 1.98, 0.25);
@@ -221,8 +225,9 @@ fn turns_that_do_less_end_and_the_pause_before_other_solo_probes_doubles() {
     }
 }
 
+/// A program that arrives before that waits for its turn.
 #[test]
-fn turns_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
+fn turns_end_when_one_program_is_left() {
     let mut lab = in_turns(of_two_threads(3));
     lab.arrive(program(7, 2));
     assert!(!lab.running().contains(&7));
@@ -234,8 +239,9 @@ fn turns_end_when_only_one_program_is_left_and_a_newcomer_waits_for_its_turn() {
     assert_eq!((lab.running(), lab.next_wake()), (vec![7], None));
 }
 
+/// This holds whatever CPU time other users take.
 #[test]
-fn threads_that_wait_tell_that_cpus_are_short_whatever_other_users_take() {
+fn waiting_threads_show_that_cpus_are_short() {
     let mut short = lab(2, of_two_threads(4));
     sample_with_queues(&mut short, 0.2, 1.6);
     assert!(probes(&short));
@@ -276,7 +282,7 @@ fn repeats(lab: &mut Lab<Auto>, slot: u16) {
 }
 
 #[test]
-fn turns_that_lose_end_although_a_program_is_repeated_all_the_time() {
+fn losing_turns_end_even_if_a_program_is_repeated() {
     let mut lab = in_turns(of_two_threads(4));
     for _ in 0..20 {
         repeats(&mut lab, 3);
@@ -340,8 +346,10 @@ fn happens() -> impl Strategy<Value = Happens> {
 proptest! {
     #![proptest_config(cases(300))]
 
+    /// Programs come and go at random. At each moment one runs, and each that waits waits for
+    /// something that will come.
     #[test]
-    fn whatever_comes_and_goes_a_program_runs_and_each_that_waits_waits_for_something(
+    fn some_program_always_runs_and_every_wait_has_a_reason(
         story in prop::collection::vec(happens(), 1..80),
     ) {
         let mut lab = lab(6, vec![]);
@@ -372,7 +380,7 @@ proptest! {
 }
 
 #[test]
-fn programs_that_come_and_go_all_the_time_do_not_keep_it_from_sampling() {
+fn frequent_arrivals_and_ends_do_not_prevent_sampling() {
     let mut lab = lab(2, of_two_threads(2));
     for slot in 2..2000 {
         lab.arrive(program(slot, 1));

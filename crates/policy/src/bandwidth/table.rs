@@ -173,8 +173,9 @@ mod tests {
         near(table.of(10.0, &[10.0, 2.0]), 2.2);
     }
 
+    /// Beyond the last measured point, the last value holds.
     #[test]
-    fn between_what_was_measured_lies_the_mean_and_beyond_it_nothing_more() {
+    fn between_measured_points_the_table_is_interpolated() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(6.0, &[10.0]), 1.75);
         near(table.of(2.0, &[6.0]), 1.3);
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_traffic_is_not_slowed_and_slows_nobody() {
+    fn a_program_without_traffic_is_not_slowed_and_slows_none() {
         let table = Slowdowns::parse(TEXT).unwrap();
         near(table.of(0.0, &[10.0, 10.0]), 1.0);
         near(table.of(10.0, &[]), 1.0);

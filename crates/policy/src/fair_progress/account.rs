@@ -91,8 +91,9 @@ mod tests {
         assert_eq!(at(20.0).whole, 3.0 + 2.0 + 1.0, "it was slowed to a half");
     }
 
+    /// A lead that a program had before the region began is kept, and is not valued again.
     #[test]
-    fn what_was_ahead_at_the_beginning_of_a_region_is_kept_and_valued_no_more() {
+    fn a_lead_at_the_start_of_a_region_is_kept_at_its_value() {
         let mut account = Account::default();
         account.leave_open(0, 40.0, 1.0);
         account.begin_region(0.5);
@@ -101,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn another_run_of_a_program_begins_with_the_progress_of_the_one_before() {
+    fn a_programs_next_run_starts_with_its_last_progress() {
         let mut account = Account::default();
         account.book(1.0, 2.0);
         account.leave_open(0, 40.0, 1.0);

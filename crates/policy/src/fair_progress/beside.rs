@@ -66,8 +66,9 @@ impl Beside {
 mod tests {
     use super::*;
 
+    /// Co-runners count after they were measured often enough.
     #[test]
-    fn the_company_that_disturbs_least_counts_once_it_was_met_often_enough() {
+    fn the_least_disturbing_co_runners_count_once_known() {
         let (loud, quiet) = ([ProgramId::first(1)], [ProgramId::first(2)]);
         let mut beside = Beside::default();
         for _ in 0..SEGMENTS {
@@ -84,8 +85,9 @@ mod tests {
         assert_eq!(beside.best(40.0), None, "36 and 20");
     }
 
+    /// The speed with one co-runner is the mean over all sets of co-runners that it was part of.
     #[test]
-    fn the_speed_beside_one_program_is_the_mean_of_all_company_that_it_was_part_of() {
+    fn speed_with_one_co_runner_is_the_mean_of_its_sets() {
         let [one, other, third] = [1, 2, 3].map(ProgramId::first);
         let mut beside = Beside::default();
         for _ in 0..2 {

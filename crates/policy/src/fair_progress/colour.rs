@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_the_lead_or_would_take_it_is_black() {
+    fn the_leader_and_a_program_that_would_lead_are_black() {
         let found = black(&[(5.0, 0.1), (4.0, 0.5), (4.6, 0.5), (1.0, 1.0)]);
         assert_eq!(found, [true, false, true, false]);
     }

@@ -87,14 +87,15 @@ mod tests {
         thresholds.criterion(own, Company { system: all().sum(), intensive, disturbed: false })
     }
 
+    /// This holds whatever runs with them.
     #[test]
-    fn a_segment_below_4_percent_of_the_peak_suffers_little_whatever_runs_beside_it() {
+    fn segments_below_4_percent_of_the_peak_suffer_little() {
         assert_eq!(criterion(4.7, &[50.0, 50.0, 50.0]), Some(Criterion::OwnLow));
         assert_eq!(criterion(4.9, &[50.0, 50.0, 50.0]), None);
     }
 
     #[test]
-    fn below_a_third_of_the_peak_nobody_suffers_much() {
+    fn below_a_third_of_the_peak_no_program_suffers_much() {
         assert_eq!(criterion(20.0, &[19.0]), Some(Criterion::SystemLow));
         assert_eq!(criterion(20.0, &[21.0]), None);
     }
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn where_somebody_came_or_went_only_ones_own_traffic_counts() {
+    fn when_a_program_came_or_went_only_own_traffic_counts() {
         let thresholds = Thresholds::of_peak(120.0);
         let company = Company { system: 10.0, intensive: 1, disturbed: true };
         assert_eq!(thresholds.criterion(10.0, company), None);

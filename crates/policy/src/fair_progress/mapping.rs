@@ -141,8 +141,9 @@ mod tests {
         assert_eq!((placed[0][0] / 4, placed[1][0] / 4), (0, 1));
     }
 
+    /// The other CPU of its cache stays idle while there are other CPUs.
     #[test]
-    fn beside_a_trained_program_the_other_cpu_of_its_cache_stays_idle_while_there_are_others() {
+    fn the_cpu_next_to_a_trained_program_stays_idle() {
         let guests = [1.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0].map(guest);
         let of_trained = |n: usize| {
             let placed = placed(&guests[..n], Some(0));
@@ -161,8 +162,9 @@ mod tests {
         assert_eq!(placed(&[last], None), [[5]]);
     }
 
+    /// Their CPUs are next to each other, and the other programs are placed around them.
     #[test]
-    fn programs_of_several_cpus_are_placed_together_and_the_others_around_them() {
+    fn programs_of_several_cpus_are_placed_first() {
         let wide = Guest { cpus: 4, ..guest(4.0) };
         let placed = placed(&[guest(3.0), wide], None);
         assert_eq!(placed[1].len(), 4);
@@ -171,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_does_not_fit_gets_nothing() {
+    fn a_program_that_does_not_fit_gets_no_cpus() {
         let wide = Guest { cpus: 9, ..guest(4.0) };
         assert_eq!(placed(&[wide], None), [Vec::<usize>::new()]);
     }

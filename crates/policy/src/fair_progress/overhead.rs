@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_overhead_is_idle_time_in_training_over_the_time_that_programs_worked() {
+    fn overhead_is_idle_time_in_training_over_work_time() {
         let mut overhead = Overhead::default();
         // A whole quantum on four CPUs, then a quarter of one with two programs.
         overhead.worked(4.0 * 0.1);
@@ -52,8 +52,9 @@ mod tests {
         assert!((overhead.share() - 0.05 / 0.45).abs() < 1e-12);
     }
 
+    /// Training goes on when the programs have done enough work again.
     #[test]
-    fn training_stops_at_the_limit_and_goes_on_when_enough_was_done_again() {
+    fn training_stops_at_the_limit_and_resumes_after_work() {
         let mut overhead = Overhead::default();
         overhead.worked(1.0);
         overhead.trained(2, 0.025);
@@ -62,8 +63,9 @@ mod tests {
         assert!(overhead.allows(Some(0.02)));
     }
 
+    /// Training that would exceed the limit before it is done is refused in advance.
     #[test]
-    fn what_would_exceed_the_limit_before_it_is_done_is_told_beforehand() {
+    fn training_that_would_exceed_the_limit_is_predicted() {
         let mut overhead = Overhead::default();
         overhead.worked(10.0);
         assert!(overhead.affords(0.2, Some(0.02)) && overhead.affords(9.0, None));

@@ -291,8 +291,9 @@ mod tests {
         assert_eq!(estimates(&[(4.0, true)]), [4.0]);
     }
 
+    /// Before the first valid segment, the mean of all segments counts.
     #[test]
-    fn before_the_first_valid_segment_the_mean_of_all_counts_and_then_that_of_the_valid_ones() {
+    fn valid_segments_replace_the_mean_of_all_segments() {
         let segments = [(4.0, false), (2.0, false), (8.0, true), (1.0, false), (6.0, true)];
         // Means: 4; (4 + 2) / 2; replaced by 8; unchanged; (8 + 6) / 2.
         assert_eq!(estimates(&segments), [4.0, 3.0, 8.0, 8.0, 7.0]);
@@ -304,8 +305,9 @@ mod tests {
         assert_eq!(estimates(&[(2.0, false), (4.0, false)]), [2.0, 4.0]);
     }
 
+    /// Where work comes in lumps, one segment says little.
     #[test]
-    fn where_work_comes_in_lumps_a_phase_is_known_from_many_and_one_segment_says_little() {
+    fn phases_of_lumpy_work_need_many_segments() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let ticks = |count| {
@@ -323,8 +325,9 @@ mod tests {
         assert_eq!(table.take_in(phase, &ticks(3.0), false), 7.0);
     }
 
+    /// It is in vain where there are no lumps.
     #[test]
-    fn training_in_lumps_takes_as_long_as_many_of_them_and_is_in_vain_where_there_are_none() {
+    fn training_of_lumpy_work_needs_many_lumps() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         for (count, trainable, lacks) in [(0.0, false, 0.0), (0.0, false, 0.0), (15.0, true, 4.0)] {
@@ -347,8 +350,9 @@ mod tests {
         assert_eq!(table.identify(&between), Some(1));
     }
 
+    /// It is given up after six attempts in vain.
     #[test]
-    fn a_phase_is_trained_when_it_was_there_twice_and_given_up_after_six_times_in_vain() {
+    fn a_phase_is_trained_at_its_second_visit() {
         let mut table = PhaseTable::default();
         let phase = table.identify(&at(1)).unwrap();
         let trainable = [false, false].map(|valid| {

@@ -55,8 +55,9 @@ mod tests {
         predictor
     }
 
+    /// Only a few successors are predicted.
     #[test]
-    fn what_has_followed_most_often_is_predicted_first_and_only_a_few_are() {
+    fn the_most_frequent_successor_is_predicted_first() {
         let mut history = Vec::new();
         for (phase, times) in [(1, 1), (2, 4), (3, 2), (4, 3)] {
             history.extend([0, phase].repeat(times));

@@ -175,8 +175,9 @@ mod tests {
         Segment::of(&scene.programs[0], &scene.world(), true)
     }
 
+    /// Speed is in instructions per CPU second, and traffic in cache lines per microsecond.
     #[test]
-    fn speed_is_instructions_per_cpu_second_and_traffic_cache_lines_per_microsecond() {
+    fn speed_and_traffic_have_their_units() {
         let segment = segment(sample()).unwrap();
         assert_eq!(segment.speed(), Some(2e9));
         assert_eq!(segment.traffic(), Some(20.0));
@@ -197,16 +198,18 @@ mod tests {
         assert!(segment.in_lumps);
     }
 
+    /// A segment without instructions, on the other hand, was not counted.
     #[test]
-    fn a_segment_without_a_tick_was_slow_and_one_without_instructions_was_not_counted() {
+    fn a_segment_without_ticks_was_slow() {
         let told = Sample { instructions: None, progress: Some(0), ..sample() };
         assert_eq!(segment(told).unwrap().speed(), Some(0.0));
         let counted = Sample { instructions: Some(0), progress: None, ..sample() };
         assert_eq!(segment(counted).unwrap().speed(), None);
     }
 
+    /// It is of no use without the machine's peak traffic.
     #[test]
-    fn traffic_that_nobody_counts_is_what_the_user_says_and_of_no_use_without_the_peak() {
+    fn uncounted_traffic_is_what_the_user_says() {
         let mut scene = Scene::new(2, vec![program(0, 1)]);
         scene.programs[0].profile.memory_gigabytes_per_second = Some(0.64);
         scene.samples = vec![Sample { memory_bytes: None, ..sample() }];
@@ -232,21 +235,23 @@ mod tests {
     }
 
     #[test]
-    fn a_program_on_several_cpus_makes_the_progress_of_the_time_and_not_of_the_cpus() {
+    fn progress_on_several_cpus_is_per_time_not_per_cpu() {
         let wide = Sample { on_cpu: MS(400), ..sample() };
         assert!((segment(wide).unwrap().alone(0.5, 4) - 0.05).abs() < 1e-12);
     }
 
+    /// A program that was frozen for the whole quantum has no segment.
     #[test]
-    fn time_frozen_does_not_count_and_who_was_frozen_all_the_time_has_no_segment() {
+    fn frozen_time_does_not_count() {
         let late = Sample { frozen: MS(60), on_cpu: MS(40), ..sample() };
         assert!((segment(late).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
         assert_eq!(segment(Sample { frozen: MS(100), on_cpu: Nanos::ZERO, ..sample() }), None);
     }
 
+    /// Of a program that was stopped for a part of the segment, only the time counts in which it
+    /// used or requested a CPU.
     #[test]
-    fn of_a_program_that_was_stopped_meanwhile_only_the_time_counts_in_which_it_used_or_wanted_a_cpu()
-     {
+    fn only_time_with_work_counts_if_stopped_meanwhile() {
         let stopped = Sample { on_cpu: MS(30), run_delay: Some(MS(20)), ..sample() };
         let segment_then = segment(stopped).unwrap().without_rest(1).unwrap();
         assert!((segment_then.alone(0.5, 1) - 0.015).abs() < 1e-12);
@@ -255,8 +260,10 @@ mod tests {
         assert_eq!(segment(idle).unwrap().without_rest(1), None);
     }
 
+    /// A program that used more CPU time than there was, although it counted as frozen, was thawed
+    /// from outside.
     #[test]
-    fn who_used_more_than_there_is_while_it_was_thought_frozen_was_let_run() {
+    fn using_more_than_there_is_shows_an_unseen_thaw() {
         // On four CPUs no program uses 40 ms in 5 ms.
         let freed = Sample { frozen: MS(95), on_cpu: MS(40), run_delay: Some(MS(20)), ..sample() };
         assert!((segment(freed).unwrap().alone(1.0, 1) - 0.04).abs() < 1e-12);
@@ -270,14 +277,15 @@ mod tests {
     }
 
     #[test]
-    fn of_hardly_any_cpu_time_no_speed_is_told() {
+    fn hardly_any_cpu_time_gives_no_speed() {
         let idle = Sample { on_cpu: Nanos::from_micros(10), ..sample() };
         assert_eq!(segment(idle).unwrap().speed(), None);
         assert_eq!(segment(Sample { instructions: Some(0), ..sample() }).unwrap().speed(), None);
     }
 
+    /// Where the machine tells how long the work takes alone, this is the progress.
     #[test]
-    fn where_the_machine_tells_how_long_work_takes_alone_that_is_the_progress() {
+    fn times_alone_from_the_machine_count_as_progress() {
         let known = Sample { alone: Some(MS(30)), ..sample() };
         assert!((segment(known).unwrap().alone_as_told(1) - 0.03).abs() < 1e-12);
     }

@@ -133,14 +133,16 @@ mod tests {
         assert_eq!(selected(&all), [1, 3, 4, 2]);
     }
 
+    /// The CPUs that are left are filled with other programs.
     #[test]
-    fn programs_of_several_cpus_run_when_they_are_behind_and_the_machine_is_filled_around_them() {
+    fn programs_of_several_cpus_run_when_they_are_behind() {
         assert_eq!(selected(&[(1, 2.0, 0), (3, 1.0, 0), (4, 1.5, 0), (1, 9.0, 0)]), [1, 0]);
         assert_eq!(selected(&[(1, 2.0, 0), (3, 2.0, 0), (4, 1.5, 0)]), [2]);
     }
 
+    /// It is chosen from the programs that are hardly less behind than the one furthest behind.
     #[test]
-    fn of_those_that_are_hardly_less_behind_whoever_was_met_least_runs_beside_the_first() {
+    fn the_least_measured_co_runner_runs_with_the_first() {
         let mixed = |all: &[(usize, f64, u64)], met: &dyn Fn(usize, usize) -> u32| {
             mixed(all, &|a, b| Pair { met: met(a, b), speed: None })
         };
@@ -165,9 +167,9 @@ mod tests {
         select_mixed(&waits.collect::<Vec<_>>(), 2, QUANTUM, LIMIT, pair)
     }
 
+    /// Which programs run together is chosen once their speeds with each other are known.
     #[test]
-    fn once_it_is_known_who_is_how_fast_beside_whom_those_that_disturb_each_other_least_run_together()
-     {
+    fn the_least_disturbing_run_together_once_speeds_are_known() {
         let all = [(1, 5.0, 0), (1, 5.02, 0), (1, 5.09, 0), (1, 5.2, 0)];
         let known = |b: usize| Some([0.0, 1.2, 1.9, 2.0][b]);
         let pair = |_: usize, b: usize| Pair { met: 20, speed: known(b) };
@@ -179,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_frozen_too_long_however_far_ahead_he_is() {
+    fn no_program_is_frozen_too_long_however_far_ahead() {
         let mut all = [1.0, 1.0, 1.0, 1.0, 50.0].map(|progress| (1, progress, 0));
         all[4].2 = 700;
         assert_eq!(selected(&all), [0, 1, 2, 3]);

@@ -54,8 +54,9 @@ mod tests {
         sequence
     }
 
+    /// The failures must also be more than 60 percent.
     #[test]
-    fn a_sequence_begins_after_more_than_5_failures_in_more_than_60_percent() {
+    fn a_sequence_begins_after_more_than_5_failures() {
         assert!(!after(&[false; 5]).is_on());
         assert!(after(&[false; 6]).is_on());
         let four_useful = [[true; 4].as_slice(), &[false; 6]].concat();

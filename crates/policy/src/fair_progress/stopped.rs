@@ -65,7 +65,7 @@ mod tests {
     use crate::testkit::program;
 
     #[test]
-    fn whoever_goes_on_was_stopped_until_the_next_quantum_begins() {
+    fn a_continued_program_stays_out_until_the_next_quantum() {
         let mut programs = vec![program(0, 1), program(1, 1)];
         let (id, other) = (programs[0].id, programs[1].id);
         let mut stopped = Stopped::default();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_ended_while_stopped_does_not_go_on() {
+    fn a_program_that_ended_while_stopped_does_not_go_on() {
         let mut programs = vec![program(0, 1)];
         programs[0].state = ProgramState::StoppedByOther;
         let mut stopped = Stopped::default();

@@ -235,8 +235,9 @@ mod tests {
         assert!((alone - 0.1).abs() < 1e-12, "not slowed: one unit, {alone}");
     }
 
+    /// Such a phase had no valid segment yet.
     #[test]
-    fn a_candidate_expects_a_phase_that_was_there_twice_without_a_valid_segment() {
+    fn a_phase_seen_twice_untrained_makes_a_candidate() {
         let (no, yes) = (false, true);
         assert!(!learnt(&[(1, 1, no), (2, 1, no), (1, 1, no)]).is_candidate(), "2 was there once");
         let twice = [(1, 1, no), (2, 1, no), (1, 1, no), (2, 1, no), (1, 1, no)];
@@ -245,8 +246,9 @@ mod tests {
         assert!(!learnt(&known).is_candidate(), "2 is known");
     }
 
+    /// The training of this phase was in vain several times.
     #[test]
-    fn a_phase_that_was_trained_in_vain_again_and_again_makes_no_candidate() {
+    fn a_phase_trained_in_vain_makes_no_candidate() {
         let mut tracked = learnt(&[(1, 1, false), (1, 1, false)]);
         for _ in 0..6 {
             assert!(tracked.is_candidate());
@@ -264,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn traffic_and_gain_are_those_of_the_phase_that_is_likeliest_to_come() {
+    fn traffic_and_gain_are_those_of_the_likeliest_phase() {
         let tracked = learnt(&[(1, 2, true), (2, 1, true), (1, 1, false)]);
         // Phase 2 follows 1: 10 lines per 1000 of 1e9 instructions per second.
         assert_eq!(tracked.required(1), Some(10.0));
@@ -273,8 +275,9 @@ mod tests {
         assert_eq!((back.required(2), back.gain(0.1)), (Some(40.0), 0.1 * 0.75));
     }
 
+    /// Its progress is that of its time.
     #[test]
-    fn a_program_whose_phases_never_repeat_makes_the_progress_of_its_time_and_is_not_trained() {
+    fn a_program_without_repeating_phases_is_not_trained() {
         let mut tracked = Tracked::default();
         let segments = (0..30).map(|block| segment(block, 1 + block % 3));
         let alone: f64 =
@@ -284,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_work_in_lumps_was_worth_is_told_anew_when_its_speed_alone_gets_known() {
+    fn lumpy_work_is_valued_again_once_its_solo_speed_is_known() {
         let lumps = |ticks| {
             let mut segment = Segment::of_work(ticks, 0.0);
             segment.in_lumps = true;
@@ -300,8 +303,9 @@ mod tests {
         assert_eq!((tracked.progress(), tracked.alone()), (3.25, 3.25), "130 at 40 a second");
     }
 
+    /// The least progress of the old programs is taken from all of them.
     #[test]
-    fn a_newcomer_takes_the_least_progress_of_the_old_ones_from_all_of_them() {
+    fn a_newcomer_lowers_all_by_the_least_progress() {
         let mut old = [5.0, 3.0, 4.5].map(|progress| {
             let mut tracked = Tracked::default();
             tracked.book(progress, 1.0);
@@ -311,8 +315,9 @@ mod tests {
         assert_eq!(old.map(|tracked| tracked.progress()), [2.0, 0.0, 1.5]);
     }
 
+    /// This is the time since it last ran, in which it was thought to have waited.
     #[test]
-    fn what_a_stopped_program_is_thought_to_have_waited_since_it_last_ran_is_taken_back() {
+    fn waiting_assumed_for_a_stopped_program_is_taken_back() {
         let rest = |on_cpu| {
             let sample = Sample {
                 on_cpu: Nanos::from_millis(on_cpu),

@@ -86,8 +86,9 @@ mod tests {
         company(runner(target), &others, 4, Thresholds::of_peak(120.0))
     }
 
+    /// They do not reach it.
     #[test]
-    fn company_comes_close_to_the_limit_of_criterion_2_without_reaching_it() {
+    fn co_runners_approach_the_limit_of_criterion_2() {
         // 30 left for 3 CPUs: 10 each. 9 fits best; 21 for 2: 11 fits best; 10 for 1: 8 fits best.
         assert_eq!(beside(10.0, &[1.0, 9.0, 25.0, 11.0, 8.0]), [1, 3, 4]);
     }
@@ -98,13 +99,15 @@ mod tests {
         assert_eq!(beside(10.0, &[28.0, 10.0, 9.0, 8.0]), [1, 2, 3]);
     }
 
+    /// This is about a program with too much traffic for criterion 2.
     #[test]
-    fn a_program_of_too_much_traffic_for_criterion_2_gets_those_without_much() {
+    fn high_traffic_gets_low_traffic_co_runners() {
         assert_eq!(beside(50.0, &[30.0, 4.0, 20.0, 1.0, 0.0, 2.0]), [1, 3, 4]);
     }
 
+    /// Criterion 3 adds no program with much traffic either.
     #[test]
-    fn whoever_would_exceed_the_limit_is_not_taken_and_criterion_3_adds_nobody_with_much_traffic() {
+    fn programs_beyond_the_limit_are_not_taken() {
         // 6 and 6 come nearest to 10 and 12; 25 would be too much, and ends it.
         assert_eq!(beside(10.0, &[25.0, 6.0, 6.0]), [1, 2]);
         // 2 are left, and neither 6 nor 7 fits; both have much traffic.
@@ -118,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn black_programs_are_left_out_unless_the_others_are_too_few_to_fill_the_cpus() {
+    fn black_programs_are_left_out_while_others_fill_the_cpus() {
         let black = Runner { black: true, ..runner(1.0) };
         let thresholds = Thresholds::of_peak(120.0);
         let enough = [black, runner(1.0), runner(1.0), runner(1.0)];
@@ -130,8 +133,9 @@ mod tests {
         assert_eq!(chosen, [0, 1, 2]);
     }
 
+    /// Programs of several CPUs also have to fit.
     #[test]
-    fn programs_of_several_cpus_are_compared_by_traffic_per_cpu_and_have_to_fit() {
+    fn traffic_is_compared_per_cpu() {
         let wide = |cpus, required| Runner { cpus, ..runner(required) };
         let others = [wide(4, 1.0), wide(2, 20.0), runner(2.0)];
         assert_eq!(company(runner(10.0), &others, 4, Thresholds::of_peak(120.0)), [1, 2]);

@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn the_distance_is_the_sum_of_differences_of_normalised_elements() {
+    fn distance_is_the_sum_of_normalised_differences() {
         let (one, other) = (vector(&[(1, 50), (2, 50)]), vector(&[(2, 25), (9, 75)]));
         assert_eq!(one.distance(&other), 0.5 + 0.25 + 0.75);
         assert_eq!(one.distance(&other), other.distance(&one));
@@ -75,8 +75,9 @@ mod tests {
         assert_eq!(vector(&[(1, 3), (2, 1)]).distance(&vector(&[(2, 100), (1, 300)])), 0.0);
     }
 
+    /// They belong to different phases.
     #[test]
-    fn vectors_without_a_block_in_common_are_2_apart_and_of_different_phases() {
+    fn vectors_without_a_common_block_are_2_apart() {
         let (one, other) = (vector(&[(1, 7)]), vector(&[(2, 7)]));
         assert_eq!(one.distance(&other), 2.0);
         assert!(!one.is_similar(&other) && one.is_similar(&one));

@@ -62,8 +62,9 @@ mod tests {
     use super::*;
     use crate::testkit::{Lab, program};
 
+    /// Each interval except the first is reported.
     #[test]
-    fn the_slice_is_there_from_the_start_and_every_interval_but_the_first_is_told() {
+    fn the_slice_is_set_at_the_start() {
         let (told, heard) = channel();
         let slice = Some(Nanos::from_millis(7));
         let mut lab =

@@ -97,8 +97,9 @@ fn where_nothing_helps_the_program_is_as_it_was_found() {
     assert_eq!(given, Settings::default());
 }
 
+/// It is noticed and undone, and tried less and less often.
 #[test]
-fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() {
+fn a_slice_that_turns_slow_is_undone() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (_, given) = tried(&mut lab, |given| if is_batch(given) { 1.3 } else { 1.0 });
@@ -118,8 +119,9 @@ fn what_turns_slow_later_is_noticed_and_undone_and_tried_more_and_more_rarely() 
     assert_eq!(pauses, [20, 40, 80, 160]);
 }
 
+/// This holds however often another slice is chosen.
 #[test]
-fn trials_take_a_tenth_of_a_programs_time_at_most_however_often_another_slice_is_chosen() {
+fn trials_take_at_most_a_tenth_of_a_programs_time() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (begin, mut trying, mut began) = (lab.scene.now, Nanos::ZERO, Some(lab.scene.now));
@@ -190,7 +192,7 @@ fn what_has_become_better_than_what_is_in_force_takes_its_place() {
 }
 
 #[test]
-fn what_is_measured_in_the_middle_of_a_moment_counts_as_a_part_of_it() {
+fn a_sample_within_a_moment_counts_as_a_part_of_it() {
     let mut lab = lab(vec![program(0, 4)]);
     interval(&mut lab, &[0.5, 0.5], None);
     let (mut given, mut found) = (Settings::default(), Vec::new());
@@ -231,8 +233,9 @@ fn first_trial(found: &[Why]) -> Option<Why> {
     found.iter().copied().find(|why| matches!(why, Why::Tried { .. }))
 }
 
+/// It is compared with the slice of before only later.
 #[test]
-fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_later() {
+fn a_learned_setting_is_applied_at_once() {
     use Actuator::{Batch, BatchSlice, None, Slice};
     let mut lab = known(Batch, &[Slice, Batch, BatchSlice]);
     assert_eq!(lab.plan.reasons[0].why, Why::Recalled { actuator: Batch });
@@ -246,8 +249,9 @@ fn what_earlier_runs_have_shown_is_taken_at_once_and_held_against_nothing_only_l
     assert!(!is_batch(given), "it was true of another time");
 }
 
+/// The learned one comes from earlier runs.
 #[test]
-fn what_earlier_runs_have_not_tried_is_tried_against_what_they_found() {
+fn an_untried_slice_is_compared_with_the_learned_one() {
     use Actuator::{Batch, BatchSlice, Slice};
     let lab = known(Batch, &[Slice, Batch]);
     let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();
@@ -255,7 +259,7 @@ fn what_earlier_runs_have_not_tried_is_tried_against_what_they_found() {
 }
 
 #[test]
-fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+fn relearn_ignores_earlier_runs() {
     let mut program = program(0, 4);
     program.profile.experience = Experience::new(Actuator::Batch, &[Actuator::Batch]);
     let options = FaithfulOptions { afresh: true, ..FaithfulOptions::default() };
@@ -268,8 +272,9 @@ fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
     assert_eq!(first_trial(&reasons), Some(first), "{reasons:?}");
 }
 
+/// Earlier runs were allowed to use it.
 #[test]
-fn what_may_not_be_done_now_is_not_recalled_though_earlier_runs_were_allowed_to() {
+fn a_learned_setting_that_is_not_allowed_now_is_not_used() {
     use Actuator::{None, RoundRobin, Slice};
     let lab = known(RoundRobin, &[RoundRobin]);
     let reasons: Vec<Why> = lab.plan.reasons.iter().map(|reason| reason.why).collect();

@@ -61,8 +61,9 @@ impl Pace {
 mod tests {
     use super::*;
 
+    /// It doubles after some intervals without a decision.
     #[test]
-    fn it_halves_with_each_decision_and_doubles_after_some_intervals_without() {
+    fn the_pace_halves_per_decision_and_doubles_without() {
         let mut pace = Pace { interval: USUAL, ..Pace::following() };
         assert!(pace.passed(true) && pace.passed(true));
         assert_eq!(pace.interval(), Nanos::from_millis(250));

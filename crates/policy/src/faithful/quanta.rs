@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_printed_rows_leave_out_belongs_to_the_row_that_begins_there() {
+    fn gaps_between_printed_rows_belong_to_the_row_before() {
         let table = Quanta::of_the_paper();
         assert_eq!(table.slice(0.0), MS(250));
         assert_eq!(table.slice(0.1001), MS(200));

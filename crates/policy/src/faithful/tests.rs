@@ -79,8 +79,9 @@ fn prepared() -> Lab<Faithful> {
     lab
 }
 
+/// A program is measured once it has several threads.
 #[test]
-fn a_program_starts_as_it_would_without_us_and_is_measured_once_it_has_threads() {
+fn a_program_starts_unchanged_and_is_sampled_with_threads() {
     let mut lab = lab();
     assert_eq!(lab.plan.directive(A), Some(&Directive::Run(Settings::default())));
     assert!(lab.plan.observe.iter().all(|observe| observe.measure == Measure::Threads));
@@ -129,8 +130,9 @@ fn a_slow_drift_is_followed_once_it_has_left_the_range() {
     assert_eq!(slice(&lab), None, "0.61 is what is compared with now");
 }
 
+/// They are idle.
 #[test]
-fn threads_that_never_run_are_idle_and_do_not_count_as_contention() {
+fn threads_that_never_run_are_no_contention() {
     let mut lab = prepared();
     interval(&mut lab, &[0.05, 0.05, 1.0, 1.0], None);
     assert_eq!(slice(&lab), Some(10));
@@ -166,8 +168,9 @@ fn why(lab: &Lab<Faithful>) -> (Option<f64>, bool) {
     }
 }
 
+/// The reason says so.
 #[test]
-fn where_misses_cannot_be_counted_those_of_the_profile_count_and_the_reason_says_so() {
+fn without_miss_counters_the_profiles_misses_count() {
     let mut lab = profiled();
     interval(&mut lab, &[0.1, 0.1], None);
     assert_eq!((slice(&lab), why(&lab)), (Some(80), (Some(0.45), true)));
@@ -183,15 +186,17 @@ fn what_is_counted_comes_before_what_was_known() {
     assert_eq!((slice(&lab), why(&lab)), (Some(20), (Some(0.05), false)));
 }
 
+/// The reason says so.
 #[test]
-fn without_counters_and_profile_locks_decide_alone_and_the_reason_says_so() {
+fn without_counters_and_profile_only_locks_decide() {
     let mut lab = prepared();
     interval(&mut lab, &[0.1, 0.1], None);
     assert_eq!((slice(&lab), why(&lab)), (Some(20), (None, false)));
 }
 
+/// The range itself changes nothing.
 #[test]
-fn the_range_itself_changes_nothing_and_only_a_decision_moves_what_is_compared_with() {
+fn only_a_decision_moves_the_reference_range() {
     let mut lab = prepared();
     interval(&mut lab, &[0.25, 0.25], None);
     assert_eq!(slice(&lab), Some(30));
@@ -208,7 +213,7 @@ fn the_range_itself_changes_nothing_and_only_a_decision_moves_what_is_compared_w
 }
 
 #[test]
-fn each_of_several_programs_has_its_own_factor_and_its_own_hysteresis() {
+fn each_program_has_its_own_factor_and_hysteresis() {
     let mut lab = Lab::new(pure(), 4, vec![program(0, 2), program(1, 2)]);
     let b = ProgramId::first(1);
     let thread = |program: ProgramId, slot: u32| Thread {
@@ -266,7 +271,7 @@ fn without_the_guard_the_first_actuator_is_given_always() {
 }
 
 #[test]
-fn a_program_that_waits_for_input_and_output_gets_no_long_slice_for_it() {
+fn waiting_for_input_and_output_gives_no_long_slice() {
     let mut at_locks = prepared();
     interval(&mut at_locks, &[0.75, 0.75], None);
     assert_eq!(slice(&at_locks), Some(150));
@@ -281,7 +286,7 @@ fn a_program_that_waits_for_input_and_output_gets_no_long_slice_for_it() {
 }
 
 #[test]
-fn programs_with_weights_are_nicer_and_go_on_being_so_with_a_slice() {
+fn weights_become_nice_values_and_stay_with_a_slice() {
     let light = Program { weight: 0.5, ..program(1, 4) };
     let mut lab = Lab::new(pure(), 4, vec![program(0, 4), light]);
     let light = ProgramId::first(1);

@@ -213,8 +213,9 @@ mod tests {
         assert_eq!(table(&[trained(1.0, [1.0; 3])])[9].programs.len(), 1);
     }
 
+    /// The kernel's own slice is kept, and the row says so.
     #[test]
-    fn where_nothing_can_be_told_apart_the_kernel_s_own_slice_is_kept_and_the_row_says_so() {
+    fn without_a_significant_difference_the_slice_is_kept() {
         let mut program = trained(0.55, [1.0, 1.0, 1.0]);
         // Faster in the median, but not in every round.
         program.with[2] = [0.8, 0.9, 1.3, 0.8, 1.2, 0.9, 0.9, 1.1, 0.8, 0.95].to_vec();
@@ -235,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn slices_that_cannot_be_told_from_the_best_are_named() {
+    fn slices_as_good_as_the_best_are_named() {
         let mut program = trained(0.55, [1.0, 0.8, 0.5]);
         program.with[1] = [0.4, 0.6, 0.5, 0.61, 0.39, 0.52, 0.48, 0.5, 0.55, 0.45].to_vec();
         program.with[2] = [0.5; 10].to_vec();
@@ -245,8 +246,9 @@ mod tests {
         assert!(!as_good.contains(&Nanos::from_millis(1)) && !as_good.contains(&row.slice));
     }
 
+    /// Of two rows that are equally near, the one with the shorter slice counts.
     #[test]
-    fn a_row_without_programs_takes_from_the_nearest_and_of_two_equally_near_the_shorter_slice() {
+    fn a_row_without_programs_takes_from_the_nearest() {
         let rows = table(&[trained(0.15, [1.2, 1.0, 0.8]), trained(0.55, [0.7, 0.9, 1.1])]);
         let from = |row: usize| match rows[row].basis {
             Basis::Neighbour { end } => Some((end, rows[row].slice.as_secs_f64() * 1e3)),
@@ -258,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slice_that_only_seems_best_of_many_by_chance_is_hardly_ever_chosen() {
+    fn a_slice_that_is_best_by_chance_is_hardly_ever_chosen() {
         let mut random = fastrand::Rng::with_seed(5);
         let slices: Vec<Nanos> = (1..=11).map(Nanos::from_millis).collect();
         let mut noisy = || (0..10).map(|_| 0.9 + 0.2 * random.f64()).collect::<Vec<f64>>();

@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_is_nicer_than_the_nicest() {
+    fn no_nice_value_is_above_the_highest() {
         let light = Program { weight: 0.01, ..program(1, 1000) };
         assert_eq!(nice_values(&[program(0, 1), light])[1], Some(19));
     }

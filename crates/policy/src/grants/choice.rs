@@ -161,19 +161,20 @@ mod tests {
     }
 
     #[test]
-    fn a_program_alone_gets_what_it_asks_for_and_no_more_than_helps() {
+    fn a_program_alone_gets_its_request_as_far_as_it_helps() {
         assert_eq!(best(&[4], &[0.1], 4), [4]);
         assert_eq!(best(&[4], &[1.0], 4), [1]);
     }
 
+    /// Threads that bring less than they cost are not given.
     #[test]
-    fn where_threads_bring_less_than_they_cost_everybody_gets_one() {
+    fn every_program_gets_one_thread_where_more_cost_more() {
         assert_eq!(best(&[2; 4], &[0.3; 4], 2), [1; 4]);
         assert_eq!(best(&[2; 4], &[0.0; 4], 2), [1; 4], "no worse, and less to synchronise");
     }
 
     #[test]
-    fn cpus_that_are_there_for_everybody_are_used() {
+    fn cpus_are_not_left_idle_where_there_are_enough() {
         assert_eq!(best(&[8; 2], &[0.0; 2], 8), [4; 2]);
         let unequal = best(&[8; 2], &[0.0, 0.9], 8);
         assert!(unequal[0] > 4 && unequal[1] < 4, "{unequal:?}");
@@ -192,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_asks_for_less_than_it_has_gets_what_it_asks_for() {
+    fn a_program_that_requests_less_gets_less() {
         let turns = |_: &[u16]| 1.0;
         let speed = |_: usize, n: u16| f64::from(n);
         let choice = Choice { most: &[1], cpus: 4, speed: &speed, turns: &turns, programs: 1 };

@@ -128,8 +128,9 @@ mod tests {
         assert_eq!(curve(&[]).speed(4, None), 4.0);
     }
 
+    /// The guess is perfect scaling.
     #[test]
-    fn the_shape_of_a_profile_goes_before_perfect_scaling_and_what_was_read_before_both() {
+    fn readings_go_before_the_profile_and_it_before_a_guess() {
         let times = [(1, SECOND), (2, SECOND * 4 / 5)];
         let alone = Speedup::new(&times);
         assert_eq!(curve(&[]).speed(2, alone.as_ref()), 1.25);
@@ -148,8 +149,9 @@ mod tests {
         assert_eq!(known.speed(2, None), 9.0);
     }
 
+    /// A worse one never replaces a better one.
     #[test]
-    fn a_better_kind_of_reading_takes_the_place_of_a_worse_one_and_never_the_reverse() {
+    fn a_better_kind_of_reading_replaces_a_worse_one() {
         let mut known = curve(&[(2, 3.0)]);
         known.learn(1, (Basis::UserTime, 9.0), SECOND, SECOND);
         assert_eq!(known.speed(1, None), 1.5);

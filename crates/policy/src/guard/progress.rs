@@ -136,8 +136,9 @@ mod tests {
         assert_eq!(partly.log_ratio(&not_counted), Some(0.0));
     }
 
+    /// A program that is idle now and then does not keep the others from being compared either.
     #[test]
-    fn a_program_that_idles_now_and_then_does_not_keep_the_others_from_being_compared() {
+    fn an_occasionally_idle_program_is_still_compared() {
         let idle = Sample { user_time: None, ..sample(B, 0.0, None) };
         let with = progress(&[sample(A, 1.0, None), idle]);
         let without = progress(&[sample(A, 0.5, None), sample(B, 0.0001, None)]);

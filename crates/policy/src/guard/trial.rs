@@ -227,8 +227,9 @@ mod tests {
         unreachable!()
     }
 
+    /// Unclear ones are given up.
     #[test]
-    fn clear_answers_come_after_the_fewest_pairs_and_unclear_ones_are_given_up() {
+    fn clear_trials_take_the_fewest_pairs() {
         assert!(
             matches!(tried(1.15, 0.02), (Finding::Faster(ratio), FEWEST_PAIRS) if (ratio - 1.15).abs() < 0.02)
         );
@@ -277,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_comes_or_goes_in_the_middle_of_a_pair_makes_it_void() {
+    fn an_arrival_or_end_within_a_pair_makes_it_void() {
         let mut trial = trial(0);
         trial.measured(&moment(&[(A, 1.0)], Quality::Exact));
         trial.measured(&moment(&[(A, 5.0), (B, 1.0)], Quality::Exact));
@@ -293,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn phases_that_keep_step_with_the_moments_decide_hardly_anything() {
+    fn phases_in_step_with_the_moments_decide_hardly_anything() {
         let is_kept = |number: &u64| {
             let mut trial = trial(*number);
             let decides = |moment: u32| {
@@ -310,8 +311,9 @@ mod tests {
         assert!(kept <= 16, "{kept} of 64; with a fixed order it would be all or none of them");
     }
 
+    /// Chance is rarely taken for a difference, and a real difference is rarely overlooked.
     #[test]
-    fn chance_is_rarely_taken_for_a_difference_and_a_real_one_rarely_overlooked() {
+    fn trials_rarely_err_in_either_direction() {
         let mut random = fastrand::Rng::with_seed(7);
         let mut kept = |with: f64| {
             let decides_for = |number: u64| {

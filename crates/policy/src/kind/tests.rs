@@ -21,8 +21,9 @@ fn demand(name: &str, threads: u16, misses: Option<f64>) -> Demand<'_> {
     }
 }
 
+/// An unknown name is answered with the known ones.
 #[test]
-fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_known() {
+fn every_policy_is_found_by_its_name() {
     for kind in Kind::ALL {
         assert_eq!(kind.to_string().parse(), Ok(kind));
     }
@@ -35,8 +36,9 @@ fn every_policy_is_found_by_its_name_and_unknown_names_are_answered_with_the_kno
     );
 }
 
+/// Policies that must make gangs refuse such programs.
 #[test]
-fn programs_larger_than_the_machine_are_refused_where_gangs_are_a_must() {
+fn programs_larger_than_the_machine_do_not_fit_gangs() {
     let demands = [demand("small", 2, Some(1.0)), demand("large", 3, Some(1.0))];
     for kind in Kind::ALL {
         let unfit = kind.check(&demands, 2);
@@ -92,7 +94,7 @@ fn a_quantum_of_nothing_or_of_a_year_is_refused_with_the_range() {
 }
 
 #[test]
-fn a_program_with_fewer_threads_is_told_of_under_every_goal() {
+fn a_lower_thread_count_is_reported_under_every_goal() {
     use crate::testkit::{Lab, program};
     for kind in [Kind::Turns, Kind::Auto] {
         for (goal, turns) in

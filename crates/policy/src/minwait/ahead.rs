@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_is_lent_by_whole_cores() {
+    fn only_whole_cores_are_backfilled() {
         assert_eq!(told(&[18, 18, 18], 24, 1), [(33, 200); 3]);
         assert_eq!(told(&[18, 18, 18], 24, 2), [(33, 0); 3]);
         assert_eq!(told(&[24, 4], 24, 2), [(50, 800), (50, 0)]);

@@ -180,8 +180,9 @@ mod tests {
         slowed.slowdown(&scene.programs[slot], known, scene.now)
     }
 
+    /// It counts as the time that it would have taken in turn.
     #[test]
-    fn what_was_done_without_a_turn_counts_as_the_time_that_it_would_have_taken_in_turn() {
+    fn work_without_a_turn_counts_as_time_in_turn() {
         let (mut slowed, mut scene) = after_a_turn_each();
         assert_eq!(slowdown(&slowed, &scene, 0, false), 2.0);
         scene.now = SECOND * 3;
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn progress_that_is_told_counts_instead_of_cpu_time() {
+    fn reported_progress_counts_instead_of_cpu_time() {
         let mut scene = Scene::new(2, vec![program(0, 2)]);
         let mut slowed = Slowed::default();
         (scene.now, scene.programs[0].ran) = (SECOND, SECOND);
@@ -212,8 +213,9 @@ mod tests {
         assert_eq!(slowdown(&slowed, &scene, 1, true), 2.0, "unknown");
     }
 
+    /// It has its turns before a long one.
     #[test]
-    fn a_short_program_has_its_turns_before_a_long_one_where_their_times_are_known() {
+    fn a_short_program_comes_first_where_times_are_known() {
         let known = |slot, seconds| {
             let mut program = program(slot, 2);
             program.profile.solo = Some(Nanos::from_secs(seconds));

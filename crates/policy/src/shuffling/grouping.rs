@@ -251,8 +251,9 @@ mod tests {
         assert_eq!(sizes(0, &[4, 4]), [0, 0]);
     }
 
+    /// Threads that are left over go where threads are.
     #[test]
-    fn who_cannot_be_moved_counts_where_he_is_and_what_is_left_over_goes_where_threads_are() {
+    fn bound_threads_count_where_they_are() {
         assert_eq!(sizes(6, &[4, 4], &[4, 0], &[0, 0]), [1, 5]);
         assert_eq!(sizes(2, &[4, 4], &[8, 0], &[0, 0]), [0, 2]);
         assert_eq!(sizes(5, &[4, 4], &[0, 0], &[1, 4]), [2, 3]);
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_cannot_be_told_apart_stay_where_they_are() {
+    fn indistinguishable_threads_stay_where_they_are() {
         let equal = [(0.500, 1), (0.502, 0), (0.503, 1), (0.501, 0)];
         assert_eq!(shared_out(&equal, &[2, 2]), [1, 0, 1, 0]);
     }
@@ -329,8 +330,9 @@ mod tests {
     proptest! {
         #![proptest_config(cases(300))]
 
+        /// The sizes of the groups are kept.
         #[test]
-        fn everybody_has_a_socket_sizes_are_kept_and_the_fewest_move(
+        fn every_thread_has_a_socket_and_the_fewest_move(
             cpus in prop::collection::vec(1usize..4, 2..5),
             threads in prop::collection::vec((0.0..1.0f64, 0usize..4), 0..14),
         ) {
@@ -347,8 +349,9 @@ mod tests {
             prop_assert_eq!(moved(&of, &found), fewest(&of, &sorted, &wanted, &mut free));
         }
 
+        /// No thread on one socket waits for a time between those of two threads on another.
         #[test]
-        fn nobody_on_one_socket_waits_between_two_on_another(
+        fn groups_are_contiguous_in_waiting_time(
             threads in prop::collection::vec((0u32..50, 0usize..3), 0..20),
         ) {
             let threads: Vec<_> =

@@ -92,8 +92,9 @@ impl Guarded {
     }
 }
 
+/// This is reported.
 #[test]
-fn groups_that_make_a_program_faster_are_kept_and_told() {
+fn groups_that_make_a_program_faster_are_kept() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert!(guarded.is_shuffled(), "{:?}", guarded.on);
@@ -102,8 +103,9 @@ fn groups_that_make_a_program_faster_are_kept_and_told() {
     assert_eq!((told.count(), guarded.put_back()), (1, 0), "{:?}", guarded.whys);
 }
 
+/// They are tried less and less often.
 #[test]
-fn groups_that_do_not_help_are_put_back_and_tried_more_and_more_rarely() {
+fn groups_that_do_not_help_are_undone() {
     let mut guarded = Guarded::new();
     let slower = |it: &Guarded| if it.is_shuffled() { 0.9 } else { 1.0 };
     guarded.runs(600, &WAITS, slower);
@@ -149,8 +151,9 @@ fn other_groups_are_held_against_those_that_are_there() {
     assert!(!guarded.is_shuffled() && guarded.on.len() < 5, "{:?}", guarded.on);
 }
 
+/// No thread stays where the trial had put it.
 #[test]
-fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
+fn a_trial_that_loses_its_cpus_is_void_and_undone() {
     let mut guarded = Guarded::new();
     guarded.runs(1, &WAITS, |_| 1.0);
     while guarded.on.is_empty() {
@@ -164,8 +167,9 @@ fn a_trial_that_loses_its_cpus_is_void_and_nobody_stays_where_it_had_put_him() {
     assert!(guarded.on.values().all(|cpus| cpus == "0" || cpus == "2") && guarded.is_shuffled());
 }
 
+/// Its groups begin again when it waits again.
 #[test]
-fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does() {
+fn a_program_that_stops_waiting_is_released() {
     let mut guarded = Guarded::new();
     guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     guarded.runs(60, &[0.01; 4], |_| 1.0);
@@ -176,7 +180,7 @@ fn a_program_that_hardly_waits_any_more_is_let_go_and_begins_anew_when_it_does()
 }
 
 #[test]
-fn whoever_is_let_go_is_first_taken_back_to_where_he_was() {
+fn released_threads_first_return_to_their_place() {
     let mut guarded = Guarded::new();
     guarded.runs(60, &WAITS, |it| if it.is_shuffled() { 0.9 } else { 1.0 });
     let origins = [(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")];
@@ -187,7 +191,7 @@ fn whoever_is_let_go_is_first_taken_back_to_where_he_was() {
 }
 
 #[test]
-fn groups_that_prove_themselves_again_are_not_told_as_new_ones() {
+fn groups_that_prove_themselves_again_are_not_reported() {
     let mut guarded = Guarded::new();
     guarded.runs(300, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     let told = guarded.whys.iter().filter(|why| matches!(why, Why::Shuffled { .. })).count();
@@ -202,8 +206,9 @@ fn known(helped: bool, options: ShufflingOptions) -> Guarded {
     guarded
 }
 
+/// Groups that helped in earlier runs are compared with none only later.
 #[test]
-fn what_earlier_runs_have_shown_to_help_is_taken_at_once_and_held_against_nothing_only_later() {
+fn learned_groups_are_applied_at_once() {
     let mut guarded = known(true, ShufflingOptions::default());
     guarded.runs(9, &WAITS, |_| 1.0);
     assert!(guarded.is_shuffled() && guarded.tried() == 0, "{:?}", guarded.whys);
@@ -222,7 +227,7 @@ fn what_earlier_runs_have_shown_not_to_help_is_tried_only_later() {
 }
 
 #[test]
-fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
+fn relearn_ignores_earlier_runs() {
     let options = ShufflingOptions { afresh: true, ..ShufflingOptions::default() };
     let mut guarded = known(false, options);
     guarded.runs(9, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
@@ -230,7 +235,7 @@ fn whoever_starts_afresh_takes_no_notice_of_earlier_runs() {
 }
 
 #[test]
-fn a_program_that_runs_again_begins_with_what_its_last_run_has_shown() {
+fn a_repeated_program_starts_with_its_last_runs_result() {
     let mut guarded = Guarded::new();
     guarded.runs(20, &WAITS, |it| if it.is_shuffled() { 1.2 } else { 1.0 });
     assert_eq!((guarded.tried(), guarded.kept()), (1, 1), "{:?}", guarded.whys);
@@ -254,8 +259,9 @@ fn contention_that_comes_and_goes_is_no_reason_for_more_trials() {
     assert!((2..=8).contains(&guarded.tried()), "{:?}", guarded.whys);
 }
 
+/// They are there at once when contention comes back.
 #[test]
-fn groups_that_have_helped_are_there_at_once_when_contention_comes_back() {
+fn groups_that_helped_return_with_contention() {
     let mut guarded = Guarded::new();
     let faster = |it: &Guarded| if it.is_shuffled() { 1.2 } else { 1.0 };
     guarded.runs(20, &WAITS, faster);

@@ -79,8 +79,9 @@ mod tests {
         tried.min().unwrap_or(0)
     }
 
+    /// It goes elsewhere where the other group would lose more by that.
     #[test]
-    fn of_two_groups_each_goes_where_most_of_it_is_unless_the_other_loses_more_by_that() {
+    fn each_group_goes_where_most_of_it_is() {
         assert_eq!(cheapest(&[vec![0, 4], vec![4, 0]]), [0, 1]);
         assert_eq!(cheapest(&[vec![3, 1], vec![1, 3]]), [1, 0]);
         // Both have more at the first socket.

@@ -110,8 +110,9 @@ mod tests {
         assert!((loss(1e6) - 0.06).abs() < 1e-12);
     }
 
+    /// The other threads are divided around it.
     #[test]
-    fn who_loses_more_than_he_gains_stays_at_his_pages_and_the_others_are_divided_around_him() {
+    fn a_thread_stays_with_its_pages_where_moving_loses() {
         let plain = [(0.8, 0, 0.0), (0.1, 0, 0.0), (0.8, 1, 0.0), (0.1, 1, 0.0)];
         assert_eq!(shared_out(&plain, &APART), [0, 1, 0, 1]);
         // The third would gain 0.35; it is to lose 0.6, so the threads that wait long meet where it
@@ -125,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_few_misses_and_one_node_hold_nobody() {
+    fn a_few_misses_or_one_node_bind_no_thread() {
         let few = [(0.8, 0, 1e5), (0.1, 0, 1e5), (0.8, 1, 1e5), (0.1, 1, 1e5)];
         assert_eq!(shared_out(&few, &APART), [0, 1, 0, 1]);
         let many = few.map(|(value, socket, _)| (value, socket, 1e7));

@@ -196,8 +196,9 @@ mod tests {
         list.parse().unwrap()
     }
 
+    /// What makes no sense is refused with a remedy.
     #[test]
-    fn groups_are_read_as_written_and_what_makes_no_sense_is_refused_with_a_remedy() {
+    fn groups_are_read_as_written() {
         assert_eq!(Sockets::named("0-3,4-7"), Ok(Sockets::Named(vec![cpus("0-3"), cpus("4-7")])));
         assert_eq!(Sockets::named("0+2,1+3"), Ok(Sockets::Named(vec![cpus("0,2"), cpus("1,3")])));
         assert_eq!(Sockets::named("0-3,3-5"), Err(SocketsError::Twice(3)));
@@ -209,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_is_a_package_or_a_memory_or_a_cache_or_what_was_named() {
+    fn a_socket_is_a_package_memory_cache_or_named() {
         // Two packages of two caches of two CPUs.
         let machine = Topology::regular(2, 2, 1, 2, 1);
         let all = machine.all();
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_shuffled_between_is_told_with_what_may_be_used() {
+    fn an_impossible_socket_is_refused_with_the_possible() {
         let machine = Topology::regular(1, 1, 1, 2, 1);
         let check = |sockets: Sockets| sockets.check(&machine, &machine.all());
         assert_eq!(check(Sockets::named("0,1").unwrap()), Ok(()));

@@ -112,8 +112,9 @@ fn told(moves: &[(u32, &str)]) -> Vec<(u32, String)> {
     moves.iter().map(|(slot, cpus)| (*slot, (*cpus).to_owned())).collect()
 }
 
+/// Its threads are sampled each half second.
 #[test]
-fn a_program_starts_as_it_would_without_us_and_its_threads_are_sampled_each_half_second() {
+fn a_program_starts_unchanged_and_is_sampled() {
     let stage = Stage::new(0);
     assert_eq!(
         stage.lab.plan.directive(A),
@@ -124,8 +125,9 @@ fn a_program_starts_as_it_would_without_us_and_its_threads_are_sampled_each_half
     assert!(observed.iter().any(|observe| observe.measure == Measure::LockWait));
 }
 
+/// The fewest threads move.
 #[test]
-fn threads_that_wait_alike_are_bound_to_one_socket_and_the_fewest_move() {
+fn threads_that_wait_alike_are_bound_to_one_socket() {
     let mut stage = Stage::new(4);
     // On CPUs 0 to 3; 0 and 3 wait long.
     stage.interval(&[0.80, 0.05, 0.10, 0.75]);
@@ -140,8 +142,9 @@ fn threads_that_wait_alike_are_bound_to_one_socket_and_the_fewest_move() {
     assert!(stage.lab.plan.programs.is_empty(), "the program as a whole stays as it is");
 }
 
+/// No thread moves while the groups are good enough.
 #[test]
-fn only_those_who_move_are_told_and_nobody_while_groups_are_good_enough() {
+fn only_threads_that_move_are_set() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.80, 0.70, 0.10, 0.05]);
     assert_eq!(stage.moves().len(), 4, "at first everybody is bound");
@@ -153,8 +156,9 @@ fn only_those_who_move_are_told_and_nobody_while_groups_are_good_enough() {
     assert_eq!(stage.moves(), told(&[(1, "2-3"), (2, "0-1")]));
 }
 
+/// After a while, no thread stays bound.
 #[test]
-fn without_contention_nobody_is_moved_and_after_a_while_nobody_stays_bound() {
+fn without_contention_no_thread_moves() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.10, 0.05, 0.05, 0.10]);
     assert_eq!(stage.moves(), [], "below the threshold");
@@ -171,8 +175,9 @@ fn without_contention_nobody_is_moved_and_after_a_while_nobody_stays_bound() {
     assert_eq!(stage.moves(), []);
 }
 
+/// They count where they are.
 #[test]
-fn threads_that_somebody_else_has_bound_are_left_alone_and_count_where_they_are() {
+fn threads_bound_from_outside_are_left_alone() {
     let mut stage = Stage::new(5);
     // Two on the first socket, on CPUs 0 and 1.
     stage.lab.scene.threads[0].mask_owner = MaskOwner::User;
@@ -194,8 +199,9 @@ fn threads_that_did_not_run_or_came_late_are_not_sampled() {
     assert!(matches!(stage.why(), Some(Why::Shuffled { threads: 3, .. })));
 }
 
+/// A thread that ends is forgotten.
 #[test]
-fn a_thread_that_comes_later_goes_where_there_is_room_and_one_that_ends_is_forgotten() {
+fn a_later_thread_goes_where_there_is_room() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.8, 0.7, 0.1, 0.1]);
     stage.born(5);
@@ -220,8 +226,9 @@ fn of_one_thread_or_one_socket_nothing_is_decided() {
     assert_eq!(stage.moves(), []);
 }
 
+/// This includes more threads than CPUs, and fewer threads than sockets.
 #[test]
-fn more_threads_than_cpus_and_fewer_than_sockets_are_shared_out_evenly() {
+fn any_number_of_threads_is_shared_out_evenly() {
     let mut stage = Stage::new(9);
     stage.interval(&[0.9, 0.9, 0.9, 0.9, 0.5, 0.1, 0.1, 0.1, 0.1]);
     let on = |cpus: &str| stage.moves().iter().filter(|(_, on)| on == cpus).count();
@@ -244,8 +251,9 @@ fn programs_are_shuffled_one_by_one_and_forgotten_at_their_end() {
     assert_eq!(stage.moves(), []);
 }
 
+/// The other sockets keep their threads.
 #[test]
-fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
+fn cpus_that_go_offline_take_their_socket_along() {
     let mut stage = Stage::new(4);
     stage.interval(&[0.8, 0.8, 0.1, 0.1]);
     stage.lab.scene.cpus = cpus("0,2-3");
@@ -261,8 +269,9 @@ fn cpus_that_go_take_their_socket_along_and_the_others_keep_theirs() {
     assert_eq!(stage.moves(), told(&[(0, "0-1"), (1, "0-1"), (2, "2-3"), (3, "2-3")]));
 }
 
+/// This holds even where they wait equally long.
 #[test]
-fn threads_of_different_locks_are_not_mixed_though_they_wait_equally_long() {
+fn threads_of_different_locks_are_not_mixed() {
     let waits = [0.8, 0.7, 0.8, 0.7];
     let locks = |stage: &mut Stage| {
         let share =

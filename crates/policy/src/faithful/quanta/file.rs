@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_derived_is_read_back_and_each_row_says_what_it_is_based_on() {
+    fn derived_rows_are_read_back_with_their_evidence() {
         let time = Estimate { value: 0.913, interval: Some((0.9, 0.95)) };
         let row = |end: f64, slice, basis| Row { end, slice, programs: vec!["p".into()], basis };
         let rows = [
